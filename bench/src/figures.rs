@@ -11,6 +11,10 @@ impl Figures {
         self.0.push(duration);
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// One line of the table, in milliseconds.
     pub(crate) fn print(mut self, name: &str) {
         self.0.sort();

@@ -7,6 +7,7 @@
 )]
 
 mod figures;
+mod held;
 mod idle;
 mod killed;
 mod long_report;
@@ -50,6 +51,12 @@ struct Cli {
     /// Only kill the server with so many jobs under way, and look what the next one makes of them
     #[arg(long, value_name = "JOBS")]
     killed: Option<usize>,
+    /// Only make so many held calls that are answered at once
+    #[arg(long, value_name = "CALLS")]
+    held: Option<usize>,
+    /// Programs to measure in turns with the first, for `--held`
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Vec<PathBuf>,
     /// Only take event streams apart, in this process, and measure how fast that goes
     #[arg(long)]
     parse: bool,
@@ -79,6 +86,10 @@ async fn main() {
     println!("{:<44} {:>9} {:>9} {:>9}", "", "p50", "p99", "max");
     if let Some(polls) = cli.parked {
         return parked::measure(&world, polls).await;
+    }
+    if let Some(calls) = cli.held {
+        let programs = std::iter::once(world.binary.clone()).chain(cli.beside).collect();
+        return held::measure(&world, programs, calls).await;
     }
     if let Some(jobs) = cli.waiting {
         return waiting::measure(&world, jobs).await;

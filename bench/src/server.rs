@@ -1,6 +1,6 @@
 //! The server under measurement, in a folder of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outlast_simulator::Simulator;
 use outlast_testkit::mcp_process::McpProcess;
@@ -34,9 +34,19 @@ impl World {
     }
 
     pub(crate) async fn serve_with(&self, flags: &[&str], more: &[(&str, &str)]) -> McpProcess {
+        self.serve_program(&self.binary, flags, more).await
+    }
+
+    /// The same with another program.
+    pub(crate) async fn serve_program(
+        &self,
+        program: &Path,
+        flags: &[&str],
+        more: &[(&str, &str)],
+    ) -> McpProcess {
         let arguments = ["serve", "--no-detach"].iter().chain(flags);
         let environment = [&self.environment(), more].concat();
-        McpProcess::start(&self.binary, arguments, &environment).await
+        McpProcess::start(program, arguments, &environment).await
     }
 
     /// Starts over with an empty store.

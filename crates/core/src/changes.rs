@@ -33,6 +33,8 @@ pub struct Change {
     pub state: StateKind,
     /// Whether it is a held call that no worker carries.
     pub uncarried: Uncarried,
+    /// Whether it is a turn of a conversation.
+    pub in_conversation: bool,
 }
 
 /// Whether a job is a held call that no worker carries.

@@ -63,8 +63,8 @@ pub use redact_request::RequestWords;
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{
-    BoxError, Cancelled, Dead, Insert, Inserted, Prune, Pruned, Rescued, Scope, Settlement, Store,
-    StoreError,
+    BoxError, Cancelled, Carrier, Dead, Insert, Inserted, Prune, Pruned, Rescued, Scope,
+    Settlement, Store, StoreError,
 };
 pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{escaped_json, is_shown, is_terminal_control, printable};

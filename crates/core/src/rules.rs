@@ -28,7 +28,7 @@ pub(crate) mod sample;
 pub use accept::accept;
 pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
-pub use claim::{claim, claimable, takeable};
+pub use claim::{carry, claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
 pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
 pub use notice::{notice, undelivered};

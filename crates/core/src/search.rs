@@ -63,6 +63,10 @@ fn add_words(found: &mut BTreeSet<String>, text: &str) {
         if found.len() >= MAX_WORDS {
             return;
         }
+        // Most words are there already, in the form they have.
+        if found.contains(word) && !word.chars().any(char::is_uppercase) {
+            continue;
+        }
         found.insert(word.chars().take(MAX_WORD_CHARS).flat_map(char::to_lowercase).collect());
     }
 }

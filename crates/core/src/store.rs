@@ -224,6 +224,18 @@ pub struct Insert {
     pub takes_up: Option<RemoteRun>,
     /// What it may cost; `None` for a job that is free.
     pub reservation: Option<Reservation>,
+    /// Who carries it from the start; `None` for a job that waits until a worker claims or takes it.
+    pub carrier: Option<Carrier>,
+}
+
+/// A worker that carries a new job from the moment it is made ([`crate::rules::carry`]): one step and one commit in the place of
+/// three. A store whose answers can be lost does without: its job is in the state Queued, to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carrier {
+    /// The worker.
+    pub worker: WorkerId,
+    /// For how long the job is its own.
+    pub lease: Duration,
 }
 
 /// Which finished jobs to remove.

@@ -13,20 +13,37 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End, Retrying};
 use outlast_core::{
-    Again, BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, Resumes, Run, Settlement, Step,
+    Again, BeginError, Checkpoint, Job, Lease, Nature, Provider, RemoteRun, Resumes, Run,
+    Settlement, Step, StoreError,
 };
 
 use crate::keeper::KeptLease;
 use crate::shared::Shared;
-use limits::{Limits, Start};
+use limits::Limits;
 use notes::Notes;
 
+/// How a try finds its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// As the last worker left it.
+    Claimed,
+    /// Just made, and recorded as about to be sent; nothing was sent.
+    AboutToSend,
+}
+
 /// Works on a claimed job until its try is settled or its lease is lost.
-pub(crate) async fn work(shared: Arc<Shared>, job: Job, lease: KeptLease) {
+pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: KeptLease, start: Start) {
     let Some(provider) = shared.providers.get(&job.new.profile).cloned() else {
         // Claims name the profiles of these providers, so this is a defect; the lease's end will free the job.
         tracing::error!(job.id = %job.id, profile = %job.new.profile, "claimed a job of an unknown profile");
         return;
+    };
+    let prepared = match (start, &mut job.checkpoint) {
+        (Start::AboutToSend, checkpoint @ Checkpoint::Beginning { .. }) => {
+            // Nothing was sent, so the try begins as a new one does; only the record is there already.
+            Some(std::mem::replace(checkpoint, Checkpoint::NotBegun))
+        }
+        (Start::AboutToSend | Start::Claimed, _) => None,
     };
     let attempt = Attempt {
         shared: &shared,
@@ -34,9 +51,27 @@ pub(crate) async fn work(shared: Arc<Shared>, job: Job, lease: KeptLease) {
         lease: &lease,
         job,
         nature: None,
+        prepared,
         not_begun: false,
     };
     attempt.run().await;
+    shared.wakeups.try_is_over(&lease.lease().job);
+}
+
+/// Gives a job back that was recorded as about to be sent, and was not.
+pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
+    let given_back = async {
+        shared.store.checkpoint(lease, &Checkpoint::NotBegun).await?;
+        shared.store.settle(lease, Settlement::Release).await
+    };
+    match given_back.await {
+        Ok(_) => tracing::info!(job.id = %lease.job, "Job given back"),
+        // It is another worker's, or it has ended.
+        Err(StoreError::LeaseLost | StoreError::NotFound) => {}
+        Err(error) => {
+            tracing::warn!(job.id = %lease.job, %error, "a held call could not be given back");
+        }
+    }
 }
 
 struct Attempt<'a> {
@@ -46,6 +81,8 @@ struct Attempt<'a> {
     job: Job,
     /// What the provider said of the work, once it has.
     nature: Option<Nature>,
+    /// What is recorded for the request that is sent next, where it was recorded with the job.
+    prepared: Option<Checkpoint>,
     /// Whether the request is known to have begun nothing.
     not_begun: bool,
 }
@@ -62,6 +99,10 @@ impl Attempt<'_> {
             }
             Err(panic) => self.panicked(&*panic),
         };
+        // Recorded as about to be sent, and was not.
+        if self.prepared.take().is_some() && self.record(Checkpoint::NotBegun).await.is_err() {
+            return;
+        }
         self.settle(settlement).await;
     }
 
@@ -85,7 +126,11 @@ impl Attempt<'_> {
             return Ok(End::LifeEnded);
         }
         // Written before anything is sent: after a crash no worker may send it a second time by accident.
-        self.record(Checkpoint::Beginning { key: key.clone() }).await?;
+        let beginning = Checkpoint::Beginning { key: key.clone() };
+        match self.prepared.take() {
+            Some(prepared) if prepared == beginning => self.job.checkpoint = beginning,
+            Some(_) | None => self.record(beginning).await?,
+        }
         // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
         let run = match self.provider.begin(&self.job.new.ask, &key).await {
             Ok(run) => run,
@@ -99,7 +144,7 @@ impl Attempt<'_> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
             Ok(()) => {
-                let limits = Limits::new(&self.job, Start::Fresh, self.shared);
+                let limits = Limits::new(&self.job, limits::Start::Fresh, self.shared);
                 self.follow(run, limits).await
             }
             Err(LeaseLost) => {
@@ -111,7 +156,7 @@ impl Attempt<'_> {
 
     async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
-        let limits = Limits::new(&self.job, Start::Resumed, self.shared);
+        let limits = Limits::new(&self.job, limits::Start::Resumed, self.shared);
         // Unlike a begin it buys nothing, so a worker that leaves does not wait for it.
         let resumed = tokio::select! {
             resumed = self.provider.resume(&self.job.new.ask, &remote) => resumed,
@@ -135,7 +180,7 @@ impl Attempt<'_> {
         mut run: Box<dyn Run>,
         mut limits: Limits,
     ) -> Result<End, LeaseLost> {
-        let mut notes = Notes::default();
+        let mut notes = Notes::new();
         loop {
             // A run that ends with this process and could be begun again elsewhere must not outlast the lease. One that cannot
             // be stopped gains nothing by it: its answer may still be recorded.
@@ -172,7 +217,9 @@ impl Attempt<'_> {
                 Ok(Step::Moved) => self.record(Checkpoint::Running(run.remote())).await?,
                 Ok(Step::Done { output, raw }) => {
                     // The last word before the end, which would replace it before anyone has seen it.
-                    self.note(&mut notes).await?;
+                    if notes.has_begun() {
+                        self.note(&mut notes).await?;
+                    }
                     return Ok(End::Done { output, raw });
                 }
                 Err(error) => return Ok(End::Broken(error)),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Cancelled, Insert, Inserted, Job, JobId, Key, NewJob, Prune, Pruned, RemoteRun, Rev, Scope,
-    Store, StoreError,
+    Cancelled, Carrier, Insert, Inserted, Job, JobId, Key, NewJob, Prune, Pruned, RemoteRun, Rev,
+    Scope, Store, StoreError,
 };
 use tokio::task::JoinHandle;
 
@@ -57,7 +57,7 @@ impl Engine {
 
     /// Makes a job durable; a worker is told of it at once. Never waits on a provider.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
-        self.insert(job, key, None).await
+        self.insert(job, key, None, None).await
     }
 
     /// The same for a job that goes on with the run `failed` left behind, if it left one.
@@ -67,18 +67,19 @@ impl Engine {
         job: NewJob,
         key: Option<Key>,
     ) -> Result<Started, StoreError> {
-        self.insert(job, key, failed.run_left().cloned()).await
+        self.insert(job, key, failed.run_left().cloned(), None).await
     }
 
-    async fn insert(
+    pub(crate) async fn insert(
         &self,
         job: NewJob,
         key: Option<Key>,
         takes_up: Option<RemoteRun>,
+        carrier: Option<Carrier>,
     ) -> Result<Started, StoreError> {
         let Options { max_unfinished, max_bytes, .. } = self.shared.options;
         let reservation = self.shared.reservation(&job);
-        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up, reservation };
+        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up, reservation, carrier };
         let inserted = self.shared.store.insert(insert).await?;
         let started = match inserted {
             Inserted::New(job) => {

@@ -36,6 +36,7 @@ pub(crate) async fn follow(
             Interest::None => {
                 tokio::select! {
                     () = wakeups.interest_grew() => {}
+                    () = wakeups.look_wanted() => {}
                     () = stop.asked() => return,
                 }
                 wait = Duration::ZERO;
@@ -44,7 +45,12 @@ pub(crate) async fn follow(
         };
         let looked = tokio::select! {
             looked = store.changes(rev, ChangeWait { at_most: wait, look_every: every }) => looked,
+            // The caller has read its job after it came; only how often is looked may change.
             () = wakeups.interest_grew() => {
+                wait = until_due(next_due, store.now());
+                continue;
+            }
+            () = wakeups.look_wanted() => {
                 wait = Duration::ZERO;
                 continue;
             }

@@ -3,12 +3,19 @@
 //! call carries its job, at once and beside the queue; the held call of a process that died is an orphan, which the next
 //! worker with its profile carries.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Claimed, Dead, Job, JobId, Key, NewJob, Profile, StoreError, WorkerId};
+use futures_util::FutureExt as _;
+
+use outlast_core::{
+    Carrier, Claimed, Dead, Job, JobId, Key, Lease, NewJob, Profile, StateKind, StoreError,
+    WorkerId,
+};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use crate::attempt;
 use crate::engine::{Engine, Started};
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked, until};
@@ -23,8 +30,18 @@ impl Engine {
     /// Starts a held call, or attaches to the same call made before: while its job is unfinished, and for a while after
     /// its end.
     pub async fn start_held(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
-        let started = self.start(job, Some(key)).await?;
-        if started.job.state.kind().is_terminal() {
+        let carrier = self.carrier(&job);
+        let started = match carrier {
+            Some(carrier) => {
+                // A task of its own: a caller that goes away must not leave a job that is held and that no try works on.
+                let starting = self.clone().start_carried(job, key, carrier);
+                let started = tokio::spawn(starting).await;
+                started.map_err(|error| StoreError::Unavailable(error.into()))??
+            }
+            None => self.start(job, Some(key)).await?,
+        };
+        let state = started.job.state.kind();
+        if state.is_terminal() || (!started.existed && state == StateKind::Running) {
             return Ok(started);
         }
         if started.existed {
@@ -33,6 +50,35 @@ impl Engine {
         }
         // Also a promised job in the queue: a caller waits here for it, so it does not wait for a slot.
         self.carry(&started.job.id);
+        Ok(started)
+    }
+
+    /// This process's worker, if it can carry the job from the start. A promised job has its turn in the queue.
+    fn carrier(&self, job: &NewJob) -> Option<Carrier> {
+        if job.visibility.goes_through_queue() || !self.has_provider(&job.profile) {
+            return None;
+        }
+        let worker = self.shared.wakeups.carrier()?;
+        Some(Carrier { worker, lease: self.shared.options.lease })
+    }
+
+    async fn start_carried(
+        self,
+        job: NewJob,
+        key: Key,
+        carrier: Carrier,
+    ) -> Result<Started, StoreError> {
+        let (worker, since) = (carrier.worker.clone(), Instant::now());
+        let started = self.insert(job, Some(key), None, Some(carrier)).await?;
+        if !started.existed && started.job.state.kind() == StateKind::Running {
+            let job = started.job.clone();
+            let lease = Lease { job: job.id, worker, fence: job.fence };
+            let taken = Taken { claimed: Claimed { job, lease }, since };
+            if let Err(lease) = self.shared.wakeups.hand_over(taken) {
+                // The worker has left.
+                attempt::give_back(&self.shared, &lease).await;
+            }
+        }
         Ok(started)
     }
 
@@ -53,6 +99,21 @@ impl Engine {
         self.shared.store.record_answer(id).await
     }
 
+    /// The same without waiting for it: what this process asks of the store later finds it recorded. If it cannot be stored, the
+    /// outcome is told once more than need be.
+    pub fn record_answer_soon(&self, id: &JobId) {
+        let (shared, id) = (Arc::clone(&self.shared), *id);
+        let mut recording = Box::pin(async move {
+            if let Err(error) = shared.store.record_answer(&id).await {
+                tracing::warn!(job.id = %id, %error, "not recorded that a call was answered");
+            }
+        });
+        // Asked of the store here and now, so that nothing comes before it.
+        if recording.as_mut().now_or_never().is_none() {
+            tokio::spawn(recording);
+        }
+    }
+
     /// Puts back the jobs of workers that are known to be dead, so that what is read next is true. Best effort: a store
     /// that cannot be written is read as it is.
     pub async fn find_dead_workers(&self) {
@@ -60,6 +121,13 @@ impl Engine {
             tracing::warn!(%error, "dead workers cannot be looked for");
         }
     }
+}
+
+/// A held call that this process's worker holds since it was made, about to be sent.
+pub(crate) struct Taken {
+    pub(crate) claimed: Claimed,
+    /// The lease counts from here.
+    pub(crate) since: Instant,
 }
 
 /// A worker's side of held calls: it takes them by name, and the tries at them are under way here.
@@ -99,7 +167,7 @@ impl HeldCalls {
         profiles: &[Profile],
         signals: &WorkerSignals,
     ) -> Vec<Claimed> {
-        let mut asked_for = std::mem::take(&mut *locked(&signals.to_carry));
+        let mut asked_for = std::mem::take(&mut locked(&signals.to_carry).named);
         if self.look_at.is_some_and(|moment| moment <= Instant::now()) {
             self.look_at = None;
             match shared.store.orphans(profiles).await {
@@ -116,7 +184,7 @@ impl HeldCalls {
                 Ok(claimed) => taken.extend(claimed),
                 Err(error) => {
                     tracing::warn!(job.id = %id, %error, "a held call cannot be taken, will try again");
-                    locked(&signals.to_carry).push(id);
+                    locked(&signals.to_carry).named.push(id);
                     self.look_at = Some(Instant::now() + AFTER_ERROR);
                 }
             }

@@ -29,8 +29,39 @@ impl Engine {
         id: &JobId,
         budget: Duration,
     ) -> Result<Option<Reading>, PollError> {
+        self.wait(scope, id, budget, false).await
+    }
+
+    /// The same for a held call that this caller has just made. Where this process carries it, nothing is read: its end is told
+    /// here first.
+    pub async fn poll_own(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        budget: Duration,
+    ) -> Result<Option<Reading>, PollError> {
+        self.wait(scope, id, budget, true).await
+    }
+
+    async fn wait(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+        budget: Duration,
+        is_own: bool,
+    ) -> Result<Option<Reading>, PollError> {
         let over = tokio::time::sleep(budget);
-        let watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
+        tokio::pin!(over);
+        let mut watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
+        if let Some(watcher) = watcher.as_mut().filter(|watcher| is_own && watcher.is_carried) {
+            tokio::select! {
+                has_ended = watcher.ended_or_given_up() => if has_ended {
+                    return self.end(watcher, scope, id).await;
+                },
+                () = &mut over => {}
+                () = self.shared.stop.asked() => {}
+            }
+        }
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
         if reading.job.state.kind().is_terminal() {
             return Ok(Some(reading));
@@ -39,7 +70,7 @@ impl Engine {
         let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
         tokio::select! {
             () = watcher.ended() => return self.end(&watcher, scope, id).await,
-            () = over => {}
+            () = &mut over => {}
             () = self.shared.stop.asked() => {}
         }
         Ok(self.reading(scope, id).await?)

@@ -12,9 +12,13 @@ use crate::wakeups::{WorkerSignals, until};
 const ROUND: Duration = Duration::from_secs(1);
 
 /// Puts back the jobs of dead workers. Called before the first claim, and by [`watch`].
-pub(crate) async fn rescue(shared: &Shared, trust: &mut ClockTrust) -> Result<Rescued, StoreError> {
+pub(crate) async fn rescue(
+    shared: &Shared,
+    trust: &mut ClockTrust,
+    leases: Leases,
+) -> Result<Rescued, StoreError> {
     let proven = shared.store.rescue(&Dead::Proven).await?;
-    let expired = if trust.is_even(shared) {
+    let expired = if trust.is_even(shared) && leases == Leases::MayHaveEnded {
         shared.store.rescue(&Dead::LeasesExpired).await?
     } else {
         Rescued::default()
@@ -26,11 +30,19 @@ pub(crate) async fn rescue(shared: &Shared, trust: &mut ClockTrust) -> Result<Re
     Ok(Rescued { jobs, watched: proven.watched.max(expired.watched) })
 }
 
+/// Whether a lease may have ended since the last round. The clock tells when one does, so it is not asked for every second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leases {
+    MayHaveEnded,
+    AsBefore,
+}
+
 /// Watches over other workers for as long as they hold jobs. Runs until dropped.
 pub(crate) async fn watch(shared: &Shared, signals: &WorkerSignals) {
     let mut trust = ClockTrust::new(shared);
+    let mut leases = Leases::MayHaveEnded;
     loop {
-        let watched = match rescue(shared, &mut trust).await {
+        let watched = match rescue(shared, &mut trust, leases).await {
             Ok(rescued) => rescued.watched,
             Err(error) => {
                 tracing::warn!(%error, "dead workers cannot be looked for, will try again");
@@ -39,12 +51,12 @@ pub(crate) async fn watch(shared: &Shared, signals: &WorkerSignals) {
             }
         };
         let next_round = Instant::now() + ROUND;
-        tokio::select! {
-            () = signals.lease_ends.notified() => {}
-            () = tokio::time::sleep_until(next_round), if watched > 0 => {}
-            () = trust.restored() => {}
-            () = a_claim_and_then(signals, next_round) => {}
-        }
+        leases = tokio::select! {
+            () = signals.lease_ends.notified() => Leases::MayHaveEnded,
+            () = tokio::time::sleep_until(next_round), if watched > 0 => Leases::AsBefore,
+            () = trust.restored() => Leases::MayHaveEnded,
+            () = a_claim_and_then(signals, next_round) => Leases::AsBefore,
+        };
     }
 }
 

@@ -7,16 +7,20 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::rules::{Sharing, may_take};
-use outlast_core::{Changes, Job, JobId, Scope, StateKind, Uncarried};
+use outlast_core::{Changes, Job, JobId, Lease, Scope, StateKind, Uncarried, WorkerId};
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
+
+use crate::held_calls::Taken;
 
 /// The waiting callers and the workers of one process.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     waiting: Mutex<Waiting>,
-    /// Rung when a caller or a worker comes, so that the follower looks more often, or at all.
+    /// Rung when a caller comes, so that the follower looks more often, or at all.
     interest: Notify,
+    /// Rung when the follower should look at once.
+    look: Notify,
     workers: Mutex<Vec<Arc<WorkerSignals>>>,
 }
 
@@ -47,6 +51,8 @@ struct JobWaiters {
     /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
     watchers: usize,
     end: Arc<OnceCell<Job>>,
+    /// A worker of this process has held the job since it was made, so that its end is told here first.
+    is_carried: bool,
 }
 
 /// What a waiter has been told.
@@ -54,11 +60,13 @@ struct JobWaiters {
 struct Seen {
     changes: u64,
     ended: bool,
+    /// This process no longer carries the job, and has not ended it.
+    given_up: bool,
 }
 
 /// What a worker is told of.
-#[derive(Default)]
 pub(crate) struct WorkerSignals {
+    worker: WorkerId,
     /// There may be a job to claim: one came into the queue, or its time has come.
     pub(crate) jobs_due: Notify,
     /// A worker claimed a job or gave one back, or a running job has changed.
@@ -72,7 +80,7 @@ pub(crate) struct WorkerSignals {
     /// A held call was made; its own process is about to take it.
     pub(crate) untaken: Notify,
     /// Jobs that this process was asked to carry, beside the queue.
-    pub(crate) to_carry: Mutex<Vec<JobId>>,
+    pub(crate) to_carry: Mutex<ToCarry>,
     /// Rung with every entry in `to_carry`.
     pub(crate) carry_asked: Notify,
     /// Jobs that ended, for the attempts that still work on them.
@@ -85,6 +93,17 @@ pub(crate) struct WorkerSignals {
     pub(crate) retention_began: Notify,
 }
 
+/// Jobs beside the queue.
+#[derive(Default)]
+pub(crate) struct ToCarry {
+    /// To be taken by name.
+    pub(crate) named: Vec<JobId>,
+    /// The worker's own already.
+    taken: Vec<Taken>,
+    /// The worker takes no more.
+    is_leaving: bool,
+}
+
 impl Wakeups {
     /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
     /// missed.
@@ -94,7 +113,7 @@ impl Wakeups {
         id: JobId,
         limits: PollLimits,
     ) -> Option<Watcher> {
-        let (receiver, end) = {
+        let (receiver, end, is_carried) = {
             let mut waiting = locked(&self.waiting);
             let here = waiting.jobs.get(&id).map_or(0, |job| job.watchers);
             let own = waiting.by.get(scope).copied().unwrap_or(0);
@@ -106,17 +125,18 @@ impl Wakeups {
             waiting.by.insert(scope.clone(), own + 1);
             let waiters = waiting.jobs.entry(id).or_default();
             waiters.watchers += 1;
-            (waiters.sender.subscribe(), Arc::clone(&waiters.end))
+            (waiters.sender.subscribe(), Arc::clone(&waiters.end), waiters.is_carried)
         };
         self.interest.notify_one();
-        Some(Watcher { wakeups: Arc::clone(self), scope: scope.clone(), id, receiver, end })
+        let (wakeups, scope) = (Arc::clone(self), scope.clone());
+        Some(Watcher { wakeups, scope, id, receiver, end, is_carried })
     }
 
     /// Registers a worker until the answer is dropped.
-    pub(crate) fn register_worker(self: &Arc<Self>) -> RegisteredWorker {
-        let signals = Arc::new(WorkerSignals::default());
+    pub(crate) fn register_worker(self: &Arc<Self>, worker: WorkerId) -> RegisteredWorker {
+        let signals = Arc::new(WorkerSignals::of(worker));
         locked(&self.workers).push(Arc::clone(&signals));
-        self.interest.notify_one();
+        self.look_now();
         RegisteredWorker { wakeups: Arc::clone(self), signals }
     }
 
@@ -136,9 +156,14 @@ impl Wakeups {
         self.interest.notified().await;
     }
 
-    /// Makes the follower look at once: another process told of a change.
+    /// Waits until the follower should look at once. Cancel-safe.
+    pub(crate) async fn look_wanted(&self) {
+        self.look.notified().await;
+    }
+
+    /// Makes the follower look at once: a worker has come, or another process told of a change.
     pub(crate) fn look_now(&self) {
-        self.interest.notify_one();
+        self.look.notify_one();
     }
 
     /// Passes changes on to the callers and workers that wait for them.
@@ -159,11 +184,59 @@ impl Wakeups {
         }
     }
 
+    /// Tells those who wait for this job that it has ended, and how: they need not read it.
+    pub(crate) fn publish_end(&self, job: &Job) {
+        let waiting = locked(&self.waiting);
+        if let Some(waiters) = waiting.jobs.get(&job.id) {
+            // Read by a caller before: an end never changes.
+            drop(waiters.end.set(job.clone()));
+            waiters.sender.send_modify(|seen| {
+                seen.changes += 1;
+                seen.ended = true;
+            });
+        }
+    }
+
+    /// Notes that a try at this job is over in this process.
+    pub(crate) fn try_is_over(&self, id: &JobId) {
+        let mut waiting = locked(&self.waiting);
+        let Some(waiters) = waiting.jobs.get_mut(id) else { return };
+        waiters.is_carried = false;
+        if waiters.watchers == 0 {
+            waiting.jobs.remove(id);
+        } else {
+            waiters.sender.send_modify(|seen| seen.given_up = !seen.ended);
+        }
+    }
+
     /// Asks this process's worker to carry a job beside the queue.
     pub(crate) fn carry(&self, id: JobId) {
         for signals in locked(&self.workers).iter() {
-            locked(&signals.to_carry).push(id);
+            locked(&signals.to_carry).named.push(id);
             signals.carry_asked.notify_one();
+        }
+    }
+
+    /// A worker of this process that may be handed held calls.
+    pub(crate) fn carrier(&self) -> Option<WorkerId> {
+        let workers = locked(&self.workers);
+        let staying = workers.iter().find(|signals| !locked(&signals.to_carry).is_leaving);
+        staying.map(|signals| signals.worker.clone())
+    }
+
+    /// Gives a job to the worker that holds it; its lease comes back where that has left.
+    pub(crate) fn hand_over(&self, taken: Taken) -> Result<(), Lease> {
+        let workers = locked(&self.workers);
+        let worker = workers.iter().find(|signals| signals.worker == taken.claimed.lease.worker);
+        match worker.map(|signals| (signals, locked(&signals.to_carry))) {
+            Some((signals, mut to_carry)) if !to_carry.is_leaving => {
+                let mut waiting = locked(&self.waiting);
+                waiting.jobs.entry(taken.claimed.job.id).or_default().is_carried = true;
+                to_carry.taken.push(taken);
+                signals.carry_asked.notify_one();
+                Ok(())
+            }
+            Some(_) | None => Err(taken.claimed.lease),
         }
     }
 
@@ -179,6 +252,35 @@ impl Wakeups {
 }
 
 impl WorkerSignals {
+    fn of(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            jobs_due: Notify::default(),
+            claims: Notify::default(),
+            lease_ends: Notify::default(),
+            cancels: Notify::default(),
+            orphaned: Notify::default(),
+            untaken: Notify::default(),
+            to_carry: Mutex::default(),
+            carry_asked: Notify::default(),
+            ended: Mutex::default(),
+            endings: Notify::default(),
+            notices: Notify::default(),
+            retention_began: Notify::default(),
+        }
+    }
+
+    /// The jobs that were handed over since the last look.
+    pub(crate) fn taken(&self) -> Vec<Taken> {
+        std::mem::take(&mut locked(&self.to_carry).taken)
+    }
+
+    /// Lets no more jobs be handed over, and returns those that were.
+    pub(crate) fn leave(&self) -> Vec<Taken> {
+        locked(&self.to_carry).is_leaving = true;
+        self.taken()
+    }
+
     fn hear(&self, changes: &Changes) {
         for change in &changes.jobs {
             match change.state {
@@ -248,9 +350,17 @@ pub(crate) struct Watcher {
     receiver: watch::Receiver<Seen>,
     /// The job as it ended: read by the first caller that wakes, for all that wait.
     pub(crate) end: Arc<OnceCell<Job>>,
+    /// Whether this process carries the job since it was made: then it has not ended, or this was told.
+    pub(crate) is_carried: bool,
 }
 
 impl Watcher {
+    /// Waits until the job has ended, or this process no longer carries it; says whether it has ended. Cancel-safe.
+    pub(crate) async fn ended_or_given_up(&mut self) -> bool {
+        let told = self.receiver.wait_for(|seen| seen.ended || seen.given_up).await;
+        told.is_ok_and(|seen| seen.ended)
+    }
+
     /// Waits until the job has ended. Cancel-safe.
     pub(crate) async fn ended(&mut self) {
         // The sender lives in the wake-ups as long as this receiver does, so an error cannot come.
@@ -275,7 +385,7 @@ impl Drop for Watcher {
         }
         let Some(waiters) = waiting.jobs.get_mut(&self.id) else { return };
         waiters.watchers -= 1;
-        if waiters.watchers == 0 {
+        if waiters.watchers == 0 && !waiters.is_carried {
             waiting.jobs.remove(&self.id);
         }
     }
@@ -295,118 +405,4 @@ pub(crate) async fn until(moment: Option<Instant>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use outlast_core::{Change, OwnerId, Rev};
-
-    use super::*;
-
-    const FREE: PollLimits =
-        PollLimits { in_all: usize::MAX, per_job: usize::MAX, sharing: Sharing::OneOwner };
-
-    /// E8: in all, and for each job; a caller that leaves makes room.
-    #[test]
-    fn no_more_than_so_many_wait_at_a_time() {
-        let wakeups = Arc::new(Wakeups::default());
-        let limits = PollLimits { in_all: 3, per_job: 2, sharing: Sharing::OneOwner };
-        let first = wakeups.watch(&ann(), job(1), limits);
-        let second = wakeups.watch(&ann(), job(1), limits);
-        assert!(first.is_some() && second.is_some());
-        assert!(wakeups.watch(&ann(), job(1), limits).is_none(), "two wait for this job");
-        let third = wakeups.watch(&ann(), job(2), limits);
-        assert!(third.is_some());
-        assert!(wakeups.watch(&ann(), job(3), limits).is_none(), "three wait in all");
-        drop(first);
-        assert!(wakeups.watch(&ann(), job(1), limits).is_some());
-    }
-
-    /// F10: one owner's polls leave room for another's.
-    #[test]
-    fn f10_an_owner_who_parks_all_they_can_leaves_room_for_others() {
-        let wakeups = Arc::new(Wakeups::default());
-        let limits = PollLimits { in_all: 8, per_job: 100, sharing: Sharing::SeveralOwners };
-        let park = |owner: &str| {
-            let scope = Scope::Owner(OwnerId::new(owner));
-            std::iter::from_fn(|| wakeups.watch(&scope, job(1), limits)).collect::<Vec<_>>()
-        };
-        let anns = park("ann");
-        let bobs = park("bob");
-        assert_eq!((anns.len(), bobs.len(), park("carol").len()), (4, 2, 1));
-        drop(anns);
-        assert_eq!(park("bob").len(), 2, "four of eight");
-        drop(bobs);
-        assert!(locked(&wakeups.waiting).by.is_empty());
-    }
-
-    fn ann() -> Scope {
-        Scope::Owner(OwnerId::new("ann"))
-    }
-
-    fn job(number: u128) -> JobId {
-        JobId::new(uuid::Uuid::from_u128(number))
-    }
-
-    fn ended(id: JobId) -> Changes {
-        Changes {
-            rev: Rev(1),
-            jobs: vec![Change { id, state: StateKind::Succeeded, uncarried: Uncarried::No }],
-            next_due: None,
-        }
-    }
-
-    #[tokio::test]
-    async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
-        let wakeups = Arc::new(Wakeups::default());
-        let mut watcher = wakeups.watch(&ann(), job(1), FREE).unwrap();
-        wakeups.publish(&ended(job(2)));
-        let progress = Changes {
-            jobs: vec![Change { id: job(1), state: StateKind::Running, uncarried: Uncarried::No }],
-            ..ended(job(1))
-        };
-        wakeups.publish(&progress);
-        assert!(!watcher.receiver.borrow().ended);
-        wakeups.publish(&ended(job(1)));
-        watcher.ended().await;
-    }
-
-    #[test]
-    fn nothing_is_kept_of_watchers_that_left() {
-        let wakeups = Arc::new(Wakeups::default());
-        let (first, second) =
-            (wakeups.watch(&ann(), job(1), FREE), wakeups.watch(&ann(), job(1), FREE));
-        assert_eq!(wakeups.interest(), Interest::Waiting);
-        drop(first);
-        assert_eq!(locked(&wakeups.waiting).jobs.len(), 1);
-        drop(second);
-        assert_eq!(locked(&wakeups.waiting).jobs.len(), 0);
-        assert_eq!(wakeups.interest(), Interest::None);
-    }
-
-    /// Two that leave at the same moment: one of them must see that it is the last.
-    #[test]
-    fn nothing_is_kept_of_watchers_that_left_together() {
-        let wakeups = Arc::new(Wakeups::default());
-        for _ in 0..20 {
-            let crowd = || {
-                (0..5_000)
-                    .map(|number| wakeups.watch(&ann(), job(number), FREE))
-                    .collect::<Vec<_>>()
-            };
-            let (first, second) = (crowd(), crowd());
-            std::thread::scope(|scope| {
-                scope.spawn(|| drop(first));
-                scope.spawn(|| drop(second));
-            });
-            assert_eq!(locked(&wakeups.waiting).jobs.len(), 0);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_worker_is_registered_until_it_ends() {
-        let wakeups = Arc::new(Wakeups::default());
-        let signals = wakeups.register_worker();
-        wakeups.publish(&ended(job(1)));
-        assert_eq!(*locked(&signals.ended), [job(1)]);
-        drop(signals);
-        assert_eq!(wakeups.interest(), Interest::None);
-    }
-}
+mod tests;

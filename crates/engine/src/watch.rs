@@ -58,7 +58,11 @@ impl JobWatch {
             }
             self.unread = true;
         }
-        let reading = self.engine.reading(&self.scope, &self.id).await?;
+        let end = self.watcher.as_ref().and_then(|watcher| watcher.end.get().cloned());
+        let reading = match end {
+            Some(job) => Some(Reading { job, now: self.engine.now(), waits: None }),
+            None => self.engine.reading(&self.scope, &self.id).await?,
+        };
         self.unread = false;
         Ok(reading)
     }

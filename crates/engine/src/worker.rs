@@ -10,11 +10,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::attempt::Start;
 use crate::engine::Engine;
-use crate::held_calls::HeldCalls;
+use crate::held_calls::{HeldCalls, Taken};
 use crate::idle::{self, Until};
 use crate::keeper::Keeper;
-use crate::rescuer::ClockTrust;
+use crate::rescuer::{ClockTrust, Leases};
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 use crate::{attempt, notices, remote_stops, rescuer, sweeper};
@@ -66,7 +67,7 @@ impl Worker {
     /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when no try is under way. Fails only
     /// under [`Until::IdleFor`], with what the store said last.
     pub async fn run(self, until: Until) -> Result<(), StoreError> {
-        let signals = self.shared.wakeups.register_worker();
+        let signals = self.shared.wakeups.register_worker(self.id.clone());
         let leaving = CancellationToken::new();
         let working = async {
             let worked = self.work(until, &signals).await;
@@ -89,6 +90,9 @@ impl Worker {
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
         let drained = async {
+            for taken in signals.leave() {
+                attempt::give_back(&self.shared, &taken.claimed.lease).await;
+            }
             self.drain(&mut queued).await;
             self.drain(&mut held.tries).await;
         };
@@ -116,16 +120,19 @@ impl Worker {
         queued: &mut JoinSet<()>,
         held: &mut HeldCalls,
     ) {
-        if let Err(error) = rescuer::rescue(&self.shared, &mut ClockTrust::new(&self.shared)).await
-        {
+        let mut trust = ClockTrust::new(&self.shared);
+        if let Err(error) = rescuer::rescue(&self.shared, &mut trust, Leases::MayHaveEnded).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
         let (mut at_once, mut idle_since) = (1, None);
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
+            for Taken { claimed, since } in signals.taken() {
+                self.spawn(claimed, since, Start::AboutToSend, &mut held.tries);
+            }
             let taken = Instant::now();
             for claimed in held.take(&self.shared, id, profiles, signals).await {
-                self.spawn(claimed, taken, &mut held.tries);
+                self.spawn(claimed, taken, Start::Claimed, &mut held.tries);
             }
             while let Some(ended) = queued.try_join_next() {
                 self.log_lost_attempt(ended);
@@ -181,7 +188,7 @@ impl Worker {
         // What was claimed is worked on, whatever became of the others.
         for claimed in join_all(claims).await {
             match claimed {
-                Ok(Some(claimed)) => self.spawn(claimed, taken, tries),
+                Ok(Some(claimed)) => self.spawn(claimed, taken, Start::Claimed, tries),
                 Ok(None) if outcome.is_ok() => outcome = Ok(Claims::NoMore),
                 Ok(None) => {}
                 Err(error) => outcome = Err(error),
@@ -191,7 +198,7 @@ impl Worker {
     }
 
     /// Begins to work on a job that was claimed at this moment or later.
-    fn spawn(&self, claimed: Claimed, taken: Instant, tries: &mut JoinSet<()>) {
+    fn spawn(&self, claimed: Claimed, taken: Instant, start: Start, tries: &mut JoinSet<()>) {
         tracing::info!(
             job.id = %claimed.job.id,
             conversation.id = claimed.job.new.conversation_id(),
@@ -201,7 +208,7 @@ impl Worker {
             "Job dequeued"
         );
         let lease = self.keeper.keep(claimed.lease, taken, self.shared.options.lease);
-        tries.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, lease));
+        tries.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, lease, start));
     }
 
     fn log_lost_attempt(&self, ended: Result<(), JoinError>) {

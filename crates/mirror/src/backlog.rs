@@ -149,7 +149,12 @@ mod tests {
     const ALL: usize = usize::MAX;
 
     fn change(state: StateKind) -> Change {
-        Change { id: JobId::new(Uuid::from_u128(1)), state, uncarried: outlast_core::Uncarried::No }
+        Change {
+            id: JobId::new(Uuid::from_u128(1)),
+            state,
+            uncarried: outlast_core::Uncarried::No,
+            in_conversation: false,
+        }
     }
 
     fn id() -> Option<ConversationId> {

@@ -177,6 +177,7 @@ impl Follower<'_> {
             let Some(change) = self.backlog.next_unsorted() else { break };
             let conversation = match self.backlog.conversation_of(&change.id) {
                 Some(known) => known,
+                None if !change.in_conversation => None,
                 None => {
                     let job = self.mirror.store.job(&scope, &change.id).await?;
                     job.and_then(|job| job.new.conversation)

@@ -128,7 +128,9 @@ impl StoreWrapper for FrontStore {
     }
 
     /// The caller is answered when a worker knows of the job: a client that leaves at once must not take it along.
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
+        let carries_itself = self.carries_itself.load(Ordering::Acquire);
+        insert.carrier = insert.carrier.filter(|_| carries_itself || is_quick(&insert.job));
         let inserted = self.store.insert(insert).await?;
         match &inserted {
             Inserted::New(job) | Inserted::Existing { job, .. } => self.leave_job(job).await,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    Checkpoint, Claimed, Job, JobId, Lease, Profile, Settlement, Store, StoreError, StoreMethod,
-    StoreWrapper, WorkerId,
+    Checkpoint, Claimed, Insert, Inserted, Job, JobId, Lease, Profile, Settlement, Store,
+    StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
 
@@ -104,6 +104,16 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }
+    }
+
+    async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
+        // Inserted and nothing more, as where the process has no worker for it.
+        insert.carrier = insert.carrier.filter(|_| self.point != KillPoint::AfterInsert);
+        let inserted = self.store.insert(insert).await?;
+        if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
+            KillPoint::reached(self.point, KillPoint::AfterBeginning);
+        }
+        Ok(inserted)
     }
 
     async fn claim(

@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::receipt::Receipt;
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::tool_names::research::HISTORY;
-use crate::wait;
+use crate::wait::{self, Whose};
 
 /// How often a call that attached to another process's job looks whether that process has died.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
@@ -142,7 +142,7 @@ pub(crate) async fn carry(
         return Ok(Carried::Unfinished { job: Box::new(started.job), timed_out });
     };
     let answer = match told_again {
-        ToldAgain::ForAWhile(ask_anew) => tell(engine, &started, ask_anew, outcome).await?,
+        ToldAgain::ForAWhile(ask_anew) => tell(engine, &started, ask_anew, outcome)?,
         ToldAgain::UntilReceived if rules::expired(&started.job, engine.now()) => {
             return Err(Refusal::validation(
                 "idempotency_key names a call that is no longer kept; use a new key to make it again",
@@ -208,8 +208,9 @@ async fn ended(
     if *existed {
         refuse_foreign_settings(engine, &scope, job).await?;
     }
+    let whose = if *existed { Whose::Any } else { Whose::JustMade };
     let reading = tokio::select! {
-        reading = wait::for_job(engine, caller, &job.id, within) => reading?,
+        reading = wait::for_job(engine, caller, &job.id, within, whose) => reading?,
         refused = left_uncarried(engine, &scope, job, visibility), if *existed => return Err(refused),
     };
     let removed = "the call was removed from the store while it ran; make it again";
@@ -238,23 +239,15 @@ async fn left_uncarried(
 }
 
 /// The outcome of research as this call is told it: for the first time, which is recorded, or again.
-async fn tell(
-    engine: &Engine,
-    started: &Started,
-    ask_anew: AskAnew,
-    outcome: ToolResult,
-) -> ToolResult {
+fn tell(engine: &Engine, started: &Started, ask_anew: AskAnew, outcome: ToolResult) -> ToolResult {
     let Started { job, replay, .. } = started;
     let outcome = match job.needs_consent() {
         true => outcome.map_err(|refusal| refusal.without_retry(instead_of_again(ask_anew))),
         false => outcome,
     };
     let Some(replay) = replay else {
-        // Before the answer goes out: the same call may follow it at once. If this cannot be stored, the outcome is
-        // told once more than need be.
-        if let Err(error) = engine.record_answer(&job.id).await {
-            tracing::warn!(job.id = %job.id, %error, "not recorded that a call was answered");
-        }
+        // Before the answer goes out: the same call may follow it at once.
+        engine.record_answer_soon(&job.id);
         return match takes_its_run_up(job, ask_anew) {
             true => outcome.map_err(Refusal::or_call_again),
             false => outcome,

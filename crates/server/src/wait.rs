@@ -13,6 +13,15 @@ use crate::text::printable;
 /// Longer than any job lives.
 const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
+/// Where a caller has a job from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// This very call has made it.
+    JustMade,
+    /// The caller says so.
+    Any,
+}
+
 /// Waits for the job's end, at most `budget` if there is one, and reads it; `None` when the caller has no such job.
 ///
 /// Ends early, with the job as it stands, when the server leaves.
@@ -21,6 +30,7 @@ pub(crate) async fn for_job(
     caller: &mut Caller,
     id: &JobId,
     budget: Option<Duration>,
+    whose: Whose,
 ) -> Result<Option<Reading>, PollError> {
     caller.waits();
     let (began, scope) = (engine.now(), caller.scope());
@@ -28,7 +38,10 @@ pub(crate) async fn for_job(
     let reading = match &mut caller.progress {
         Some(reporter) => reported(engine, &scope, id, budget, reporter).await?,
         // Only the end matters, and is read once for all who wait for it.
-        None => engine.poll(&scope, id, budget).await?,
+        None => match whose {
+            Whose::JustMade => engine.poll_own(&scope, id, budget).await?,
+            Whose::Any => engine.poll(&scope, id, budget).await?,
+        },
     };
     let ended = reading.as_ref().and_then(|reading| Some((reading.job.ended_at()?, reading.now)));
     if let Some((ended_at, now)) = ended.filter(|(ended_at, _)| *ended_at > began) {
@@ -48,7 +61,7 @@ pub(crate) async fn poll(
     if budget.is_zero() {
         return Ok(engine.reading(&caller.scope(), &id).await?);
     }
-    Ok(for_job(engine, caller, &id, Some(budget)).await?)
+    Ok(for_job(engine, caller, &id, Some(budget), Whose::Any).await?)
 }
 
 /// Cancels the job and reads it; one that has ended keeps its end. `None` when the caller has no such job.

@@ -198,7 +198,8 @@ pub(crate) trait Columns {
         let state = self.state_kind(&id)?;
         let uncarried =
             Uncarried::of(state, self.word(&id, "visibility")?, self.count("fence")? > 0);
-        Ok(Change { id: self.job_id()?, state, uncarried })
+        let in_conversation = self.maybe_text("conversation")?.is_some();
+        Ok(Change { id: self.job_id()?, state, uncarried, in_conversation })
     }
 
     /// The key in a row, if there is one.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
+    Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
     ConversationId, ConversationPage, ConversationQuery, Cursor, Dead, EndNotices, Insert,
     Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, NoticeOutcome,
     OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
@@ -81,7 +81,7 @@ impl MemoryStore {
         lease: Duration,
     ) -> Claimed {
         let now = self.clock.now();
-        let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
+        let lease = rules::claim(&mut record, worker, now.after(lease), now);
         if record.job.new.visibility.goes_through_queue() {
             tables.serve(&record.job.new.owner);
         }
@@ -100,7 +100,8 @@ impl Store for MemoryStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation } = insert;
+        let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation, carrier } =
+            insert;
         let mut tables = self.tables();
         let now = self.clock.now();
         if let Some(key) = &key
@@ -129,7 +130,7 @@ impl Store for MemoryStore {
             let counted = tables.counted(&new.owner, now.day());
             rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
         }
-        let (seq, job) = tables.add(new, takes_up, now);
+        let (seq, job) = tables.add(new, takes_up, carrier.as_ref(), now);
         if let Some(reservation) = &reservation {
             tables.ledger.push(rules::reserve(reservation, job.id, &job.new.owner, now));
         }
@@ -137,6 +138,9 @@ impl Store for MemoryStore {
             let Key { text, input_hash, life } = key;
             let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
             tables.keys.insert((job.new.owner.clone(), text), StoredKey { seq, record });
+        }
+        if let Some(Carrier { worker, .. }) = carrier {
+            tables.workers.entry(worker).or_default();
         }
         Ok(Inserted::New(job))
     }
@@ -479,7 +483,8 @@ impl Store for MemoryStore {
         let change = |job: &Job| {
             let state = job.state.kind();
             let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
-            Change { id: job.id, state, uncarried }
+            let in_conversation = job.new.conversation.is_some();
+            Change { id: job.id, state, uncarried, in_conversation }
         };
         let due = tables.records.values().filter_map(|record| match &record.job.state {
             JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),

@@ -48,6 +48,7 @@ use outlast_core::{
     RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
     Store, StoreError, Timestamp, WorkerId, rules,
 };
+use tokio::sync::RwLock;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -114,6 +115,8 @@ struct Shared {
     writes: OnceLock<UnboundedSender<writes::Call>>,
     notes: OnceLock<UnboundedSender<writes::Call>>,
     claims: OnceLock<UnboundedSender<claims::Call>>,
+    /// Shared by answers that are being recorded; an insert waits for them, because its key may be theirs.
+    answers: RwLock<()>,
 }
 
 impl PostgresStore {
@@ -147,6 +150,7 @@ impl PostgresStore {
             writes: OnceLock::new(),
             notes: OnceLock::new(),
             claims: OnceLock::new(),
+            answers: RwLock::new(()),
         });
         shared.session.live().await?;
         shared.session.probe(&shared.pool).await?;
@@ -190,38 +194,6 @@ impl Drop for PostgresStore {
 }
 
 impl Shared {
-    /// Starts the tasks that gather calls.
-    fn gather(shared: &Arc<Self>) {
-        // Each is set once, here.
-        let _ = shared.writes.set(Self::gathered(shared, |shared, calls| {
-            shared.write_together(Durability::Commit, calls)
-        }));
-        let _ = shared.notes.set(Self::gathered(shared, |shared, calls| {
-            shared.write_together(Durability::Soon, calls)
-        }));
-        let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
-    }
-
-    /// Calls that are carried out together. The task holds the store weakly, so that it ends with it.
-    fn gathered<C, Running>(
-        shared: &Arc<Self>,
-        run: impl Fn(Arc<Self>, Vec<C>) -> Running + Copy + Send + Sync + 'static,
-    ) -> UnboundedSender<C>
-    where
-        C: Send + 'static,
-        Running: Future<Output = ()> + Send + 'static,
-    {
-        let weak = Arc::downgrade(shared);
-        batch::gather(move |calls| {
-            let shared = weak.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    run(shared, calls).await;
-                }
-            }
-        })
-    }
-
     fn now(&self) -> Timestamp {
         self.time.now()
     }
@@ -264,6 +236,7 @@ impl Store for PostgresStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        drop(self.shared.answers.write().await);
         self.shared.insert(insert).await
     }
 
@@ -383,6 +356,7 @@ impl Store for PostgresStore {
     }
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
+        let _recording = self.shared.answers.read().await;
         self.shared.step(Answered(*id)).await.map(drop)
     }
 

@@ -25,6 +25,7 @@ mod sql;
 mod write_lock;
 mod readers;
 mod writer;
+mod own_commits;
 mod log_checkpoints;
 
 mod liveness;
@@ -56,7 +57,6 @@ use outlast_core::{
     Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub use inspect::{Inspection, inspect, is_there, sqlite_version};
@@ -69,6 +69,7 @@ use fault::{Fault, file_error, unavailable};
 use liveness::Liveness;
 use mark::Mark;
 use open::Access;
+use own_commits::OwnCommits;
 use readers::Readers;
 use write_lock::WriteLock;
 use writer::{Writer, WriterThread};
@@ -80,7 +81,7 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     readers: Readers,
     liveness: Arc<Liveness>,
-    rev: Arc<watch::Sender<Rev>>,
+    commits: Arc<OwnCommits>,
     notices: EndNotices,
 }
 
@@ -105,8 +106,9 @@ impl SqliteStore {
         let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         mark.write(reached);
         let mut store = Self::reading(path, file.clone(), clock.clone());
-        let (rev, store_number) = (store.rev.clone(), reached.store);
-        let thread = WriterThread { connection, file, lock, clock, rev, mark, store: store_number };
+        let (commits, store_number) = (store.commits.clone(), reached.store);
+        let thread =
+            WriterThread { connection, file, lock, clock, commits, mark, store: store_number };
         store.writer = Some(Writer::start(thread)?);
         Ok(store)
     }
@@ -136,7 +138,7 @@ impl SqliteStore {
             writer: None,
             readers: Readers::new(file),
             liveness: Arc::new(Liveness::of_database(path)),
-            rev: Arc::new(watch::Sender::new(Rev::default())),
+            commits: Arc::new(OwnCommits::new()),
             notices: EndNotices::Off,
         }
     }
@@ -180,6 +182,9 @@ impl Store for SqliteStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        if let Some(carrier) = &insert.carrier {
+            self.show_life(&carrier.worker).await?;
+        }
         self.writer()?.run(move |tx| insert::insert(tx, insert)).await
     }
 
@@ -317,7 +322,7 @@ impl Store for SqliteStore {
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
-        self.writer()?.run(move |tx| commands::answered(tx, &id)).await
+        self.writer()?.run_in_company(move |tx| commands::answered(tx, &id)).await
     }
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
@@ -404,24 +409,39 @@ impl Store for SqliteStore {
         const MAX_WAIT: Duration = Duration::from_secs(86_400);
         let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
         let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
-        let mut own = self.rev.subscribe();
+        let mut own = self.commits.follow();
         loop {
             // Marked as known before the look, so that a commit during it ends the wait below at once.
             own.mark_unchanged();
-            let (is_last, now) = (Instant::now() >= deadline, self.clock.now());
+            let (looked_at, now) = (Instant::now(), self.clock.now());
+            let is_last = looked_at >= deadline;
+            if !is_last {
+                if let Some(changes) = self.commits.after(after) {
+                    return Ok(changes);
+                }
+                // Known a moment ago: the next look is due when others would be.
+                if let Some(next) = self.commits.unchanged_at(after).map(|known| known + every)
+                    && next > looked_at
+                {
+                    let _ = tokio::time::timeout_at(deadline.min(next), own.changed()).await;
+                    continue;
+                }
+            }
             // Other processes' commits are seen by their number, which costs microseconds; only then are jobs read.
-            let look =
-                move |connection: &Connection| match is_last || reads::rev(connection)? > after {
-                    true => reads::changes(connection, after, now),
-                    false => Ok(Changes::default()),
-                };
+            let look = move |connection: &Connection| match (reads::rev(connection)?, is_last) {
+                (rev, false) if rev <= after => Ok(Changes { rev, ..Changes::default() }),
+                _ => reads::changes(connection, after, now),
+            };
             let changes = self.readers.run(look).await?;
+            self.commits.saw(changes.rev, looked_at);
             if is_last || !changes.jobs.is_empty() {
                 return Ok(changes);
             }
-            // Ends by an own commit or by the interval; the next look tells which.
-            let until = deadline.min(Instant::now() + every);
-            let _ = tokio::time::timeout_at(until, own.changed()).await;
+            if changes.rev > after {
+                // Changed, and nothing is left of it: a job that was removed since.
+                let until = deadline.min(Instant::now() + every);
+                let _ = tokio::time::timeout_at(until, own.changed()).await;
+            }
         }
     }
 }

@@ -30,7 +30,12 @@ async fn a_change_through_one_handle_wakes_another() {
     let changes = waiter.await.unwrap().unwrap();
     assert_eq!(
         changes.jobs,
-        [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+        [Change {
+            id: job.id,
+            state: StateKind::Queued,
+            uncarried: Uncarried::No,
+            in_conversation: false
+        }]
     );
     assert_eq!(changes.rev, job.rev);
 }

@@ -31,6 +31,9 @@ pub trait TestedStore {
     /// One of several handles on the same jobs, as of one of several processes.
     type Handle: Store;
 
+    /// Whether a new job can have a carrier.
+    const CARRIES: bool = true;
+
     /// Makes an empty store of the same promises, to compare with.
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store>;
 

@@ -72,6 +72,7 @@ macro_rules! store_suite {
                 a_task_is_taken_by_name_and_shown_at_once
                 a_held_call_that_none_has_carried_is_told_apart
                 a_held_call_is_kept_by_how_it_ended
+                a_held_call_with_a_carrier_is_its_own_from_the_start
             }
             conversing {
                 turns_come_in_order_and_whole

@@ -93,6 +93,7 @@ pub(crate) fn new_job(owner: &str) -> Insert {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     }
 }
 

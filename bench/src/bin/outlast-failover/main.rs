@@ -104,6 +104,7 @@ async fn write(store: Arc<PostgresStore>, owner: String, told: Arc<Told>) {
             max_bytes: u64::MAX,
             takes_up: None,
             reservation: None,
+            carrier: None,
         };
         match store.insert(insert).await {
             Ok(Inserted::New(job) | Inserted::Existing { job, .. }) => {

@@ -77,6 +77,7 @@ async fn insert(store: &SqliteStore) -> JobId {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) | Inserted::Existing { job, .. } => job.id,

@@ -49,6 +49,7 @@ async fn one_job(store: &dyn Store, caller: usize) {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     };
     let Inserted::New(made) = store.insert(insert).await.unwrap() else {
         panic!("no key, no other job")

@@ -1,6 +1,7 @@
 //! Which worker may take a job, and what taking it means.
 
-use crate::{Claimed, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
+use super::send_key::new_send_key;
+use crate::{Carrier, Checkpoint, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
 
 /// Whether a worker with these profiles may take the job from the queue now. A held call is not in the queue: its
 /// process takes it by name.
@@ -24,7 +25,7 @@ pub fn takeable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
 }
 
 /// Gives a claimable job to `worker` until `until`.
-pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Timestamp) -> Claimed {
+pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Timestamp) -> Lease {
     let job = &mut record.job;
     job.fence = job.fence.raised();
     job.state = JobState::Running { since: now };
@@ -32,8 +33,16 @@ pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Time
     job.partial = None;
     job.updated_at = now;
     record.holder = Some(Holder { worker: worker.clone(), until });
-    let lease = Lease { job: job.id, worker: worker.clone(), fence: job.fence };
-    Claimed { job: job.clone(), lease }
+    Lease { job: job.id, worker: worker.clone(), fence: job.fence }
+}
+
+/// Gives a new job to the worker that carries it from the start, and records that its request is about to be sent, unless it
+/// goes on with a run.
+pub fn carry(record: &mut Record, carrier: &Carrier, now: Timestamp) {
+    claim(record, &carrier.worker, now.after(carrier.lease), now);
+    if record.job.checkpoint == Checkpoint::NotBegun {
+        record.job.checkpoint = Checkpoint::Beginning { key: new_send_key(&record.job) };
+    }
 }
 
 #[cfg(test)]
@@ -41,8 +50,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, queued, running};
-    use crate::{Checkpoint, Fence, Visibility};
+    use crate::rules::sample::{NOW, queued, remote, running};
+    use crate::rules::{Approach, approach};
+    use crate::{Again, Fence, Nature, Resumes, Visibility};
 
     #[test]
     fn only_a_due_queued_job_of_a_known_profile_can_be_claimed() {
@@ -73,10 +83,28 @@ mod tests {
     fn every_claim_raises_the_fence() {
         let mut record = queued();
         let worker = WorkerId::new("w");
-        let first = claim(&mut record, &worker, NOW, NOW).lease;
+        let first = claim(&mut record, &worker, NOW, NOW);
         record.job.state = JobState::Queued { run_at: NOW };
-        let second = claim(&mut record, &worker, NOW, NOW).lease;
+        let second = claim(&mut record, &worker, NOW, NOW);
         assert_eq!((first.fence, second.fence), (Fence(1), Fence(2)));
         assert!(record.job.was_claimed());
+    }
+
+    #[test]
+    fn a_job_with_a_carrier_is_about_to_be_sent_under_the_key_of_its_first_try() {
+        let carrier = Carrier { worker: WorkerId::new("w"), lease: Duration::from_secs(30) };
+        let mut record = queued();
+        let fresh = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+        let Approach::Begin { key } = approach(&record.job, fresh, NOW) else {
+            panic!("it is new")
+        };
+        carry(&mut record, &carrier, NOW);
+        assert_eq!(record.job.checkpoint, Checkpoint::Beginning { key });
+        let until = NOW.after(carrier.lease);
+        assert_eq!(record.holder, Some(Holder { worker: carrier.worker.clone(), until }));
+        let mut taken_up = queued();
+        taken_up.job.checkpoint = Checkpoint::Running(remote());
+        carry(&mut taken_up, &carrier, NOW);
+        assert_eq!(taken_up.job.checkpoint, Checkpoint::Running(remote()));
     }
 }

@@ -52,7 +52,12 @@ impl Attempt<'_> {
     pub(super) async fn settle(&self, settlement: Settlement) {
         let write = || self.shared.store.settle(self.lease.lease(), settlement.clone());
         match self.write_until_lost("the end of a try", self.lease.lost(), write).await {
-            Ok(job) => log_settled(&job, &settlement),
+            Ok(job) => {
+                if job.state.kind().is_terminal() {
+                    self.shared.wakeups.publish_end(&job);
+                }
+                log_settled(&job, &settlement);
+            }
             Err(LeaseLost) => {
                 tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended");
                 self.record_no_run().await;

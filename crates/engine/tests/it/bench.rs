@@ -23,7 +23,7 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-pub(crate) fn millis(millis: u64) -> Duration {
+pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 

@@ -1,9 +1,11 @@
 //! Held calls (promise 2): the same call is the same job, for a while after its end too.
 
-use outlast_core::{HeldAnswer, JobId, Key, NewJob, OwnerId, StateKind, Visibility};
+use futures_util::FutureExt;
+use outlast_core::{Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, StateKind, Visibility};
 use outlast_engine::{Options, Started, Takes};
 
 use crate::bench::{Bench, LEASE, Process, deliver, research, seconds, text};
+use crate::moody::Method;
 
 const INPUT: [u8; 32] = [7; 32];
 
@@ -168,4 +170,56 @@ async fn an_orphaned_held_call_is_resumed_by_a_process_that_runs() {
     bench.until(|| bench.provider.resumes() == 1).await;
     deliver(&bench, 1);
     assert_eq!(text(&second.end(&id).await.job), "because");
+}
+
+/// A held call is made, taken and recorded as about to be sent in one step.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_is_carried_from_the_start() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let (id, _) = hold(&process).await;
+    let made = bench.job(&id).await;
+    assert_eq!(made.state.kind(), StateKind::Running);
+    bench.quiet().await;
+    assert_eq!(bench.store.calls(Method::Checkpoint).len(), 1, "its run, and nothing before it");
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+}
+
+/// A7: a caller that goes away while its call is being made leaves no job that is held and not worked on.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_whose_caller_leaves_is_carried_all_the_same() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let engine = process.engine.clone();
+    let call = async move { engine.start_held(held(), Key::held("workflow", INPUT)).await };
+    let mut call = Box::pin(call);
+    assert!(call.as_mut().now_or_never().is_none(), "it is being made");
+    drop(call);
+    bench.quiet().await;
+    let (id, existed) = hold(&process).await;
+    assert!(existed);
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+    assert_eq!(bench.provider.keys().len(), 1, "bought once");
+}
+
+/// B9a: what was recorded as about to be sent, and was not, is begun by the next process.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    process.stop.ask();
+    let (id, _) = hold(&process).await;
+    process.leave().await;
+    let job = bench.job(&id).await;
+    assert_eq!((job.state.kind(), &job.checkpoint), (StateKind::Queued, &Checkpoint::NotBegun));
+    let next = bench.process().await;
+    bench.quiet().await;
+    deliver(&bench, 1);
+    assert_eq!(text(&next.end(&id).await.job), "because");
+    assert_eq!(bench.provider.keys().len(), 1, "bought once");
 }

@@ -9,11 +9,14 @@ use tokio::sync::Notify;
 use crate::bench::{Bench, deliver, millis, remote_run, text};
 use crate::moody::{Method, Mood};
 
+/// After this long the first word of a run is written.
+const FIRST_WORD: std::time::Duration = millis(60);
+
 fn at(percent: u8) -> Option<Progress> {
     Some(Progress { percent: Some(percent), message: format!("at {percent}") })
 }
 
-/// B6: the first word is shown at once, then one in 250 ms, and the last word wins.
+/// B6: the first word is shown after a moment, then one in 250 ms, and the last word wins.
 #[tokio::test(start_paused = true)]
 async fn progress_is_written_at_most_every_250_ms_and_the_last_word_wins() {
     let bench = Bench::new();
@@ -22,8 +25,10 @@ async fn progress_is_written_at_most_every_250_ms_and_the_last_word_wins() {
     for percent in 1..=100 {
         bench.provider.act(1, Act::Progress(percent));
         tokio::time::sleep(millis(7)).await;
-        if percent == 1 {
-            assert_eq!(bench.job(&id).await.progress, at(1), "the first word at once");
+        match percent {
+            5 => assert_eq!(bench.job(&id).await.progress, None, "not in the first 50 ms"),
+            10 => assert!(bench.job(&id).await.progress.is_some(), "the first word, soon after"),
+            _ => {}
         }
     }
     tokio::time::sleep(millis(260)).await;
@@ -43,7 +48,7 @@ async fn progress_that_cannot_be_written_harms_nothing() {
     let id = process.under_way(&bench, 1).await;
     bench.store.next(Method::Note, [Mood::Full]);
     bench.provider.act(1, Act::Progress(10));
-    bench.quiet().await;
+    tokio::time::sleep(FIRST_WORD).await;
     assert_eq!(bench.job(&id).await.progress, None);
     bench.provider.act(1, Act::Progress(20));
     tokio::time::sleep(millis(260)).await;
@@ -59,7 +64,7 @@ async fn a_job_given_back_shows_no_progress() {
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
     bench.provider.act(1, Act::Progress(60));
-    bench.quiet().await;
+    tokio::time::sleep(FIRST_WORD).await;
     assert_eq!(bench.job(&id).await.progress, at(60));
     process.leave().await;
     assert_eq!(bench.job(&id).await.progress, None);
@@ -94,7 +99,7 @@ async fn g4_a_run_that_moved_is_not_asked_again_before_that_is_on_record() {
     let job = bench.job(&id).await;
     assert_eq!((remote_run(&job).cursor.as_deref(), job.progress.clone()), (None, None));
     writing.notify_one();
-    bench.quiet().await;
+    tokio::time::sleep(FIRST_WORD).await;
     let job = bench.job(&id).await;
     assert_eq!(
         (remote_run(&job).cursor.as_deref(), job.progress.clone()),
@@ -111,10 +116,22 @@ async fn b6_the_last_progress_is_written_before_the_end() {
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
     bench.provider.act(1, Act::Progress(25));
-    bench.quiet().await;
+    tokio::time::sleep(FIRST_WORD).await;
     let before = bench.store.calls(Method::Note).len();
     bench.provider.act(1, Act::Progress(75));
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
     assert_eq!(bench.store.calls(Method::Note).len(), before + 1);
+}
+
+/// Of a run that ends at once nothing is written but its end.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_at_once_leaves_no_progress() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.act(1, Act::Progress(75));
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&id).await.job), "because");
+    assert_eq!(bench.store.calls(Method::Note).len(), 0);
 }

@@ -138,6 +138,8 @@ async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
     let id = process.under_way(&bench, 1).await;
     let text = async || bench.job(&id).await.partial.map(|text| text.to_string());
     assert_eq!(text().await, None);
+    // A run that ends at once leaves none.
+    tokio::time::sleep(millis(60)).await;
     bench.provider.act(1, Act::Writes(50, "# One"));
     bench.quiet().await;
     assert_eq!(text().await.as_deref(), Some("# One"));

@@ -60,6 +60,7 @@ async fn insert(process: Arc<Mirror>) -> Job {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     };
     let (Inserted::New(job) | Inserted::Existing { job, .. }) =
         Store::insert(&*process, insert).await.unwrap();

@@ -53,6 +53,7 @@ async fn c2_a_call_made_again_finds_its_files_too() {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     };
     face.store.insert(insert).await.unwrap();
     assert!(!place.folder(&id).exists());

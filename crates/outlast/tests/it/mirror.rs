@@ -43,6 +43,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
             max_bytes: u64::MAX,
             takes_up: None,
             reservation: None,
+            carrier: None,
         })
         .await
         .unwrap();

@@ -84,7 +84,8 @@ fn find_edits(
 ) {
     let mut at = 0;
     let mut is_first = true;
-    while let Some(next) = line[at..].find(['[', '`', '\\', '!']) {
+    let is_special = |byte: &u8| matches!(byte, b'[' | b'`' | b'\\' | b'!');
+    while let Some(next) = line.as_bytes()[at..].iter().position(is_special) {
         is_first &= line[at..at + next].trim().is_empty();
         at += next;
         let special = &line[at..];

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
-    ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job, JobId,
-    JobQuery, JobState, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun,
-    Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp,
-    WorkerId, rules, search, session_of,
+    Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job,
+    JobId, JobQuery, JobState, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record,
+    RemoteRun, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge,
+    Timestamp, WorkerId, rules, search, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -81,6 +81,7 @@ impl Tables {
         &mut self,
         new: NewJob,
         takes_up: Option<RemoteRun>,
+        carrier: Option<&Carrier>,
         now: Timestamp,
     ) -> (u64, Job) {
         let earlier = self.jobs().filter(|job| same_conversation(job, &new));
@@ -94,7 +95,11 @@ impl Tables {
         self.seqs.insert(job.id, seq);
         let arrived = self.owners.len() as u64;
         self.owners.entry(job.new.owner.clone()).or_insert(OwnerTurns { served: 0, arrived });
-        (seq, self.save(seq, Record { job, holder: None, bytes }))
+        let mut record = Record { job, holder: None, bytes };
+        if let Some(carrier) = carrier {
+            rules::carry(&mut record, carrier, now);
+        }
+        (seq, self.save(seq, record))
     }
 
     /// How much room the owner's jobs take.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc};
 
+use super::Shared;
+use super::step::Durability;
+
 /// How many calls go into one transaction.
 const MOST_TOGETHER: usize = 64;
 
@@ -34,4 +37,38 @@ where
         }
     });
     sender
+}
+
+impl Shared {
+    /// Starts the tasks that gather calls.
+    pub(super) fn gather(shared: &Arc<Self>) {
+        // Each is set once, here.
+        let _ = shared.writes.set(Self::gathered(shared, |shared, calls| {
+            shared.write_together(Durability::Commit, calls)
+        }));
+        let _ = shared.notes.set(Self::gathered(shared, |shared, calls| {
+            shared.write_together(Durability::Soon, calls)
+        }));
+        let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
+    }
+
+    /// Calls that are carried out together. The task holds the store weakly, so that it ends with it.
+    fn gathered<C, Running>(
+        shared: &Arc<Self>,
+        run: impl Fn(Arc<Self>, Vec<C>) -> Running + Copy + Send + Sync + 'static,
+    ) -> mpsc::UnboundedSender<C>
+    where
+        C: Send + 'static,
+        Running: Future<Output = ()> + Send + 'static,
+    {
+        let weak = Arc::downgrade(shared);
+        gather(move |calls| {
+            let shared = weak.upgrade();
+            async move {
+                if let Some(shared) = shared {
+                    run(shared, calls).await;
+                }
+            }
+        })
+    }
 }

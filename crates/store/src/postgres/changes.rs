@@ -66,8 +66,10 @@ impl Shared {
     }
 
     async fn look(&self, after: Rev) -> Result<Looked, StoreError> {
-        let rows =
-            self.read("select * from changes_after($1)", &[&columns::signed(after.0)]).await?;
+        let select =
+            "select *, (select conversation from jobs where jobs.id = changes.id collate \"C\") as conversation
+             from changes_after($1) as changes";
+        let rows = self.read(select, &[&columns::signed(after.0)]).await?;
         let (mut safe, mut last, mut jobs) = (0, 0, Vec::new());
         for row in &rows {
             (safe, last) = (get::<i64>(row, "safe")?, get::<i64>(row, "last")?);

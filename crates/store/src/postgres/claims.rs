@@ -319,7 +319,7 @@ async fn hand_over(
     lease: Duration,
 ) -> Result<Claimed, Fault> {
     let now: Timestamp = tx.now();
-    let claimed = rules::claim(&mut stored.record, worker, now.after(lease), now);
+    let lease = rules::claim(&mut stored.record, worker, now.after(lease), now);
     rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
-    Ok(claimed)
+    Ok(Claimed { job: stored.record.job, lease })
 }

@@ -71,7 +71,9 @@ impl Work for InsertJob {
 }
 
 async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation } = insert;
+    // A carrier would not know of its job where the answer to the commit is lost; so the job waits to be taken.
+    let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation, carrier: _ } =
+        insert;
     let owner = escaped(new.owner.as_str()).into_owned();
     let conversation = new.conversation_id().map(|id| escaped(id).into_owned());
     let key_text = key.as_ref().map(|key| escaped(&key.text).into_owned());

@@ -50,7 +50,7 @@ fn hand_over(
     lease: Duration,
 ) -> Result<Claimed, Fault> {
     let now = tx.now();
-    let Claimed { lease, .. } = rules::claim(&mut record, worker, now.after(lease), now);
+    let lease = rules::claim(&mut record, worker, now.after(lease), now);
     rows::save(tx, seq, &mut record)?;
     Ok(Claimed { job: record.job, lease })
 }

@@ -1,6 +1,8 @@
 //! Inserting: key, busy conversation and quota are decided in the transaction that adds the job.
 
-use outlast_core::{Checkpoint, Insert, Inserted, JobId, NanoUsd, NewJob, StoreError, rules};
+use outlast_core::{
+    Checkpoint, Insert, Inserted, JobId, NanoUsd, NewJob, Record, StoreError, rules,
+};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -11,7 +13,8 @@ use crate::columns;
 
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation } = insert;
+    let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation, carrier } =
+        insert;
     let now = tx.now();
     if let Some(key) = &key
         && let Some((seq, found)) = keys::find(tx.connection, &new.owner, &key.text)?
@@ -56,6 +59,12 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?
     {
         rows::save_removable_at(tx.connection, &before, None)?;
+    }
+    if let Some(carrier) = &carrier {
+        let mut record = Record { job, holder: None, bytes };
+        rules::carry(&mut record, carrier, now);
+        rows::save(tx, seq, &mut record)?;
+        job = record.job;
     }
     Ok(Inserted::New(job))
 }

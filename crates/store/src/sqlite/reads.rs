@@ -210,17 +210,25 @@ pub(super) fn changes(
     let rev = rev(&snapshot)?;
     let jobs = snapshot
         .prepare_cached(
-            "SELECT id, state, visibility, fence FROM jobs
+            "SELECT id, state, visibility, fence, conversation FROM jobs
              WHERE rev > ?1 ORDER BY rev, seq",
         )?
         .query_and_then([columns::signed(after.0)], |row| row.change())?
         .collect::<Result<_, _>>()?;
-    let queued = "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1";
-    let queued: Option<i64> = sql::value(&snapshot, queued, [now.as_millis()])?;
-    let leased = "SELECT min(lease_until) FROM jobs WHERE state = 'running'";
-    let leased: Option<i64> = sql::value(&snapshot, leased, [])?;
-    let next_due = queued.into_iter().chain(leased).min().map(Timestamp::from_millis);
+    let next_due = next_due(&snapshot, now)?;
     Ok(Changes { rev, jobs, next_due })
+}
+
+/// When the clock alone will make something due.
+pub(super) fn next_due(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Fault> {
+    let queued = "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1";
+    let queued: Option<i64> = sql::value(connection, queued, [now.as_millis()])?;
+    let leased = "SELECT min(lease_until) FROM jobs WHERE state = 'running'";
+    let leased: Option<i64> = sql::value(connection, leased, [])?;
+    Ok(queued.into_iter().chain(leased).min().map(Timestamp::from_millis))
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
             ":rev": signed(job.rev.0),
             ":seq": seq,
         })?;
+    tx.changed(seq, job);
     Ok(())
 }
 
@@ -181,5 +182,6 @@ pub(super) fn add(
     let insert = "INSERT INTO bodies (job, ask) VALUES (?1, ?2)";
     sql::execute(tx.connection, insert, (seq, json(&new.ask)?))?;
     search::put(tx.connection, seq, new, None)?;
+    tx.changed(seq, job);
     Ok(seq)
 }

@@ -17,6 +17,7 @@ use super::files::open_private_file;
 
 /// Waits for the lock on a thread of its own, because a blocking lock cannot be given up.
 pub(super) struct WriteLock {
+    file: Arc<File>,
     requests: Sender<SyncSender<WriteTurn>>,
     /// The thread is waiting for the lock.
     waiting: Arc<AtomicBool>,
@@ -45,10 +46,17 @@ impl WriteLock {
         let waiting = Arc::new(AtomicBool::new(false));
         let (requests, queue) = mpsc::channel();
         thread::Builder::new().name("outlast-wlock".to_owned()).spawn({
-            let waiting = waiting.clone();
+            let (file, waiting) = (file.clone(), waiting.clone());
             move || take_turns(&file, &queue, &waiting)
         })?;
-        Ok(Self { requests, waiting, max_wait })
+        Ok(Self { file, requests, waiting, max_wait })
+    }
+
+    /// This process's turn if no other has or awaits it. Only for a writer that has rested: one that never does would always
+    /// be before those who wait.
+    pub(super) fn take(&self) -> Option<WriteTurn> {
+        let is_free = !self.waiting.load(Ordering::SeqCst) && self.file.try_lock().is_ok();
+        is_free.then(|| WriteTurn(self.file.clone()))
     }
 
     /// Waits for this process's turn; `None` means: write without it.

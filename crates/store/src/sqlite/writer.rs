@@ -11,21 +11,25 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::vec;
 
-use outlast_core::{Clock, Rev, StoreError, Timestamp};
+use outlast_core::{Change, Clock, Job, Rev, StoreError, Timestamp, Uncarried};
 use rusqlite::Connection;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::database_file::DatabaseFile;
 use super::fault::{Fault, copied, unavailable};
 use super::log_checkpoints::LogCheckpoints;
 use super::mark::{Mark, Reached};
-use super::sql;
+use super::own_commits::{OwnCommit, OwnCommits};
 use super::write_lock::WriteLock;
+use super::{reads, sql};
 use crate::columns;
 
 /// How many commands share a commit at most, so that none waits long for the others.
 const MAX_TOGETHER: usize = 256;
+
+/// How long a command that may wait does so for another to share its commit.
+const COMPANY: Duration = Duration::from_millis(10);
 
 /// How far behind the mark beside the store may be.
 const MARK_DELAY: Duration = Duration::from_secs(2);
@@ -38,12 +42,21 @@ const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 type Command =
     Box<dyn FnOnce(Result<&mut Tx<'_>, StoreError>) -> (Option<StoreError>, Answer) + Send>;
 
+/// When a command is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Urgency {
+    /// With the next commit.
+    Now,
+    /// With the next commit that another command needs, or in a moment. No later command is carried out before it.
+    InCompany,
+}
+
 /// Answers a caller with the result of its step, or with why the commit failed.
 type Answer = Box<dyn FnOnce(Option<StoreError>) + Send>;
 
 /// Hands commands to the writer thread.
 pub(super) struct Writer {
-    queue: Mutex<Option<Sender<Command>>>,
+    queue: Mutex<Option<Sender<(Urgency, Command)>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -53,8 +66,8 @@ pub(super) struct WriterThread {
     pub(super) file: Arc<DatabaseFile>,
     pub(super) lock: WriteLock,
     pub(super) clock: Arc<dyn Clock>,
-    /// Receives the number of every commit that changed a job.
-    pub(super) rev: Arc<watch::Sender<Rev>>,
+    /// Is told of every commit that changed a job.
+    pub(super) commits: Arc<OwnCommits>,
     pub(super) mark: Mark,
     /// The number that the mark tells stores apart by.
     pub(super) store: i64,
@@ -65,17 +78,37 @@ pub(super) struct Tx<'a> {
     pub(super) connection: &'a Connection,
     clock: &'a dyn Clock,
     rev: Option<Rev>,
+    /// What was changed, each job with its number of arrival.
+    changes: Vec<(i64, Change)>,
 }
 
 impl<'a> Tx<'a> {
     /// The transaction that was begun on this connection.
     pub(super) fn new(connection: &'a Connection, clock: &'a dyn Clock) -> Self {
-        Self { connection, clock, rev: None }
+        Self { connection, clock, rev: None, changes: Vec::new() }
     }
 
     /// The present moment.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Notes where a job stands after this commit.
+    pub(super) fn changed(&mut self, seq: i64, job: &Job) {
+        let state = job.state.kind();
+        let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
+        let in_conversation = job.new.conversation.is_some();
+        self.changes.push((seq, Change { id: job.id, state, uncarried, in_conversation }));
+    }
+
+    /// What the commit has changed; read before it, in the same transaction.
+    fn summed_up(&mut self) -> Result<Option<OwnCommit>, Fault> {
+        let Some(rev) = self.rev else { return Ok(None) };
+        // The order in which they are read.
+        self.changes.sort_by_key(|(seq, _)| *seq);
+        let changes = self.changes.drain(..).map(|(_, change)| change).collect();
+        let next_due = reads::next_due(self.connection, self.now())?;
+        Ok(Some(OwnCommit { rev, changes, next_due }))
     }
 
     /// The number of this commit's changes, taken when the first of them is made.
@@ -116,6 +149,24 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
     {
+        self.queue(Urgency::Now, step).await
+    }
+
+    /// The same for a step that no caller waits for: it comes before what is asked later, and costs no commit of its own while
+    /// others are made.
+    pub(super) async fn run_in_company<T, F>(&self, step: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        self.queue(Urgency::InCompany, step).await
+    }
+
+    async fn queue<T, F>(&self, urgency: Urgency, step: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
         let command: Command = Box::new(move |tx| {
             let result = tx.and_then(|tx| Ok(step(tx)?));
@@ -126,7 +177,7 @@ impl Writer {
             };
             (refused, Box::new(answer))
         });
-        self.submit(command)?;
+        self.submit(urgency, command)?;
         answer
             .await
             .unwrap_or_else(|_| Err(unavailable("the store failed; the log has the details")))
@@ -138,15 +189,15 @@ impl Writer {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn submit(&self, command: Command) -> Result<(), StoreError> {
+    fn submit(&self, urgency: Urgency, command: Command) -> Result<(), StoreError> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queue.as_ref().ok_or_else(|| unavailable("the store is closed"))?;
-        queue.send(command).map_err(|_| unavailable("the writer has ended"))
+        queue.send((urgency, command)).map_err(|_| unavailable("the writer has ended"))
     }
 }
 
 impl WriterThread {
-    fn serve(&self, commands: &Receiver<Command>) {
+    fn serve(&self, commands: &Receiver<(Urgency, Command)>) {
         // A change that is not in the mark yet, and when it should be.
         let mut unmarked: Option<(Rev, Instant)> = None;
         loop {
@@ -155,25 +206,36 @@ impl WriterThread {
             if unmarked.is_some_and(|(_, due)| due <= now) {
                 self.mark(unmarked.take());
             }
-            let next = match unmarked {
-                Some((_, due)) => commands.recv_timeout(due - now),
-                None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let queued = commands.try_recv().ok();
+            let rested = queued.is_none();
+            let next = match (queued, unmarked) {
+                (Some(queued), _) => Ok(queued),
+                (None, Some((_, due))) => commands.recv_timeout(due - now),
+                (None, None) => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
-            let first = match next {
-                Ok(first) => first,
+            let (urgency, first) = match next {
+                Ok(next) => next,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return self.mark(unmarked),
             };
-            let turn = self.lock.wait();
-            // Gathered after the wait, so that commands that came meanwhile share this commit.
             let mut batch = vec![first];
-            batch.extend(commands.try_iter().take(MAX_TOGETHER - 1));
+            if urgency == Urgency::InCompany {
+                batch.extend(company(commands));
+            }
+            let turn = rested.then(|| self.lock.take()).flatten().or_else(|| self.lock.wait());
+            // Gathered after the wait, so that commands that came meanwhile share this commit.
+            let left = MAX_TOGETHER - batch.len();
+            batch.extend(commands.try_iter().take(left).map(|(_, command)| command));
             let mut batch = batch.into_iter();
             let mut answers = Vec::new();
             let committed = self.commit(&mut batch, &mut answers);
             drop(turn);
+            let committed = committed.map(|commit| {
+                let rev = commit.as_ref().map(|commit| commit.rev);
+                commit.into_iter().for_each(|commit| self.commits.add(commit));
+                rev
+            });
             if let Ok(Some(rev)) = committed {
-                self.rev.send_replace(rev);
                 let due = unmarked.map_or_else(|| Instant::now() + MARK_DELAY, |(_, due)| due);
                 unmarked = Some((rev, due));
             }
@@ -201,18 +263,19 @@ impl WriterThread {
         &self,
         batch: &mut vec::IntoIter<Command>,
         answers: &mut Vec<Answer>,
-    ) -> Result<Option<Rev>, StoreError> {
+    ) -> Result<Option<OwnCommit>, StoreError> {
         self.file.check()?;
         let mut tx = Tx::new(&self.connection, &*self.clock);
         // Checked again after the commit: a change to a deleted file must not be acknowledged.
-        let committed = transact(&mut tx, batch, answers).and_then(|()| self.file.check());
+        let committed = transact(&mut tx, batch, answers);
+        let committed = committed.and_then(|commit| self.file.check().map(|()| commit));
         if committed.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a failed transaction could not be rolled back");
         }
-        committed.map(|()| tx.rev)
+        committed
     }
 
     fn leave(self) {
@@ -227,16 +290,37 @@ impl WriterThread {
     }
 }
 
+/// The commands that come until one of them is urgent, or a moment has passed.
+fn company(commands: &Receiver<(Urgency, Command)>) -> Vec<Command> {
+    let mut company = Vec::new();
+    let until = Instant::now() + COMPANY;
+    while company.len() < MAX_TOGETHER - 1 {
+        let left = until.saturating_duration_since(Instant::now());
+        match commands.recv_timeout(left) {
+            Ok((urgency, command)) => {
+                company.push(command);
+                if urgency == Urgency::Now {
+                    break;
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    company
+}
+
 fn transact(
     tx: &mut Tx<'_>,
     batch: &mut vec::IntoIter<Command>,
     answers: &mut Vec<Answer>,
-) -> Result<(), StoreError> {
+) -> Result<Option<OwnCommit>, StoreError> {
     execute(tx.connection, "BEGIN IMMEDIATE")?;
     for command in batch {
         run_alone(tx, command, answers)?;
     }
-    execute(tx.connection, "COMMIT")
+    let commit = tx.summed_up()?;
+    execute(tx.connection, "COMMIT")?;
+    Ok(commit)
 }
 
 /// Runs one command so that its failure undoes no other; an error means that the whole transaction failed.
@@ -246,7 +330,7 @@ fn run_alone(
     answers: &mut Vec<Answer>,
 ) -> Result<(), StoreError> {
     execute(tx.connection, "SAVEPOINT command")?;
-    let before = tx.rev;
+    let before = (tx.rev, tx.changes.len());
     // A command that panics drops the way to its caller, which is answered by that.
     let refused = match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
         Ok((refused, answer)) => {
@@ -261,7 +345,8 @@ fn run_alone(
         return Err(error);
     }
     // The change number is rolled back with the rest.
-    tx.rev = before;
+    tx.rev = before.0;
+    tx.changes.truncate(before.1);
     execute(tx.connection, "ROLLBACK TO command")?;
     execute(tx.connection, "RELEASE command")
 }

@@ -154,6 +154,7 @@ fn an_insert() -> Insert {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     }
 }
 

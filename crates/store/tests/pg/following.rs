@@ -60,6 +60,7 @@ async fn insert(store: &PostgresStore, number: usize) -> JobId {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) => job.id,

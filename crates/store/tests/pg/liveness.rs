@@ -27,6 +27,7 @@ async fn add(store: &PostgresStore) -> Job {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) => job,

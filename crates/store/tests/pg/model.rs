@@ -16,6 +16,7 @@ struct Postgres(Mutex<HashMap<PathBuf, Database>>);
 
 impl TestedStore for Postgres {
     type Handle = PostgresStore;
+    const CARRIES: bool = false;
 
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store> {
         Box::new(MemoryStore::new(clock))

@@ -44,6 +44,7 @@ fn insert(job: NewJob, key: Option<Key>) -> Insert {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     }
 }
 

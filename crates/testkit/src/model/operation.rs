@@ -32,6 +32,8 @@ pub(super) enum Action {
         takes_up: bool,
         /// How many cents may be spent a day, if the job costs one; `None` for a job that is free.
         cents_per_day: Option<Option<u64>>,
+        /// The worker that carries a held call from the start, and for how many seconds.
+        carrier: Option<(usize, u64)>,
     },
     Claim {
         worker: usize,
@@ -173,11 +175,18 @@ fn what() -> impl Strategy<Value = Action> {
     let worker = || 0..WORKERS;
     let few = || 0..4_usize;
     prop_oneof![
-        8 => (job(), option::of(key()), 1..6_u32, bytes(), weighted(0.2), option::of(option::of(0..5_u64))).prop_map(
-            |(job, key, max_unfinished, max_bytes, takes_up, cents_per_day)| {
-                Action::Insert { job, key, max_unfinished, max_bytes, takes_up, cents_per_day }
-            }
-        ),
+        8 => (
+            job(),
+            option::of(key()),
+            1..6_u32,
+            bytes(),
+            weighted(0.2),
+            option::of(option::of(0..5_u64)),
+            option::of((worker(), seconds())),
+        )
+            .prop_map(|(job, key, max_unfinished, max_bytes, takes_up, cents_per_day, carrier)| {
+                Action::Insert { job, key, max_unfinished, max_bytes, takes_up, cents_per_day, carrier }
+            }),
         8 => (worker(), vec(0..PROFILES, 0..3), seconds())
             .prop_map(|(worker, profiles, seconds)| Action::Claim { worker, profiles, seconds }),
         3 => (worker(), vec(0..PROFILES, 0..3), few(), seconds())

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState, Lease,
-    Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+    Carrier, ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState,
+    Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -146,15 +146,30 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
     async fn apply(&mut self, op: &Op) -> Result<(), String> {
         let via = op.via;
         match &op.what {
-            Action::Insert { job, key, max_unfinished, max_bytes, takes_up, cents_per_day } => {
-                let key = key.as_ref().map(|key| key.value());
+            Action::Insert {
+                job,
+                key,
+                max_unfinished,
+                max_bytes,
+                takes_up,
+                cents_per_day,
+                carrier,
+            } => {
+                let (job, key) = (job.value(), key.as_ref().map(|key| key.value()));
+                let is_held = !job.visibility.goes_through_queue();
+                let carrier = carrier.filter(|_| is_held && S::CARRIES);
+                let via = carrier.map_or(via, |(worker, _)| self.workers[worker].handle);
                 let insert = Insert {
-                    job: job.value(),
+                    job,
                     key,
                     max_unfinished: *max_unfinished,
                     max_bytes: *max_bytes,
                     takes_up: takes_up.then(|| a_run("left")),
                     reservation: cents_per_day.map(|cents| a_reservation(1, cents)),
+                    carrier: carrier.map(|(worker, seconds)| Carrier {
+                        worker: self.name(worker),
+                        lease: Duration::from_secs(seconds),
+                    }),
                 };
                 let model = self.model.insert(insert.clone()).await;
                 let subject = self.handles[via].insert(insert).await;
@@ -163,6 +178,16 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 }
                 if let Ok(Inserted::New(job)) = &subject {
                     self.ids.learn(job.id);
+                }
+                if let (Some((worker, _)), Ok(Inserted::New(model)), Ok(Inserted::New(subject))) =
+                    (carrier, &model, &subject)
+                {
+                    let name = self.name(worker);
+                    let lease =
+                        |job: &Job| Lease { job: job.id, worker: name.clone(), fence: job.fence };
+                    self.leases.push((lease(model), lease(subject)));
+                    self.latest.insert(model.id, lease(model));
+                    self.workers[worker].alive = true;
                 }
                 self.same("insert", (model, subject), Ids::inserted)?;
             }

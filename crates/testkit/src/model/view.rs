@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use outlast_core::{
-    Cancelled, Change, Changes, Claimed, Inserted, Job, JobId, JobPage, Lease, RemoteRun, Rev,
-    StoreError, Summary, Timestamp,
+    Cancelled, Change, Changes, Checkpoint, Claimed, Inserted, Job, JobId, JobPage, Lease,
+    RemoteRun, Rev, StoreError, Summary, Timestamp,
 };
 
 /// Which job an id of one store names, by order of arrival.
@@ -33,7 +33,15 @@ impl Ids {
     }
 
     pub(super) fn job(&self, job: Job) -> Job {
-        Job { id: self.plain(job.id), rev: Rev::default(), ..job }
+        let (own, plain) = (job.id.to_string(), self.plain(job.id));
+        // The key of a send names its job.
+        let checkpoint = match job.checkpoint {
+            Checkpoint::Beginning { key } => {
+                Checkpoint::Beginning { key: key.replace(&own, &plain.to_string()) }
+            }
+            other => other,
+        };
+        Job { id: plain, rev: Rev::default(), checkpoint, ..job }
     }
 
     pub(super) fn inserted(&self, inserted: Inserted) -> Inserted {

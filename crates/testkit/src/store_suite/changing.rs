@@ -22,7 +22,12 @@ pub async fn a_change_wakes_who_waits(fixture: Fixture) {
     let changes = woken.expect("the wake-up was lost").unwrap();
     assert_eq!(
         changes.jobs,
-        [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+        [Change {
+            id: job.id,
+            state: StateKind::Queued,
+            uncarried: Uncarried::No,
+            in_conversation: false
+        }]
     );
     assert_eq!(changes.rev, job.rev);
 }
@@ -33,7 +38,12 @@ pub async fn a_change_before_the_call_is_not_missed(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     assert_eq!(
         fixture.wait(start).await.jobs,
-        [Change { id: job.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+        [Change {
+            id: job.id,
+            state: StateKind::Queued,
+            uncarried: Uncarried::No,
+            in_conversation: false
+        }]
     );
     assert_eq!(fixture.wait(start).await.rev, job.rev);
 }
@@ -47,9 +57,24 @@ pub async fn each_job_is_reported_once_with_its_latest_state(fixture: Fixture) {
     fixture.cancel(&second.id).await;
     let changes = fixture.look(Rev::default()).await;
     let expected = [
-        Change { id: third.id, state: StateKind::Queued, uncarried: Uncarried::No },
-        Change { id: first.id, state: StateKind::Succeeded, uncarried: Uncarried::No },
-        Change { id: second.id, state: StateKind::Cancelled, uncarried: Uncarried::No },
+        Change {
+            id: third.id,
+            state: StateKind::Queued,
+            uncarried: Uncarried::No,
+            in_conversation: false,
+        },
+        Change {
+            id: first.id,
+            state: StateKind::Succeeded,
+            uncarried: Uncarried::No,
+            in_conversation: false,
+        },
+        Change {
+            id: second.id,
+            state: StateKind::Cancelled,
+            uncarried: Uncarried::No,
+            in_conversation: false,
+        },
     ];
     assert_eq!(changes.jobs, expected);
 }
@@ -63,7 +88,12 @@ pub async fn nothing_is_reported_twice(fixture: Fixture) {
     let changes = fixture.look(rev).await;
     assert_eq!(
         changes.jobs,
-        [Change { id: second.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+        [Change {
+            id: second.id,
+            state: StateKind::Queued,
+            uncarried: Uncarried::No,
+            in_conversation: false
+        }]
     );
     assert!(fixture.look(changes.rev).await.jobs.is_empty());
 }
@@ -89,7 +119,12 @@ pub async fn progress_is_a_change_and_a_renewal_is_not(fixture: Fixture) {
     let changes = fixture.wait(claimed.job.rev).await;
     assert_eq!(
         changes.jobs,
-        [Change { id: claimed.job.id, state: StateKind::Running, uncarried: Uncarried::No }]
+        [Change {
+            id: claimed.job.id,
+            state: StateKind::Running,
+            uncarried: Uncarried::No,
+            in_conversation: false
+        }]
     );
 }
 
@@ -98,7 +133,10 @@ pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
     let mut rev = fixture.look(Rev::default()).await.rev;
     let mut seen = async |id, state| {
         let changes = fixture.wait(rev).await;
-        assert_eq!(changes.jobs, [Change { id, state, uncarried: Uncarried::No }]);
+        assert_eq!(
+            changes.jobs,
+            [Change { id, state, uncarried: Uncarried::No, in_conversation: false }]
+        );
         assert!(changes.rev > rev);
         rev = changes.rev;
     };
@@ -176,7 +214,12 @@ pub async fn the_rev_is_where_changes_go_on(fixture: Fixture) {
     let changes = fixture.look(rev).await;
     assert_eq!(
         changes.jobs,
-        [Change { id: after.id, state: StateKind::Queued, uncarried: Uncarried::No }]
+        [Change {
+            id: after.id,
+            state: StateKind::Queued,
+            uncarried: Uncarried::No,
+            in_conversation: false
+        }]
     );
     assert_eq!(changes.rev, fixture.store.rev().await.unwrap());
 }

@@ -136,6 +136,7 @@ pub fn an_insert(job: NewJob) -> Insert {
         max_bytes: u64::MAX,
         takes_up: None,
         reservation: None,
+        carrier: None,
     }
 }
 

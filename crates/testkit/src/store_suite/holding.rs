@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use outlast_core::{Change, NewJob, Profile, Scope, Settlement, StateKind, Uncarried, Visibility};
+use outlast_core::{
+    Carrier, Change, Checkpoint, Insert, Inserted, Lease, NewJob, Profile, Scope, Settlement,
+    StateKind, Uncarried, Visibility,
+};
 
-use super::fixture::{Fixture, LEASE, a_job, fail, profiles, succeed, worker};
+use super::fixture::{Fixture, LEASE, a_job, a_run, an_insert, fail, profiles, succeed, worker};
 
 fn a_held_job() -> NewJob {
     NewJob { visibility: Visibility::Unpromised, ..a_job() }
@@ -46,7 +49,12 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
     let rev = fixture.store.rev().await.unwrap();
     fixture.end_worker(&w1).await;
     assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [held.id]);
-    let orphaned = Change { id: held.id, state: StateKind::Queued, uncarried: Uncarried::NoMore };
+    let orphaned = Change {
+        id: held.id,
+        state: StateKind::Queued,
+        uncarried: Uncarried::NoMore,
+        in_conversation: false,
+    };
     assert_eq!(fixture.wait(rev).await.jobs, [orphaned], "every process hears of it");
 }
 
@@ -60,7 +68,8 @@ pub async fn a_held_call_that_none_has_carried_is_told_apart(fixture: Fixture) {
     };
     fixture.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
     let changes = fixture.wait(rev).await.jobs;
-    let queued = |id, uncarried| Change { id, state: StateKind::Queued, uncarried };
+    let queued =
+        |id, uncarried| Change { id, state: StateKind::Queued, uncarried, in_conversation: false };
     let expected = [queued(held.id, Uncarried::NotYet), queued(claimed.job.id, Uncarried::No)];
     assert_eq!(changes, expected);
 }
@@ -95,4 +104,30 @@ pub async fn a_held_call_is_kept_by_how_it_ended(fixture: Fixture) {
     fixture.clock.advance(keep * 2);
     assert!(fixture.store.job(&Scope::Operator, &ids[0]).await.unwrap().is_some());
     assert!(fixture.store.job(&Scope::Operator, &ids[1]).await.unwrap().is_none());
+}
+
+/// A held call that its own process carries is made, taken and about to be sent in one step.
+pub async fn a_held_call_with_a_carrier_is_its_own_from_the_start(fixture: Fixture) {
+    let w1 = worker("w1");
+    let carrier = Some(Carrier { worker: w1.clone(), lease: LEASE });
+    let insert = Insert { carrier, ..an_insert(a_held_job()) };
+    let Inserted::New(job) = fixture.store.insert(insert.clone()).await.unwrap() else {
+        panic!("there is no other");
+    };
+    if job.state.kind() == StateKind::Queued {
+        // A store may leave it to be taken.
+        assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [job.id]);
+        return;
+    }
+    assert!(matches!(job.checkpoint, Checkpoint::Beginning { .. }), "{:?}", job.checkpoint);
+    assert_eq!(fixture.read(&job.id).await, job);
+    assert!(fixture.store.orphans(&profiles()).await.unwrap().is_empty());
+    let lease = Lease { job: job.id, worker: w1.clone(), fence: job.fence };
+    assert!(fixture.store.renew(std::slice::from_ref(&lease), LEASE).await.unwrap().is_empty());
+    fixture.store.settle(&lease, succeed()).await.unwrap();
+    let left = Insert { takes_up: Some(a_run("left behind")), ..insert };
+    let Inserted::New(job) = fixture.store.insert(left).await.unwrap() else {
+        panic!("there is no other");
+    };
+    assert_eq!(job.checkpoint, Checkpoint::Running(a_run("left behind")));
 }

@@ -49,6 +49,7 @@ pub async fn a_job_that_takes_up_a_run_stands_where_that_does(fixture: Fixture) 
         max_bytes: u64::MAX,
         takes_up,
         reservation: None,
+        carrier: None,
     };
     let Inserted::New(job) = fixture.store.insert(insert).await.unwrap() else {
         panic!("there is no other");
@@ -144,6 +145,7 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fix
             max_bytes: u64::MAX,
             takes_up: None,
             reservation: None,
+            carrier: None,
         })
     };
     insert(a_job()).await.unwrap();
@@ -168,6 +170,7 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
             max_bytes,
             takes_up: None,
             reservation: None,
+            carrier: None,
         })
     };
     insert(a_job()).await.unwrap();
@@ -192,6 +195,7 @@ pub async fn results_take_room_until_they_are_removed(fixture: Fixture) {
             max_bytes,
             takes_up: None,
             reservation: None,
+            carrier: None,
         })
     };
     insert(ask).await.unwrap();

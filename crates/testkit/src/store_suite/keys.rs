@@ -83,6 +83,7 @@ pub async fn a_key_is_answered_before_a_busy_conversation_and_a_full_quota(fixtu
             max_bytes: u64::MAX,
             takes_up: None,
             reservation: None,
+            carrier: None,
         })
     };
     let first = new(insert(talk.clone(), Some(a_key("k", 1))).await);

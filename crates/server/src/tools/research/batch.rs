@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::reply::{Refusal, ToolResult, told, without_nulls};
 use crate::text::echoed_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
-use crate::wait;
+use crate::wait::{self, Whose};
 
 /// Which of them were waited for to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Research {
             if let Some(reporter) = &mut caller.progress {
                 reporter.part_of(done, open.len());
             }
-            match wait::for_job(&self.engine, caller, job, None).await {
+            match wait::for_job(&self.engine, caller, job, None, Whose::Any).await {
                 Ok(Some(reading)) if !reading.job.state.kind().is_terminal() => {
                     return BatchWait::InPart;
                 }

@@ -27,9 +27,9 @@ fn fixture() -> Fixture {
     let reader = open::connect(&path, open::Access::Read).unwrap();
     let file = Arc::new(DatabaseFile::of(&path, open::Access::Read).unwrap());
     let clock = Arc::new(ManualClock::default());
-    let rev = Arc::new(watch::Sender::new(Rev::default()));
+    let commits = Arc::new(OwnCommits::new());
     let mark = Mark::shared(&path).unwrap();
-    let thread = WriterThread { connection, file, lock, clock, rev, mark, store: 7 };
+    let thread = WriterThread { connection, file, lock, clock, commits, mark, store: 7 };
     let writer = Writer::start(thread).unwrap();
     let rival = File::options().write(true).open(lock_path).unwrap();
     Fixture { writer, rival, reader, _dir: dir }
