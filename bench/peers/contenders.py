@@ -1,10 +1,13 @@
 """Who is measured: how each is started, what its tool is called, and how it is asked for a job."""
 
+import itertools
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+NUMBERS = itertools.count()
 
 
 @dataclass
@@ -19,8 +22,9 @@ class Contender:
     folder: str = ""
     wide: dict = field(default_factory=dict)
 
-    def question(self, scenario):
-        text = f"Why? [[sim:{scenario}]]"
+    def question(self, scenario, again=False):
+        """Another one each time, unless it is asked `again`: outlast answers the same question with the report it has."""
+        text = f"Why{'' if again else f' {next(NUMBERS)}'}? [[sim:{scenario}]]"
         if self.tool == "perplexity_research":
             return {"messages": [{"role": "user", "content": text}]}
         return {"question": text}

@@ -182,7 +182,7 @@ async def capped(contender, simulator, cap, seconds):
     scenario, began = f"ok;words=600;delay_ms={int(seconds * 1e3)}", time.perf_counter()
     answered = None
     for _ in range(5):
-        ask = {"name": contender.tool, "arguments": contender.question(scenario)}
+        ask = {"name": contender.tool, "arguments": contender.question(scenario, again=True)}
         number, future = client.send("tools/call", ask)
         try:
             answer = await asyncio.wait_for(future, cap)

@@ -234,6 +234,9 @@ mod tests {
         ]
         .map(|(role, content, failed)| (role, content.to_owned(), failed));
         assert_eq!(listed(&conversation), expected);
+        let sent = conversation.context().into_iter().map(|message| message.role);
+        let expected = [Role::User, Role::Assistant, Role::User];
+        assert_eq!(sent.collect::<Vec<_>>(), expected, "instructions are not sent again");
     }
 
     /// P1: a conversation belongs to the provider that began it, and to the library once that has answered in it.
