@@ -1,5 +1,5 @@
 """A model that always does the same: starts deep research, polls it to its end, and repeats what it was told. When its
-client gives a poll up, it polls again.
+client gives a poll up, it polls again. Where there is a tool `work` instead, it calls that again until the work is done.
 
 Speaks as much of the Messages API as Claude Code needs to be led by it, on a port of its own, which it prints.
 """
@@ -13,16 +13,13 @@ QUESTION = "Why is the sky blue? [[sim:ok;words=60;delay_ms=4000]]"
 def next_block(request):
     """What the model says next: a call of a tool, or words."""
     names = [tool["name"] for tool in request.get("tools", [])]
+    work = next((name for name in names if name.endswith("__work")), None)
+    if work:
+        return next_work(work, tool_results(request))
     start = next((name for name in names if name.endswith("perplexity_research_start")), None)
     if start is None:
         return {"type": "text", "text": "no tools"}
-    results = [
-        block
-        for message in request["messages"]
-        if isinstance(message["content"], list)
-        for block in message["content"]
-        if block["type"] == "tool_result"
-    ]
+    results = tool_results(request)
     if not results:
         messages = [{"role": "user", "content": QUESTION}]
         return {"type": "tool_use", "id": "call_0", "name": start, "input": {"messages": messages}}
@@ -36,12 +33,29 @@ def next_block(request):
     return {"type": "text", "text": text}
 
 
+def next_work(work, results):
+    """The same call until it is answered with its result."""
+    told = text_of(results[-1]) if results else ""
+    if "done " in told:
+        return {"type": "text", "text": f"WORKED in {len(results)} calls: {told}"}
+    return {"type": "tool_use", "id": f"call_{len(results)}", "name": work, "input": {"n": 1, "ms": 4000}}
+
+
+def tool_results(request):
+    """What its tools have answered so far."""
+    contents = [message["content"] for message in request["messages"] if isinstance(message["content"], list)]
+    return [block for content in contents for block in content if block["type"] == "tool_result"]
+
+
+def text_of(result):
+    content = result["content"]
+    return content if isinstance(content, str) else content[0]["text"]
+
+
 def answer(result):
     """What a tool answered; None when its client did not wait for that."""
-    content = result["content"]
-    text = content if isinstance(content, str) else content[0]["text"]
     try:
-        return json.loads(text)
+        return json.loads(text_of(result))
     except ValueError:
         return None
 

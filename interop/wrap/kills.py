@@ -1,4 +1,4 @@
-"""Kills the client, the front, the keeper or the wrapped server at a random moment of a call, and looks at what is left.
+"""Kills the client, the front, the keeper, the wrapped server, or front and keeper together at a random moment of a call, and looks at what is left.
 
 What must hold, whatever was killed and when:
 - no call is executed twice: the server notes every execution in a file;
@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 LIMIT = 30
-VICTIMS = ("client", "front", "keeper", "server")
+VICTIMS = ("client", "front", "keeper", "server", "front and keeper")
 HERE = Path(__file__).resolve().parent
 UNSURE = "may or may not have happened"
 # A server that ends while no call is under way ends its front, as it would end its client's pipe without wrap.
@@ -116,6 +116,8 @@ class Client:
 class World:
     """A data directory, and one call after the other in it."""
 
+    victims = VICTIMS
+
     def __init__(self, outlast, seed):
         self.random = random.Random(seed)
         self.folder = Path(tempfile.mkdtemp(prefix="outlast-kills-"))
@@ -145,6 +147,8 @@ class World:
             return [client.process.pid]
         if victim == "front":
             return [client.front]
+        if victim == "front and keeper":
+            return [client.front, *self.find("keeper", client)]
         is_server = victim == "server"
         lines = ((pid, line) for pid, line in self.processes() if "slow_server.py" in line)
         return [pid for pid, line in lines if (" wrap " not in line if is_server else " --keeper " in line)]
@@ -152,12 +156,17 @@ class World:
     def noted(self, what, n):
         return self.ledger.read_text().split("\n").count(f"{what} {n}")
 
+    def sockets(self):
+        return (self.folder / "data" / "wrap").glob("*.sock")
+
+    def begin(self, client, n, ms):
+        client.call("work", {"n": n, "ms": ms})
+
     def round(self, n):
-        victim = self.victim = self.random.choice(VICTIMS)
+        victim = self.victim = self.random.choice(self.victims)
         ms = self.random.choice((0, self.random.randrange(100), self.random.randrange(1200)))
-        arguments = {"n": n, "ms": ms}
         first = Client(self)
-        first.call("work", arguments)
+        self.begin(first, n, ms)
         time.sleep(self.random.random() * 1.3)
         killed = 0
         for pid in self.find(victim, first):
@@ -166,61 +175,72 @@ class World:
                 killed += 1
             except ProcessLookupError:
                 pass
-        ended = self.noted("end", n)
         self.counts[f"kills of a {victim}"] += min(killed, 1)
-        told = self.round_after(victim, first, arguments, ended)
+        told = self.after(victim, first, n, ms)
         if self.noted("start", n) > 1:
             told = f"executed {self.noted('start', n)} times"
             self.problems.append(f"call {n}, {victim} killed: {told}")
         self.counts[told] += 1
 
-    def round_after(self, victim, first, arguments, ended):
-        n = arguments["n"]
-        if victim in ("client", "front"):
+    def after(self, victim, first, n, ms):
+        ended, arguments, self.client = self.noted("end", n), {"n": n, "ms": ms}, first
+        if victim in ("client", "front", "front and keeper"):
+            is_sure = victim != "front and keeper"
             first.leave()
             text = None
             while (said := first.answer()) is not None:
                 text = said
-            second = Client(self)
+            self.client = Client(self)
             job = handed_off(text)
             if text is not None and not job:
-                outcome = self.judge(n, text, victim, is_sure=True)
+                outcome = self.judge(n, text, victim, is_sure)
             elif job and self.random.random() < 0.5:
-                outcome = self.fetch(second, n, job, victim, is_sure=True)
-            elif job or not ended:
-                # It was under way when its caller left: the same call attaches to it.
-                second.call("work", arguments)
-                outcome = self.follow(second, n, second.answer(), victim, is_sure=True)
+                outcome = self.fetch(n, job, victim, is_sure)
+            elif job or not ended or not is_sure:
+                # It was under way when its caller left: the same call attaches to it, or is told what is known.
+                self.client.call("work", arguments)
+                outcome = self.follow(n, victim, is_sure)
             else:
                 # The answer was on its way: whether the client had it is not known, so it is not asked for again.
                 outcome = "answer on its way"
         else:
-            second = first
-            outcome = self.follow(second, n, second.answer(), victim, is_sure=False)
+            outcome = self.follow(n, victim, is_sure=False)
         # The next call works, or the one after it, if it was sent before the front saw that its keeper or server is gone.
         for next_call in (1_000_000 + n, 2_000_000 + n):
-            second.call("work", {"n": next_call, "ms": 0})
-            worked = self.follow(second, next_call, second.answer(), victim, next_call > 2_000_000)
-            if worked == GONE:
-                second.leave()
-                second = Client(self)
-            elif worked != UNSURE:
+            self.client.call("work", {"n": next_call, "ms": 0})
+            if self.follow(next_call, victim, next_call > 2_000_000) not in (UNSURE, GONE):
                 break
         self.counts["next calls"] += 1
-        second.leave()
+        self.client.leave()
         return outcome
 
-    def follow(self, client, n, text, victim, is_sure):
+    def follow(self, n, victim, is_sure):
+        """What becomes of a call that the client waits for."""
+        text = self.client.answer()
         job = handed_off(text)
-        return self.fetch(client, n, job, victim, is_sure) if job else self.judge(n, text, victim, is_sure)
+        if job:
+            return self.fetch(n, job, victim, is_sure)
+        outcome = self.judge(n, text, victim, is_sure)
+        if outcome == GONE:
+            self.start_again()
+        return outcome
 
-    def fetch(self, client, n, job, victim, is_sure):
+    def start_again(self):
+        """The next client, after one whose server ended first."""
+        self.client.leave()
+        self.client = Client(self)
+
+    def fetch(self, n, job, victim, is_sure):
         self.counts["handed off"] += 1
         until = time.monotonic() + LIMIT
         while True:
-            client.call("get_result", {"job_id": job})
-            text = client.answer()
-            if text is None or not handed_off(text) or time.monotonic() > until:
+            self.client.call("get_result", {"job_id": job})
+            text = self.client.answer()
+            if text is None and victim == "server" and time.monotonic() < until:
+                # The call had ended when the server was killed. Its result is in the store.
+                self.counts["fetched by the next client"] += 1
+                self.start_again()
+            elif text is None or not handed_off(text) or time.monotonic() > until:
                 return self.judge(n, text, victim, is_sure)
             time.sleep(0.05)
 
@@ -240,7 +260,7 @@ class World:
             Client(self).leave()
         until = time.monotonic() + LIMIT
         while True:
-            left = [*map(str, self.processes()), *map(str, (self.folder / "data" / "wrap").glob("*.sock"))]
+            left = [*map(str, self.processes()), *map(str, self.sockets())]
             if not left or time.monotonic() > until:
                 break
             time.sleep(0.2)
@@ -259,7 +279,8 @@ def handed_off(text):
     return found and found.group()
 
 
-def main():
+def run(kind):
+    """Kills in worlds of this kind, side by side, and says what came of it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--outlast", required=True)
     parser.add_argument("--kills", type=int, default=1000)
@@ -268,14 +289,14 @@ def main():
     parser.add_argument("--stop", action="store_true", help="wait with everything as it is when the harness is stuck")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
-    worlds = [World(args.outlast, args.seed + number) for number in range(args.beside)]
+    worlds = [kind(args.outlast, args.seed + number) for number in range(args.beside)]
     rounds = iter(range(1, 10**6))
     lock = threading.Lock()
 
     def carry(world):
         while True:
             with lock:
-                if sum(it.counts[f"kills of a {victim}"] for it in worlds for victim in VICTIMS) >= args.kills:
+                if sum(it.counts[f"kills of a {victim}"] for it in worlds for victim in kind.victims) >= args.kills:
                     break
                 n = next(rounds)
             try:
@@ -303,7 +324,8 @@ def main():
     sys.exit(1 if problems else 0)
 
 
-if sys.argv[1:2] == ["client"]:
-    client(sys.argv[2:])
-else:
-    main()
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["client"]:
+        client(sys.argv[2:])
+    else:
+        run(World)

@@ -17,6 +17,9 @@ use tokio::sync::Notify;
 use crate::detached::WorkerStarter;
 use crate::detached::message::Message;
 
+/// A worker that lives has taken by then what it was told of, or has it in its queue.
+const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
+
 /// The store of a front.
 pub(crate) struct FrontStore {
     store: Arc<dyn Store>,
@@ -25,6 +28,8 @@ pub(crate) struct FrontStore {
     carries_itself: AtomicBool,
     /// Rung when that was found out.
     fell_back: Notify,
+    /// Rung when something was left to the worker.
+    left: Notify,
 }
 
 /// Who carries a job.
@@ -36,12 +41,27 @@ enum CarriedBy {
 
 impl FrontStore {
     pub(crate) fn new(store: Arc<dyn Store>, starter: WorkerStarter) -> Self {
-        Self { store, starter, carries_itself: AtomicBool::new(false), fell_back: Notify::new() }
+        let (fell_back, left) = (Notify::new(), Notify::new());
+        Self { store, starter, carries_itself: AtomicBool::new(false), fell_back, left }
     }
 
-    /// Waits until it turns out that this process must carry its jobs itself. Its worker may have looked for them before.
-    pub(crate) async fn fell_back(&self) {
-        self.fell_back.notified().await;
+    /// Waits until the worker of this process should look for jobs again: it turned out that this process must carry them
+    /// itself, or the detached worker may have been killed before it took what was left to it.
+    pub(crate) async fn must_look_again(&self) {
+        tokio::select! {
+            () = self.fell_back.notified() => {}
+            () = self.lost_its_worker() => {}
+        }
+    }
+
+    async fn lost_its_worker(&self) {
+        loop {
+            self.left.notified().await;
+            tokio::time::sleep(TAKEN_BY_NOW).await;
+            if !self.starter.is_there() {
+                return;
+            }
+        }
     }
 
     /// Tells the detached worker; it is started if there is none.
@@ -50,6 +70,7 @@ impl FrontStore {
             return CarriedBy::ThisProcess;
         }
         let Err(error) = self.starter.tell(message).await else {
+            self.left.notify_one();
             return CarriedBy::DetachedWorker;
         };
         if !self.carries_itself.swap(true, Ordering::AcqRel) {

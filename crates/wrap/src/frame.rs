@@ -53,6 +53,9 @@ pub(crate) struct Hello {
     /// The first message of the client, where it is known already: a keeper that served another client takes only an
     /// equal one.
     pub(crate) greeting: Option<Greeting>,
+    /// Which front it is.
+    #[serde(default)]
+    pub(crate) front: String,
     /// What the client said to a server that is gone, to be said again.
     #[serde(default)]
     pub(crate) replay: Vec<String>,

@@ -45,6 +45,8 @@ pub struct FrontOptions {
     pub program: PathBuf,
     /// With these arguments.
     pub arguments: Vec<OsString>,
+    /// And with these the first time.
+    pub first_arguments: Vec<OsString>,
     /// Where a keeper logs to.
     pub log: PathBuf,
 }
@@ -58,6 +60,8 @@ struct Waiting {
 
 struct Front {
     options: FrontOptions,
+    /// Its name for keepers.
+    token: String,
     session: Session,
     waiting: BTreeMap<String, Waiting>,
     result_tool: Option<String>,
@@ -73,6 +77,7 @@ pub async fn run(options: FrontOptions) -> io::Result<i32> {
     let input = pipes::read_stdin();
     let front = Front {
         options,
+        token: uuid::Uuid::new_v4().simple().to_string(),
         session: Session::default(),
         waiting: BTreeMap::new(),
         result_tool: None,
@@ -190,6 +195,7 @@ impl Front {
         Hello {
             settings,
             greeting: None,
+            front: self.token.clone(),
             replay: Vec::new(),
             result_tool: self.result_tool.clone(),
         }
@@ -208,11 +214,13 @@ impl Front {
             .append(true)
             .mode(0o600)
             .open(&self.options.log)?;
+        let mut arguments = self.options.arguments.clone();
+        arguments.splice(1..1, self.options.first_arguments.drain(..));
         let mut keeper = Command::new(&self.options.program)
             .arg0("outlast")
             // Has it close what the client left open, in a session of its own, before its main (`inherited.c`).
             .env("OUTLAST_STARTED_DETACHED", "1")
-            .args(&self.options.arguments)
+            .args(arguments)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(log)
@@ -226,7 +234,8 @@ impl Front {
         if !self.waiting.values().any(greets) {
             hello.replay = self.session.replay();
         }
-        ToKeeper::Hello(Box::new(hello)).write(&mut stream).await?;
+        // Fails only when the keeper is gone already, which the link's reader tells.
+        drop(ToKeeper::Hello(Box::new(hello)).write(&mut stream).await);
         self.link = Some(Link::new(stream, self.happened.clone()));
         Ok(())
     }

@@ -19,6 +19,9 @@ impl Keeper {
         if let Some(number) = attached {
             return self.attach(number, caller);
         }
+        if let Some(number) = self.left_behind(&digest) {
+            return self.answer_left_behind(number, caller, line);
+        }
         self.last_call += 1;
         let number = self.last_call;
         let own = own_id(number);
@@ -30,7 +33,7 @@ impl Keeper {
         let mut call = Call::new(&params, caller);
         let patience = self.settings.patience(&call.tool);
         call.deadline = patience.map(|patience| Instant::now() + patience);
-        self.calls.insert(number, call);
+        self.add_call(number, call);
         self.pass_to_server(line);
     }
 
@@ -87,7 +90,7 @@ impl Keeper {
             // Forgotten when the row has the result as well.
             call.is_received = true;
         } else {
-            self.calls.remove(&number);
+            self.forget_call(number);
         }
     }
 
@@ -98,6 +101,7 @@ impl Keeper {
             return;
         }
         call.row = CallRow::Making;
+        self.journal.goes_on(number, None);
         let new = NewRow {
             server: self.settings.name.clone(),
             tool: call.tool.clone(),
@@ -116,10 +120,14 @@ impl Keeper {
         let Some(call) = self.calls.get_mut(&number) else { return };
         match made {
             Ok(row) => {
+                let (id, is_cancelled) = (row.id, row.tell.is_closed());
+                self.journal.goes_on(number, Some(id.to_string()));
                 call.row = CallRow::Made(row);
                 call.settle_row();
                 if call.is_received {
-                    self.calls.remove(&number);
+                    self.forget_call(number);
+                } else if is_cancelled {
+                    self.job_cancelled(id);
                 } else if call.is_under_way()
                     && call.deadline.is_some_and(|at| at <= Instant::now())
                 {
@@ -176,7 +184,7 @@ impl Keeper {
         let line = replaced(line, &mut [(request.get(), own_id(number))]);
         if forwards {
             // The server owes no answer to a cancelled call; one that comes is dropped.
-            if let Some(call) = self.calls.remove(&number) {
+            if let Some(call) = self.forget_call(number) {
                 call.tell_row(crate::rows::RowEvent::Lost("the call was cancelled".to_owned()));
             }
             return self.pass_to_server(line);

@@ -13,8 +13,12 @@ impl Keeper {
         let Some(message) = message else { return self.pass_to_server(line) };
         match message.kind() {
             Kind::Request { id, method } => {
-                if method == "initialize" && self.is_adopted && self.greeted.is_some() {
-                    return self.greet_adopted(id);
+                if method == "initialize" && self.is_adopted {
+                    if self.greeted.is_some() {
+                        return self.greet_adopted(id);
+                    }
+                    // The client before it left without an answer: the server is greeted by this one.
+                    self.is_adopted = false;
                 }
                 self.session.observe(&line, &message);
                 if method == "tools/call" {

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::frame::{Hello, ToFront, ToKeeper};
+use crate::journal::{self, Journal, Unreceived};
 use crate::paths;
 use crate::result_tool::ResultTool;
 use crate::rows::{CallRows, Found, Row, Rows};
@@ -27,9 +28,6 @@ use crate::server::{Backlog, ServerProcess};
 use crate::session::Session;
 use crate::settings::WrapSettings;
 use fronts::FrontLink;
-
-/// How long a question of the server waits for a client before it is answered with `cancel`.
-pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(60);
 
 /// What a keeper is made of.
 pub struct KeeperOptions {
@@ -41,7 +39,8 @@ pub struct KeeperOptions {
     pub data_dir: PathBuf,
     /// Where calls are stored.
     pub rows: Arc<dyn CallRows>,
-    /// How long after the last end a keeper without a client waits for the client to come back.
+    /// How long after the last end a keeper without a client waits for the client to come back, and how long a question of
+    /// the server waits for one before it is answered with `cancel`.
     pub idle: Duration,
 }
 
@@ -135,8 +134,18 @@ pub(crate) struct Keeper {
     pub(crate) is_adopted: bool,
 
     pub(crate) calls: BTreeMap<u64, Call>,
+    /// What no client has received, of this keeper and of those before it.
+    pub(crate) journal: Journal,
+    /// The mark of the client's greeting.
+    pub(crate) greeting: String,
     pub(crate) last_call: u64,
+    /// Calls up to this number were left by earlier keepers.
+    pub(crate) left_by_others: u64,
+    /// Those of them that are looked for in the store.
+    pub(crate) looked_up: HashSet<u64>,
     pub(crate) last_end: Instant,
+    /// Whether the server's last words were half a line.
+    pub(crate) is_half_a_line: bool,
     /// The client's other requests without an answer, with their methods.
     pub(crate) outstanding: HashMap<String, String>,
     /// Of clients that have left.
@@ -155,12 +164,15 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     let (dropped, cancelled) = mpsc::unbounded_channel();
     let accepting = tokio::spawn(fronts::accept(listener, events.clone()));
     tokio::spawn(fronts::greet(first, events.clone()));
-    let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped));
+    journal::sweep(&data_dir);
+    let journal = Journal::open(&data_dir, &identity.0);
+    let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal);
     let done = keeper.work(happened, cancelled).await;
     accepting.abort();
     drop(std::fs::remove_file(&socket));
     keeper.end_server().await;
     keeper.rows.close().await;
+    keeper.journal.close();
     done
 }
 
@@ -179,6 +191,7 @@ impl Keeper {
         idle: Duration,
         events: mpsc::Sender<Event>,
         rows: Rows,
+        journal: Journal,
     ) -> Self {
         Self {
             command,
@@ -199,8 +212,13 @@ impl Keeper {
             greeted: None,
             is_adopted: false,
             calls: BTreeMap::new(),
-            last_call: 0,
+            last_call: journal.last(),
+            left_by_others: journal.last(),
+            looked_up: HashSet::new(),
+            journal,
+            greeting: String::new(),
             last_end: Instant::now(),
+            is_half_a_line: false,
             outstanding: HashMap::new(),
             stale: HashSet::new(),
             questions: BTreeMap::new(),
@@ -271,6 +289,27 @@ impl Keeper {
             }
             Event::Found(asked, found) => self.answer_found(asked, found),
         }
+    }
+
+    /// A call begins: it is noted before the server hears of it.
+    pub(crate) fn add_call(&mut self, number: u64, call: Call) {
+        if self.greeting.is_empty()
+            && let Some(greeting) = &self.session.greeting
+        {
+            self.greeting = greeting.mark();
+        }
+        let front = self.front.as_ref().map(|front| front.token.clone()).unwrap_or_default();
+        let digest = crate::session::hex(&call.digest);
+        let greeting = self.greeting.clone();
+        let noted = Unreceived { digest, greeting, front, goes_on: false, job: None };
+        self.journal.begun(number, noted);
+        self.calls.insert(number, call);
+    }
+
+    /// A client has received a call, or needs no answer.
+    pub(crate) fn forget_call(&mut self, number: u64) -> Option<Call> {
+        self.journal.received(number);
+        self.calls.remove(&number)
     }
 
     fn is_attached(&self, front: u64) -> bool {

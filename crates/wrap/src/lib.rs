@@ -10,6 +10,7 @@ pub mod keeper;
 mod call;
 mod handoff;
 mod incoming;
+mod journal;
 mod outgoing;
 mod result_tool;
 mod rows;

@@ -7,12 +7,13 @@ use tokio::time::Instant;
 
 use crate::call::{CallRow, Outcome, number_of, own_id};
 use crate::frame::ToFront;
-use crate::keeper::{Keeper, QUESTION_WAIT, Question};
+use crate::keeper::{Keeper, Question};
 use crate::message::{Kind, Message, ProgressParams, id_key, replaced, response};
 use crate::rows::RowEvent;
 
 impl Keeper {
     pub(crate) fn server_line(&mut self, line: Vec<u8>) {
+        self.is_half_a_line = !line.ends_with(b"\n");
         let Some(message) = Message::read(&line) else {
             return self.tell_front(ToFront::Line(line));
         };
@@ -99,7 +100,7 @@ impl Keeper {
 
     /// Questions that no client was there to answer.
     pub(crate) fn answer_old_questions(&mut self, now: Instant) {
-        let is_old = |question: &Question| question.since + QUESTION_WAIT <= now;
+        let is_old = |question: &Question| question.since + self.idle <= now;
         let old: Vec<String> =
             self.questions.iter().filter(|(_, it)| is_old(it)).map(|(id, _)| id.clone()).collect();
         for id in old {

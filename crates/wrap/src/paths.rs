@@ -18,22 +18,40 @@ pub(crate) fn folder(data_dir: &Path) -> PathBuf {
 
 /// The sockets of keepers of this identity.
 pub(crate) fn sockets(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
+    files(data_dir, identity, ".sock")
+}
+
+/// What keepers of this identity have noted of their calls.
+pub(crate) fn journals(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
+    files(data_dir, identity, ".calls")
+}
+
+fn files(data_dir: &Path, identity: &str, end: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return Vec::new() };
     let prefix = format!("{identity}.");
     let names = entries.filter_map(Result::ok).map(|entry| entry.path());
     let is_one = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(&prefix) && name.ends_with(".sock")
+        name.starts_with(&prefix) && name.ends_with(end)
     };
     names.filter(is_one).collect()
+}
+
+/// Where a keeper notes its calls.
+pub(crate) fn new_journal(data_dir: &Path, identity: &str) -> PathBuf {
+    new_file(data_dir, identity, "calls")
+}
+
+fn new_file(data_dir: &Path, identity: &str, end: &str) -> PathBuf {
+    let own = uuid::Uuid::new_v4().simple().to_string();
+    folder(data_dir).join(format!("{identity}.{}.{end}", own.get(..8).unwrap_or_default()))
 }
 
 /// A socket of its own for a keeper.
 pub(crate) fn bind(data_dir: &Path, identity: &str) -> io::Result<(UnixListener, PathBuf)> {
     let folder = folder(data_dir);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    let own = uuid::Uuid::new_v4().simple().to_string();
-    let path = folder.join(format!("{identity}.{}.sock", own.get(..8).unwrap_or_default()));
+    let path = new_file(data_dir, identity, "sock");
     let listener = with_short_path(&path, |short| UnixListener::bind(short))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     Ok((listener, path))

@@ -1,19 +1,24 @@
 //! `get_result`: the one tool that wrap adds, for results of calls that were handed off.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use outlast_core::JobId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{CallRow, Caller, text_result, tool_error};
+use crate::call::{CallRow, Caller, failed_call, text_result, tool_error};
 use crate::frame::ToFront;
+use crate::journal::Unreceived;
 use crate::keeper::{Event, Keeper};
 use crate::message::{CallParams, Message, ToolsPage, id_key, replaced, response};
 use crate::rows::{Found, StoredAnswer};
+use crate::session::hex;
 
-const NAME: &str = "get_result";
+pub(crate) const NAME: &str = "get_result";
+/// A result that no client received answers the same call for so long after its end, as for held calls.
+const REPLAYED: Duration = Duration::from_secs(30 * 60);
 
 /// The tool as this client knows it.
 #[derive(Debug, Default)]
@@ -31,6 +36,17 @@ pub(crate) struct Asked {
     caller: Caller,
     job: JobId,
     offset: usize,
+    /// Asked for by the same call, made again.
+    left_behind: Option<LeftBehind>,
+    /// Who asked.
+    front: u64,
+}
+
+#[derive(Debug)]
+struct LeftBehind {
+    number: u64,
+    /// The call, to be made where nothing is left of the earlier one.
+    line: Vec<u8>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -160,30 +176,72 @@ impl Keeper {
         }
         if let Some((number, false, true)) = own {
             // The store has it, or has it soon; with this answer it is received.
-            self.calls.remove(&number);
+            self.forget_call(number);
         }
-        self.outstanding.insert(id_key(&caller.id), NAME.to_owned());
+        self.look_up(Asked { caller, job, offset, left_behind: None, front: self.fronts });
+    }
+
+    fn look_up(&mut self, asked: Asked) {
+        self.outstanding.insert(id_key(&asked.caller.id), NAME.to_owned());
         let wait = self.settings.after;
         let (rows, events) = (self.rows.clone(), self.events.clone());
-        let asked = Asked { caller, job, offset };
         tokio::spawn(async move {
-            let found = rows.find(job, wait).await;
+            let found = rows.find(asked.job, wait).await;
             drop(events.send(Event::Found(asked, found)).await);
         });
     }
 
+    /// A call like this one that an earlier keeper left, and that no client has received.
+    pub(crate) fn left_behind(&self, digest: &[u8; 32]) -> Option<u64> {
+        // Most keepers have none, and no call needs to wait for it.
+        let mut left = self.journal.unreceived().iter().filter(|(number, _)| {
+            **number <= self.left_by_others && !self.looked_up.contains(number)
+        });
+        let first = left.next()?;
+        let (digest, greeting) = (hex(digest), self.session.greeting.as_ref()?.mark());
+        let is_it = |call: &Unreceived| call.digest == digest && call.greeting == greeting;
+        std::iter::once(first).chain(left).find(|(_, call)| is_it(call)).map(|(number, _)| *number)
+    }
+
+    /// Answers a call with what became of the one that was left.
+    pub(crate) fn answer_left_behind(&mut self, number: u64, caller: Caller, line: &[u8]) {
+        let job = self.journal.unreceived().get(&number).and_then(|call| call.job.clone());
+        let Some(job) = job.and_then(|job| job.parse().ok()) else {
+            self.journal.received(number);
+            let why = "the process that kept the server was killed before it answered";
+            return self.answer_own(&caller, failed_call(&caller, why));
+        };
+        self.looked_up.insert(number);
+        let left_behind = Some(LeftBehind { number, line: line.to_vec() });
+        self.look_up(Asked { caller, job, offset: 0, left_behind, front: self.fronts });
+    }
+
     /// The store has answered.
     pub(crate) fn answer_found(&mut self, asked: Asked, found: Result<Found, String>) {
-        let Asked { caller, job, offset } = asked;
-        if self.outstanding.remove(&id_key(&caller.id)).is_none() {
-            // Cancelled, or the caller has left.
-            self.stale.remove(&id_key(&caller.id));
+        let Asked { caller, job, offset, left_behind, front } = asked;
+        if let Some(left) = &left_behind {
+            self.looked_up.remove(&left.number);
+        }
+        // Cancelled, or the caller has left.
+        if front != self.fronts || self.outstanding.remove(&id_key(&caller.id)).is_none() {
             return self.close_if_done();
+        }
+        if let (Some(left), Ok(found)) = (left_behind, &found) {
+            let is_over = !matches!(found, Found::Running(_));
+            let is_old = matches!(found, Found::Answered(_, age) if *age > REPLAYED);
+            if is_over {
+                self.journal.received(left.number);
+            }
+            if (is_old || matches!(found, Found::Unknown))
+                && let Some(message) = Message::read(&left.line)
+            {
+                return self.begin_call(&left.line, &message, &caller.id);
+            }
         }
         let id = job.to_string();
         let name = self.result_tool.shown_name();
         let answer = match found {
-            Ok(Found::Answered(answer)) => self.page(&caller, &id, &answer, offset),
+            Ok(Found::Answered(answer, _)) => self.page(&caller, &id, &answer, offset),
             Ok(Found::Running(progress)) => {
                 let so_far = progress.map(|it| format!(" ({})", it.message)).unwrap_or_default();
                 let text = format!(

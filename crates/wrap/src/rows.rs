@@ -10,12 +10,15 @@ use outlast_core::Again;
 use outlast_core::rules::job_of_key;
 use outlast_core::{
     BeginError, Body, Cost, Job, JobId, JobState, Nature, NewJob, Output, OwnerId, Profile,
-    Progress, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run, Scope, Step, Trouble,
-    Usage, Visibility,
+    Progress, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run, Scope, Step, Timestamp,
+    Trouble, Usage, Visibility,
 };
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, mpsc};
+
+#[cfg(test)]
+mod tests;
 
 /// The name of our runs in the store, and the beginning of every profile.
 const PROVIDER: &str = "wrap";
@@ -80,7 +83,8 @@ pub(crate) struct NewRow {
 pub(crate) enum Found {
     Unknown,
     Running(Option<Progress>),
-    Answered(StoredAnswer),
+    /// And so long ago.
+    Answered(StoredAnswer, Duration),
     Failed(String),
 }
 
@@ -158,7 +162,28 @@ impl Rows {
         let (tell, told) = mpsc::unbounded_channel();
         locked(&self.shared.runs).insert(started.job.id, told);
         opened.engine.carry(&started.job.id);
+        let (rows, engine) = (self.clone(), opened.engine.clone());
+        tokio::spawn(async move { rows.watch_until_taken(&engine, started.job.id).await });
         Ok(Row { id: started.job.id, tell })
+    }
+
+    /// A job that is cancelled before the worker has begun with it never becomes a run, whose drop would tell.
+    async fn watch_until_taken(&self, engine: &Engine, id: JobId) {
+        let scope = Scope::Owner(self.shared.store.owner());
+        let Ok(Some((mut reading, mut watch))) = engine.watch(&scope, &id).await else { return };
+        while locked(&self.shared.runs).contains_key(&id) {
+            if matches!(reading.job.state, JobState::Cancelled { .. }) {
+                if locked(&self.shared.runs).remove(&id).is_some() {
+                    // Fails only when the keeper leaves.
+                    let _ = self.shared.dropped.send(id);
+                }
+                return;
+            }
+            match watch.changed().await {
+                Ok(Some(changed)) => reading = changed,
+                Ok(None) | Err(_) => return,
+            }
+        }
     }
 
     /// Waits until the job has ended, at most so long.
@@ -179,7 +204,8 @@ impl Rows {
             };
             job = reading.job;
         }
-        Ok(found(job))
+        let now = opened.engine.now();
+        Ok(found(job, now))
     }
 
     fn is_left_behind(&self, job: &Job, opened: &Opened) -> bool {
@@ -221,11 +247,13 @@ fn is_wrapped(job: &Job) -> bool {
     job.new.profile.provider() == PROVIDER
 }
 
-fn found(job: Job) -> Found {
+fn found(job: Job, now: Timestamp) -> Found {
     match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => Found::Running(job.progress),
         JobState::Succeeded { output, .. } => match stored_answer(output) {
-            Some(answer) => Found::Answered(answer),
+            Some(answer) => {
+                Found::Answered(answer, job.ended_at().map(|at| now.since(at)).unwrap_or_default())
+            }
             None => Found::Failed("its result cannot be read".to_owned()),
         },
         JobState::Failed { .. } => {
@@ -322,7 +350,7 @@ impl Run for CallRun {
             provider: PROVIDER.to_owned(),
             id: self.key.clone(),
             cursor: None,
-            begun_at: outlast_core::Timestamp::from_millis(0),
+            begun_at: Timestamp::from_millis(0),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::frame::Greeting;
 use crate::message::{Kind, Message};
@@ -60,6 +61,17 @@ impl Session {
         let lines = self.initialize.iter().cloned().chain(self.after_greeting());
         lines.filter_map(|line| String::from_utf8(line).ok()).collect()
     }
+}
+
+impl Greeting {
+    /// A short name for it.
+    pub(crate) fn mark(&self) -> String {
+        hex(&Sha256::digest(format!("{}\0{}", self.method, self.params)))
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The greeting that a first message is.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::WrapInstallArgs;
+use crate::kill_points::KillPoint;
 
 /// `outlast wrap`
 #[derive(Debug, Args)]
@@ -19,13 +20,19 @@ pub(crate) struct WrapArgs {
     #[command(flatten)]
     pub(crate) install: WrapInstallArgs,
     /// The address of the server, with its path, in the place of a program
-    #[arg(long, value_name = "URL", conflicts_with = "program")]
+    #[arg(long, value_name = "URL", conflicts_with = "program", group = "address")]
     pub(crate) url: Option<String>,
+    /// The same, from this variable
+    #[arg(long, value_name = "NAME", conflicts_with = "program", group = "address")]
+    pub(crate) url_env: Option<String>,
     /// Send this header, as in 'Name: value'; may be repeated
-    #[arg(long, value_name = "HEADER", requires = "url")]
+    #[arg(long, value_name = "HEADER", requires = "address")]
     pub(crate) header: Vec<String>,
+    /// Send a header whose value is in a variable, as in Name=VARIABLE; may be repeated
+    #[arg(long, value_name = "HEADER", requires = "address")]
+    pub(crate) header_env: Vec<String>,
     /// Send the token that is in this variable
-    #[arg(long, value_name = "NAME", requires = "url")]
+    #[arg(long, value_name = "NAME", requires = "address")]
     pub(crate) bearer_env: Option<String>,
     /// Own the server for a front; started by outlast itself
     #[arg(long, hide = true)]
@@ -33,6 +40,9 @@ pub(crate) struct WrapArgs {
     /// How long a keeper without a client waits, in milliseconds
     #[arg(long, hide = true, value_name = "MS")]
     pub(crate) idle_ms: Option<u64>,
+    /// Kill the keeper with SIGKILL when it reaches this point; for tests of crashes
+    #[arg(long, hide = true, value_name = "POINT")]
+    pub(crate) kill_at: Option<KillPoint>,
     /// The program that is the server, and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) program: Vec<OsString>,

@@ -313,7 +313,7 @@ pub(super) fn endpoint(
         endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
     }
     match bearer_env {
-        Some(name) => endpoint.bearer(&token(name)?).map_err(failed),
+        Some(name) => endpoint.bearer(&variable(name)?).map_err(failed),
         None => Ok(endpoint),
     }
 }
@@ -338,9 +338,9 @@ fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
-fn token(name: &str) -> CommandResult<String> {
-    std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(|| {
-        let error = anyhow!("there is no token in the variable {name}");
+pub(super) fn variable(name: &str) -> CommandResult<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty()).ok_or_else(|| {
+        let error = anyhow!("there is nothing in the variable {name}");
         CommandError::usage(error, format!("export {name}=... before the call"))
     })
 }

@@ -112,8 +112,10 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     if let Some(front) = front {
         let engine = engine.clone();
         tokio::spawn(async move {
-            front.fell_back().await;
-            engine.look_for_jobs();
+            loop {
+                front.must_look_again().await;
+                engine.look_for_jobs();
+            }
         });
     }
     let listener = folder.and_then(|folder| listener(&folder, &engine));

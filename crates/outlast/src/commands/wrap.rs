@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
+use clap::ValueEnum as _;
 use outlast_client::Endpoint;
 use outlast_core::OwnerId;
 use outlast_engine::{Engine, Providers, Shutdown};
@@ -17,11 +18,12 @@ use outlast_wrap::keeper::{self, ServerCommand};
 use outlast_wrap::{CallRows, Identity, KeeperOptions, WrapSettings};
 use tokio::sync::OnceCell;
 
-use super::call::endpoint;
+use super::call::{endpoint, variable};
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
 use crate::error::{CommandError, CommandResult};
+use crate::kill_points::KillPoint;
 use crate::open_store::{OpenStore, check_owner};
 use crate::wire::own_program;
 
@@ -35,7 +37,7 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     if args.install.asked().is_some() {
         return wrap_install::run(global, args.install);
     }
-    if args.program.is_empty() && args.url.is_none() {
+    if args.program.is_empty() && !has_address(&args) {
         let error = anyhow::anyhow!("no server is given");
         return Err(CommandError::usage(
             error,
@@ -48,34 +50,48 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     // A mistake in it is told before anything is started.
     server_at(global, &args)?;
     let log = config.data_dir.join("wrap.log");
-    let settings = settings(&config, &args);
+    let settings = settings(&config, &args)?;
     let options = FrontOptions {
         settings,
         identity,
         data_dir: config.data_dir.clone(),
         program: own_program()?,
         arguments: keeper_arguments(global, &args),
+        first_arguments: armed(args.kill_at),
         log,
     };
     let code = front::run(options).await.context("keep the server in a process of its own")?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-fn settings(config: &Config, args: &WrapArgs) -> WrapSettings {
+fn has_address(args: &WrapArgs) -> bool {
+    args.url.is_some() || args.url_env.is_some()
+}
+
+/// The address of the server, if it is no program.
+fn address(args: &WrapArgs) -> CommandResult<Option<String>> {
+    match &args.url_env {
+        Some(name) => variable(name).map(Some),
+        None => Ok(args.url.clone()),
+    }
+}
+
+fn settings(config: &Config, args: &WrapArgs) -> CommandResult<WrapSettings> {
     let program = args.program.first().map(std::path::Path::new);
     let program = program.and_then(std::path::Path::file_name).unwrap_or_default();
-    let host = args.url.as_ref().and_then(|url| url.split('/').nth(2)).map(str::to_owned);
+    let host = address(args)?.and_then(|url| url.split('/').nth(2).map(str::to_owned));
     let name = args.name.clone().or(host);
     let name = name.unwrap_or_else(|| program.to_string_lossy().into_owned());
     let after = args.after.unwrap_or(config.wrap.after);
-    WrapSettings { name, after, ..config.wrap.clone() }
+    Ok(WrapSettings { name, after, ..config.wrap.clone() })
 }
 
 /// What a keeper and a front must share: the command, the folder, the environment.
 fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let environment = wrap_environment();
-    let address = args.url.iter().chain(&args.header).chain(&args.bearer_env);
+    let headers = args.header.iter().chain(&args.header_env).chain(&args.bearer_env);
+    let address = args.url.iter().chain(&args.url_env).chain(headers);
     let address = address.map(String::as_bytes);
     let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
     let pairs = environment.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
@@ -92,6 +108,7 @@ fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
         ("--data-dir", data_dir.as_ref().map(OsString::from)),
         ("--config", config.as_ref().map(OsString::from)),
         ("--url", args.url.as_ref().map(OsString::from)),
+        ("--url-env", args.url_env.as_ref().map(OsString::from)),
         ("--bearer-env", args.bearer_env.as_ref().map(OsString::from)),
         ("--idle-ms", args.idle_ms.map(|idle| idle.to_string().into())),
     ];
@@ -101,17 +118,34 @@ fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
     for header in &args.header {
         arguments.extend(["--header".into(), header.into()]);
     }
-    if args.url.is_none() {
+    for header in &args.header_env {
+        arguments.extend(["--header-env".into(), header.into()]);
+    }
+    if !has_address(args) {
         arguments.push("--".into());
         arguments.extend(args.program.iter().cloned());
     }
     arguments
 }
 
+/// What the first keeper alone is told.
+fn armed(point: Option<KillPoint>) -> Vec<OsString> {
+    let name = point.and_then(|point| Some(point.to_possible_value()?.get_name().to_owned()));
+    name.into_iter().flat_map(|name| ["--kill-at".into(), name.into()]).collect()
+}
+
 /// Where the server is, if it is no program.
 fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>> {
-    let Some(url) = &args.url else { return Ok(None) };
-    endpoint(global, url, &args.header, args.bearer_env.as_deref()).map(Some)
+    let Some(url) = address(args)? else { return Ok(None) };
+    let mut headers = args.header.clone();
+    for header in &args.header_env {
+        let (name, from) = header.split_once('=').ok_or_else(|| {
+            let error = anyhow::anyhow!("--header-env has no =");
+            CommandError::usage(error, "write it as Name=VARIABLE")
+        })?;
+        headers.push(format!("{name}: {}", variable(from)?));
+    }
+    endpoint(global, &url, &headers, args.bearer_env.as_deref()).map(Some)
 }
 
 /// The keeper.
@@ -142,7 +176,8 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     };
     let data_dir = config.data_dir.clone();
     let idle = args.idle_ms.map_or(IDLE, Duration::from_millis);
-    let rows = Arc::new(ConfiguredRows { config, store: OnceCell::new() });
+    let kill_at = args.kill_at;
+    let rows = Arc::new(ConfiguredRows { config, kill_at, store: OnceCell::new() });
     let options = KeeperOptions { command, identity, data_dir, rows, idle };
     keeper::run(options).await.context("keep the server")?;
     Ok(ExitCode::SUCCESS)
@@ -151,13 +186,18 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
 /// The configured store, opened with the first call that is stored.
 struct ConfiguredRows {
     config: Config,
+    kill_at: Option<KillPoint>,
     store: OnceCell<OpenStore>,
 }
 
 #[async_trait]
 impl CallRows for ConfiguredRows {
     async fn engine(&self, providers: Providers, stop: Shutdown) -> Result<Engine, String> {
-        let opened = self.store.get_or_try_init(|| OpenStore::open(&self.config)).await;
+        let open = async || {
+            let opened = OpenStore::open(&self.config).await;
+            opened.map(|store| store.with_kill_point(self.kill_at))
+        };
+        let opened = self.store.get_or_try_init(open).await;
         let store = opened.map_err(|error| error.to_string())?;
         let opened = store.engine(&self.config, providers, stop).await;
         opened.map(|opened| opened.engine).map_err(|error| error.to_string())

@@ -18,7 +18,7 @@ use super::init::diff;
 use super::init::file::Document;
 use super::init::json::Refusal;
 use super::init::{own_path, passed_on};
-use crate::cli::{Cli, Client, Global, WrapChange, WrapInstallArgs};
+use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::config::Places;
 use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
@@ -123,11 +123,6 @@ impl Job<'_> {
                     &format!("{} is wrapped already; nothing was changed.", self.whose()),
                 );
                 return Ok(ExitCode::SUCCESS);
-            }
-            Server::Address(_) if !takes_addresses() => {
-                let why =
-                    "it names an address, and `outlast wrap` of this version runs programs alone";
-                return Err(self.not_understood(why));
             }
             Server::Wrapped { .. } | Server::Program { .. } | Server::Address(_) => {}
         }
@@ -287,13 +282,6 @@ impl Job<'_> {
         };
         CommandError::usage(anyhow::anyhow!("there is no server {whose}"), hint)
     }
-}
-
-/// Whether `outlast wrap` has the options that an entry with an address is turned into.
-fn takes_addresses() -> bool {
-    let definition = Cli::definition();
-    let wrap = definition.find_subcommand("wrap");
-    wrap.is_some_and(|wrap| wrap.get_arguments().any(|it| it.get_long() == Some("url-env")))
 }
 
 /// Whether an entry is the one that the install wrote, also where the client has laid its file out anew since.

@@ -99,6 +99,11 @@ impl WorkerStarter {
         anyhow::bail!("a signal ended the worker at once")
     }
 
+    /// Whether there is a worker.
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_told(Message::Look)
+    }
+
     fn is_told(&self, message: Message) -> bool {
         self.folder.send(&self.identity.socket_name(), message).is_ok()
     }

@@ -159,3 +159,21 @@ async fn h8_doctor_lists_the_servers_and_which_are_wrapped() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(read(&cursor).contains(binary().to_str().unwrap()), "it moves to this program");
 }
+
+#[tokio::test]
+async fn h8_an_entry_with_an_address_goes_behind_wrap_and_comes_back() {
+    let world = World::new().await;
+    let path = home(&world).join(".cursor/mcp.json");
+    let before = "{\"mcpServers\": {\"x\": {\"url\": \"https://e/m?k=secret\",  \"headers\": {\"A\": \"b\"}}}}";
+    write(&path, before);
+    let ran = install(&world, "cursor", "x").await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let after: serde_json::Value = serde_json::from_str(&read(&path)).unwrap();
+    let entry = &after["mcpServers"]["x"];
+    let args = entry["args"].to_string();
+    assert!(args.contains("\"--url-env\",\"OUTLAST_WRAP_URL\""), "{entry}");
+    assert!(!args.contains("secret"), "{entry}");
+    assert_eq!(entry["env"]["OUTLAST_WRAP_URL"], "https://e/m?k=secret");
+    let ran = uninstall(&world, "cursor", "x").await;
+    assert_eq!((ran.code, read(&path).as_str()), (Some(0), before), "{ran:?}");
+}

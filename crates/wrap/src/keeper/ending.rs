@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use tokio::time::Instant;
 
-use super::{Handshake, Keeper, QUESTION_WAIT, until};
+use super::{Handshake, Keeper, until};
 use crate::call::{Outcome, with_id};
 use crate::frame::ToFront;
 use crate::message::response;
@@ -113,6 +113,10 @@ impl Keeper {
         self.questions.clear();
         let was_greeting = self.handshake.take().is_some();
         let had_calls = self.calls.values().any(|call| call.is_under_way());
+        if std::mem::take(&mut self.is_half_a_line) && had_calls {
+            // More follows for the client than the server's last words.
+            self.tell_front(ToFront::Line(b"\n".to_vec()));
+        }
         self.lose_calls(&format!("the server ended (exit code {code}) before it answered"));
         let Some(front) = &self.front else { return };
         if front.ends_at.is_some() {
@@ -166,7 +170,7 @@ impl Keeper {
                 crate::call::CallRow::Making => None,
                 _ => call.deadline,
             });
-        let questions = self.questions.values().map(|question| question.since + QUESTION_WAIT);
+        let questions = self.questions.values().map(|question| question.since + self.idle);
         let without_front = questions.filter(|_| self.front.is_none());
         let idle =
             (self.front.is_none() && !self.calls.is_empty()).then(|| self.last_end + self.idle);
@@ -206,7 +210,7 @@ impl Keeper {
             self.answer_old_questions(now);
         }
         if self.front.as_ref().is_some_and(|front| is_due(front.ends_at)) {
-            self.stale.extend(self.outstanding.drain().map(|(id, _)| id));
+            self.make_stale();
         }
         self.close_if_done();
     }

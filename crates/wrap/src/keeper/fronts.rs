@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{Event, Keeper, Listener};
 use crate::frame::{Hello, ToFront, ToKeeper};
 use crate::message::Message;
+use crate::result_tool::NAME as RESULT_TOOL;
 use crate::server::Backlog;
 
 /// How long a front may take to say who it is.
@@ -22,6 +23,8 @@ const HELLO_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct FrontLink {
     pub(crate) number: u64,
+    /// Its name, also for keepers after this one.
+    pub(crate) token: String,
     out: mpsc::UnboundedSender<ToFront>,
     /// Until when the answers of a client that sends nothing more are waited for.
     pub(crate) ends_at: Option<Instant>,
@@ -91,7 +94,11 @@ impl Keeper {
         self.result_tool.told(hello.result_tool);
         let (out, messages) = mpsc::unbounded_channel();
         let number = self.fronts;
-        self.front = Some(FrontLink { number, out, ends_at: None, is_leaving: false });
+        if number == 1 {
+            self.leave_out_told(&hello.front);
+        }
+        let token = hello.front;
+        self.front = Some(FrontLink { number, token, out, ends_at: None, is_leaving: false });
         tokio::spawn(write(writer, messages, self.to_client.clone()));
         self.tell_front(ToFront::Welcome);
         for line in hello.replay {
@@ -104,6 +111,16 @@ impl Keeper {
         tokio::spawn(read(reader, number, self.events.clone(), to_server.unwrap_or_default()));
         if self.session.initialize.is_none() {
             self.show_questions();
+        }
+    }
+
+    /// This front was there when its keeper was killed, and has told its client of the calls that were waited for.
+    fn leave_out_told(&mut self, front: &str) {
+        let calls = self.journal.unreceived().iter();
+        let told = calls.filter(|(_, call)| call.front == front && !call.goes_on);
+        let told: Vec<u64> = told.map(|(number, _)| *number).collect();
+        for number in told {
+            self.journal.received(number);
         }
     }
 
@@ -136,7 +153,7 @@ impl Keeper {
     /// The front has left: its calls go on.
     pub(super) fn front_gone(&mut self) {
         self.front = None;
-        self.stale.extend(self.outstanding.drain().map(|(id, _)| id));
+        self.make_stale();
         let waited_for: Vec<u64> = self
             .calls
             .iter()
@@ -152,6 +169,12 @@ impl Keeper {
         if self.calls.values().any(|call| !call.is_under_way()) {
             self.last_end = Instant::now();
         }
+    }
+
+    /// Answers to what is asked reach no client any more.
+    pub(crate) fn make_stale(&mut self) {
+        let asked = self.outstanding.drain().filter(|(_, method)| method != RESULT_TOOL);
+        self.stale.extend(asked.map(|(id, _)| id));
     }
 
     /// A signal to the front, as the server would have got it. One that ends a client does not end its calls.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use outlast_testkit::mcp_process::{Signal, signal};
 
 use super::{Project, WAITS, detaching, ended, nothing_is_left, runs, start_workflow};
-use crate::support::{binary, eventually, running, start};
+use crate::support::{World, binary, eventually, running, start};
 
 /// H1: the pipe is closed in the middle of research; another client reads the report, which was paid for once.
 #[tokio::test]
@@ -26,6 +26,23 @@ async fn h1_closing_the_client_interrupts_no_research() {
     let mut other = world.serve().await;
     assert_eq!(crate::support::finished(&mut other, &id).await["status"], "COMPLETED");
     drop(other);
+    nothing_is_left(&world).await;
+    eventually("the worker has left", || !runs(worker)).await;
+}
+
+/// H1: the same with the jobs in a database.
+#[tokio::test]
+async fn h1_kill_9_of_the_server_interrupts_nothing_on_a_database() {
+    let mut world = World::on_postgres().await;
+    world.set("OUTLAST_DETACH", "auto");
+    let mut server = world.serve().await;
+    let id = start(&mut server, "ok;words=80;hold=true").await;
+    running(&world, &id).await;
+    let [worker] = world.detached_workers()[..] else { panic!("one worker") };
+    server.kill().await;
+    world.simulator.release();
+    assert_eq!(ended(&world, &id).await["state"], "succeeded");
+    assert_eq!(world.submits(), 1);
     nothing_is_left(&world).await;
     eventually("the worker has left", || !runs(worker)).await;
 }

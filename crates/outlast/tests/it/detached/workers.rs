@@ -1,5 +1,6 @@
 //! Which worker carries what, how workers are seen and ended, and what happens where none can be started.
 
+use outlast_testkit::mcp_process::{Signal, signal};
 use serde_json::Value;
 
 use super::{Project, WAITS, detaching, ended, nothing_is_left, runs, start_workflow};
@@ -43,6 +44,28 @@ async fn h1_servers_of_one_configuration_share_a_worker() {
     assert_eq!(world.detached_workers().len(), 2);
     project.go();
     eventually("all ran", || project.lines("ended").len() == 3).await;
+}
+
+/// H1: a worker dies between being told of a job and taking it; another is started for it.
+#[tokio::test]
+async fn h1_a_worker_that_was_killed_before_it_took_a_job_is_replaced() {
+    let mut world = detaching().await;
+    world.set("OUTLAST_TEST_WORKER_IDLE_MS", "60000");
+    let project = Project::new(&world, "project", WAITS);
+    project.go();
+    let mut server = project.serve(&world).await;
+    let id = start_workflow(&mut server).await;
+    ended(&world, &id).await;
+    let [worker] = world.detached_workers()[..] else { panic!("one worker") };
+    // It is told, and does not hear it.
+    signal(worker, Signal::STOP);
+    let id = start_workflow(&mut server).await;
+    signal(worker, Signal::KILL);
+    assert_eq!(ended(&world, &id).await["state"], "succeeded");
+    assert_eq!(project.lines("ended").len(), 2);
+    server.kill().await;
+    world.run(&["worker", "stop"]).await;
+    nothing_is_left(&world).await;
 }
 
 /// H1: `worker list` shows a worker, `worker stop` ends it, and its job waits for the next.

@@ -75,12 +75,29 @@ async fn h4_get_result_brings_what_was_stored_as_it_came() {
 }
 
 #[tokio::test]
-async fn h4_an_error_of_the_server_is_stored_as_well_and_a_cancelled_job_is_told_to_it() {
+async fn h4_an_error_of_the_server_is_stored_as_well() {
+    let wrapping = impatient();
+    let mut wrapped = wrapping.start().await;
+    let arguments = json!({ "until": wrapping.path("go").to_str().unwrap() });
+    let job = wrapped.handed_off("fail", arguments.clone()).await;
+    wrapping.release("go");
+    let error = json!({ "code": -32000, "message": "no such thing", "data": { "x": 1 } });
+    let mut answer = wrapped.call("fail", arguments).await;
+    while text(&answer).contains("still running") {
+        answer = wrapped.call("get_result", json!({ "job_id": job })).await;
+    }
+    assert_eq!(answer["error"], error, "{answer}");
+    let mut next = wrapping.start().await;
+    let stored = next.call("get_result", json!({ "job_id": job })).await;
+    assert_eq!(stored["error"], error, "{stored}");
+    assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn h4_a_cancelled_job_is_told_to_the_server() {
     let wrapping = impatient();
     let mut wrapped = wrapping.start().await;
     let job = wrapped.handed_off("wait", waiting(&wrapping, "never")).await;
-    // Taken up a moment after it was stored; only then is there a call to cancel.
-    while wrapping.run(&["jobs", "show", &job, "--json"]).await.contains("\"state\":\"queued\"") {}
     wrapping.run(&["jobs", "cancel", &job]).await;
     eventually("the server hears of it", || {
         wrapping.log("").iter().any(|line| line.contains("notifications/cancelled"))

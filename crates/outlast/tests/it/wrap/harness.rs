@@ -23,7 +23,12 @@ pub(super) struct Wrapping {
 
 impl Wrapping {
     pub(super) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::below(".tmp")
+    }
+
+    /// Below a folder whose name begins so.
+    pub(super) fn below(name: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix(name).tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let environment = vec![
             ("HOME".to_owned(), path("home")),
@@ -104,10 +109,17 @@ impl Wrapping {
         let script = format!("{}/tests/it/wrap/web_server.py", env!("CARGO_MANIFEST_DIR"));
         let mut server = Wrapped::new(self.command(Path::new("python3"), &[script]));
         let url = format!("http://127.0.0.1:{}/mcp", server.next().await.trim());
-        let mut arguments = vec!["wrap".to_owned(), "--url".to_owned(), url];
+        (self.spawn_at(&url, flags), server)
+    }
+
+    /// Whatever is at this address behind wrap.
+    pub(super) fn spawn_at(&self, url: &str, flags: &[&str]) -> Wrapped {
+        let mut arguments = vec!["wrap".to_owned(), "--url-env".to_owned(), "URL".to_owned()];
         arguments.extend(self.flags.iter().cloned());
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        (Wrapped::new(self.command(binary(), &arguments)), server)
+        let mut command = self.command(binary(), &arguments);
+        command.env("URL", url);
+        Wrapped::new(command)
     }
 
     /// The server itself.
@@ -160,8 +172,13 @@ impl Wrapping {
     /// Waits until nothing of it is left: no process and no socket.
     pub(super) async fn is_over(&self) {
         eventually("no process is left", || self.processes().is_empty()).await;
-        let left = std::fs::read_dir(self.path("data/wrap")).map_or(0, Iterator::count);
-        assert_eq!(left, 0, "sockets are left");
+        assert_eq!(self.left("sock"), 0, "sockets are left");
+    }
+
+    /// How many files with this ending keepers have.
+    pub(super) fn left(&self, ending: &str) -> usize {
+        let files = std::fs::read_dir(self.path("data/wrap")).unwrap().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|it| it == ending)).count()
     }
 }
 
@@ -175,8 +192,12 @@ impl Drop for Wrapping {
 
 /// kill -9.
 pub(super) fn kill(pid: i32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+pub(super) fn signal(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let _ = rustix::process::kill_process(pid, signal);
 }
 
 fn script() -> String {
@@ -279,6 +300,10 @@ impl Wrapped {
         };
         let status = tokio::time::timeout(LIMIT, ended).await.expect("it ends");
         (rest, status.code())
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.process.id().unwrap().try_into().unwrap()
     }
 
     pub(super) async fn stderr(&mut self) -> String {

@@ -44,7 +44,7 @@ def call(id, name, arguments, token):
     if name != "echo":
         note(".calls", name + " " + json.dumps(arguments))
     text = str(arguments.get("text", name))
-    if name == "wait" or name == "schema":
+    if name in ("wait", "schema") or name == "fail" and "until" in arguments:
         until(arguments["until"])
     if name == "progress":
         for n in range(1, arguments["count"] + 1):

@@ -1,10 +1,13 @@
 //! H7: clients, fronts, keepers and servers that end in the middle of a call.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::harness::kill;
+use super::harness::{kill, signal};
 use super::{Wrapping, call, text};
 use crate::support::eventually;
+
+const UNSURE: &str = "may or may not have happened";
 
 fn lasting() -> Wrapping {
     Wrapping::new().flags(&["--after", "30s", "--idle-ms", "60000"])
@@ -67,6 +70,23 @@ async fn h7_a_result_waits_for_the_next_client() {
     let mut next = wrapping.start().await;
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
     assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn h7_a_result_is_found_after_its_server_was_killed() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms"]);
+    let mut wrapped = wrapping.start().await;
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    wrapping.release("go");
+    let mut shown = Value::Null;
+    while shown["state"] != "succeeded" {
+        let text = wrapping.run(&["jobs", "show", &job, "--json"]).await;
+        shown = serde_json::from_str(&text).unwrap();
+    }
+    kill(wrapping.servers()[0]);
+    assert_eq!(wrapped.rest().await.1, Some(137), "no call was under way: wrap ends with it");
+    let mut next = wrapping.start().await;
+    assert_eq!(text(&next.call("get_result", json!({ "job_id": job })).await), "done");
 }
 
 #[tokio::test]
@@ -161,6 +181,87 @@ async fn h7_a_killed_keeper_is_replaced_and_nothing_is_left_of_it() {
 }
 
 #[tokio::test]
+async fn h5_a_call_is_not_made_again_after_its_front_and_its_keeper_were_killed() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    kill(wrapping.keepers()[0]);
+    wrapped.kill().await;
+    let mut next = wrapping.start().await;
+    let other = next.call("echo", json!({ "text": "another" })).await;
+    assert_eq!(text(&other), "another", "an other call is made");
+    let told = next.call("wait", waiting(&wrapping, "go")).await;
+    assert!(text(&told).contains("may or may not have happened"), "{told}");
+    assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+    // Told: who makes it once more wants it.
+    wrapping.release("go");
+    assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
+    next.finish().await;
+    wrapping.is_over().await;
+    assert_eq!(wrapping.left("calls"), 0);
+}
+
+#[tokio::test]
+async fn h5_a_call_whose_end_the_front_has_told_is_made_again() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    kill(wrapping.keepers()[0]);
+    assert!(text(&wrapped.answer(id).await).contains("may or may not have happened"));
+    wrapping.release("go");
+    assert_eq!(text(&wrapped.call("wait", waiting(&wrapping, "go")).await), "done");
+    assert_eq!(wrapping.log(".calls").len(), 2);
+}
+
+#[tokio::test]
+async fn h4_a_call_that_was_handed_off_does_not_run_twice_though_its_keeper_was_killed() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms"]);
+    let mut wrapped = wrapping.start().await;
+    wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    kill(wrapping.keepers()[0]);
+    let mut told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    // Sent to the killed keeper, or before its death was noticed.
+    while !text(&told).contains("The call has no result") {
+        assert!(["killed", "still running"].iter().any(|it| text(&told).contains(it)), "{told}");
+        told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    }
+    assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn h4_the_same_call_brings_the_result_when_its_keeper_has_ended() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "100"]);
+    let mut wrapped = wrapping.start().await;
+    wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    wrapped.finish().await;
+    wrapping.release("go");
+    wrapping.is_over().await;
+    assert_eq!(wrapping.left("calls"), 1);
+    let mut next = wrapping.start().await;
+    assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
+    assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
+    assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
+    assert_eq!(wrapping.log(".done").len(), 2, "received: the next one is a call of its own");
+    next.finish().await;
+    wrapping.is_over().await;
+    assert_eq!(wrapping.left("calls"), 0);
+}
+
+#[tokio::test]
+async fn h7_half_a_line_of_a_server_that_dies_spoils_no_answer() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    wrapped.line("exit mid-line").await;
+    assert_eq!(wrapped.next().await, "{\"jsonrpc\":\"2.0\",\"method\":\"notif\n");
+    let told = wrapped.answer(id).await;
+    assert!(text(&told).contains("may or may not have happened"), "{told}");
+}
+
+#[tokio::test]
 async fn h7_a_question_during_a_handed_off_call_reaches_the_client() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"]);
     let mut wrapped = wrapping.start().await;
@@ -180,4 +281,85 @@ async fn h7_a_question_during_a_handed_off_call_reaches_the_client() {
         answer = next.call("ask", arguments).await;
     }
     assert!(text(&answer).contains("accept"), "{answer}");
+}
+
+#[tokio::test]
+async fn h7_a_question_that_no_client_answers_is_cancelled() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "200"]);
+    let mut wrapped = wrapping.start().await;
+    let arguments = json!({ "until": wrapping.path("go").to_str().unwrap() });
+    wrapped.handed_off("ask", arguments.clone()).await;
+    wrapped.kill().await;
+    wrapping.release("go");
+    wrapping.is_over().await;
+    let mut next = wrapping.start().await;
+    let answer = next.call("ask", arguments).await;
+    assert_eq!(text(&answer), "{\"action\": \"cancel\"}", "{answer}");
+    assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn h7_a_data_directory_with_a_long_path_has_its_sockets() {
+    let wrapping = Wrapping::below(&"long".repeat(40)).flags(&["--idle-ms", "60000"]);
+    let mut wrapped = wrapping.start().await;
+    let pid = text(&wrapped.call("pid", json!({})).await).to_owned();
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 2).await;
+    wrapped.kill().await;
+    let mut next = wrapping.start().await;
+    assert_eq!(text(&next.call("pid", json!({})).await), pid, "the same server");
+}
+
+#[tokio::test]
+async fn h7_a_signal_ends_the_server_or_where_a_call_is_under_way_its_front_alone() {
+    let wrapping = lasting();
+    for (sent, code) in [(Signal::TERM, 143), (Signal::USR1, 138)] {
+        let mut wrapped = wrapping.start().await;
+        signal(wrapped.pid(), sent);
+        assert_eq!(wrapped.rest().await.1, Some(code), "{sent:?}");
+        wrapping.is_over().await;
+    }
+    let mut wrapped = wrapping.start().await;
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 1).await;
+    signal(wrapped.pid(), Signal::TERM);
+    assert_eq!(wrapped.rest().await.1, Some(0));
+    let mut next = wrapping.start().await;
+    wrapping.release("go");
+    assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
+    assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+}
+
+/// Armed kills of the keeper at each step of a hand-off: whatever was stored, the same call does not run a second time.
+#[tokio::test]
+async fn h7_a_keeper_that_dies_at_any_step_of_a_hand_off_runs_nothing_twice() {
+    let points = [
+        ("after-insert", UNSURE),
+        ("after-claim", UNSURE),
+        ("after-beginning", UNSURE),
+        ("after-running", UNSURE),
+        ("before-settle", UNSURE),
+        ("after-settle", "done"),
+    ];
+    for (point, expected) in points {
+        let wrapping = Wrapping::new().flags(&["--after", "300ms", "--kill-at", point]);
+        let mut wrapped = wrapping.start().await;
+        let keeper = wrapping.keepers()[0];
+        let first = wrapped.call("wait", waiting(&wrapping, "go")).await;
+        assert_eq!(first["result"]["isError"], true, "{point}: {first}");
+        wrapping.release("go");
+        eventually("the keeper dies", || !wrapping.keepers().contains(&keeper)).await;
+        let mut told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+        // Its death is noticed a moment later, by the front and in the store.
+        for _ in 0..100 {
+            let is_early = text(&told).contains("still running")
+                || expected == "done" && text(&told).contains("was killed");
+            if !is_early {
+                break;
+            }
+            told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+        }
+        assert!(text(&told).contains(expected), "{point}: {told}");
+        assert_eq!(wrapping.log(".calls").len(), 1, "{point}: it ran once");
+    }
 }

@@ -6,8 +6,9 @@ use super::{Wrapping, text};
 
 #[tokio::test]
 async fn h3_a_server_at_an_address_is_wrapped_in_both_eras() {
-    let wrapping = Wrapping::new().flags(&["--after", "300ms"]).set("TOKEN", "secret");
-    let flags = ["--bearer-env", "TOKEN", "--header", "X-Own: 1"];
+    let wrapping =
+        Wrapping::new().flags(&["--after", "300ms"]).set("TOKEN", "secret").set("OWN", "1");
+    let flags = ["--bearer-env", "TOKEN", "--header-env", "X-Own=OWN"];
     let (mut wrapped, _server) = wrapping.spawn_web(&flags).await;
     let greeted = wrapped.greet().await;
     assert_eq!(greeted["result"]["serverInfo"]["name"], "web");
@@ -42,4 +43,51 @@ async fn h3_a_server_at_an_address_is_wrapped_in_both_eras() {
         json!(["DELETE", common[0], common[1], "s1", "2025-11-25", null, null]),
     ];
     assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn h3_a_server_at_an_address_that_is_away_or_refuses_is_told() {
+    let wrapping = Wrapping::new().set("WRAPPED_LOCKED", "1");
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (locked, server) = wrapping.spawn_web(&[]).await;
+    let away = wrapping.spawn_at(&format!("http://127.0.0.1:{port}/mcp"), &[]);
+    for (mut wrapped, why) in [(away, "did not answer"), (locked, "HTTP 401")] {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+        let answer = wrapped.ask("initialize", params).await;
+        let told = answer["error"]["message"].as_str().unwrap();
+        assert!(told.contains(why) && !told.contains("127.0.0.1"), "{answer}");
+        assert_eq!(wrapped.finish().await.1, Some(0));
+    }
+    drop(server);
+    wrapping.is_over().await;
+}
+
+#[tokio::test]
+async fn h3_a_stream_that_breaks_is_taken_up_again_or_told() {
+    let wrapping = Wrapping::new();
+    let (mut wrapped, _server) = wrapping.spawn_web(&[]).await;
+    wrapped.greet().await;
+    assert_eq!(text(&wrapped.call("resume", json!({})).await), "done");
+    let cut = wrapped.call("cut", json!({})).await;
+    let told = cut["error"]["message"].as_str().unwrap();
+    assert!(told.contains("broke") && told.contains("may or may not have happened"), "{cut}");
+    assert_eq!(text(&wrapped.call("wait", json!({})).await), "done");
+}
+
+#[tokio::test]
+async fn h7_a_lost_session_is_opened_again() {
+    let wrapping = Wrapping::new();
+    let (mut wrapped, _server) = wrapping.spawn_web(&[]).await;
+    wrapped.greet().await;
+    assert_eq!(text(&wrapped.call("forget", json!({})).await), "done");
+    let lost = wrapped.call("wait", json!({})).await;
+    assert!(text(&lost).contains("may or may not have happened"), "{lost}");
+    assert_eq!(text(&wrapped.call("wait", json!({})).await), "done");
+    wrapped.finish().await;
+    let seen: Vec<Value> =
+        wrapping.log("").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let greetings = seen.iter().filter(|it| it[0] == "initialize").count();
+    let last = seen.iter().rfind(|it| it[0] == "tools/call").unwrap();
+    assert_eq!((greetings, &last[3]), (2, &json!("s2")), "{seen:?}");
 }

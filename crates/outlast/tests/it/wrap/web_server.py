@@ -3,6 +3,10 @@ import json, os, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+DONE = {"content": [{"type": "text", "text": "done"}]}
+live, opened = set(), []
+
+
 class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
@@ -18,7 +22,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.answer(405)
+        # A stream that broke is taken up again; there is no other.
+        last = self.headers.get("Last-Event-ID")
+        if last is None:
+            return self.answer(405)
+        self.events()
+        self.event({"jsonrpc": "2.0", "id": json.loads(last), "result": DONE})
 
     def do_DELETE(self):
         self.note("DELETE")
@@ -33,25 +42,44 @@ class Handler(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         method, id, params = message.get("method"), message.get("id"), message.get("params") or {}
         self.note(method)
+        if os.environ.get("WRAPPED_LOCKED"):
+            return self.answer(401, "text/plain", b"no")
+        if self.headers.get("Mcp-Session-Id") not in live | {None}:
+            return self.answer(404)
         if id is None:
             return self.answer(202)
         if method == "initialize":
             result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
             # Spread over lines, as some servers do.
             body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}, indent=1).encode()
-            return self.answer(200, "application/json", body, [("Mcp-Session-Id", "s1")])
+            return self.answer(200, "application/json", body, [("Mcp-Session-Id", self.open())])
         if method != "tools/call":
             return self.answer(200, "application/json", json.dumps({"jsonrpc": "2.0", "id": id, "result": {"tools": []}}).encode())
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
+        self.events()
+        if params["name"] == "forget":
+            live.clear()
+        if params["name"] == "cut":
+            return self.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+        if params["name"] == "resume":
+            self.wfile.write(b"id: " + json.dumps(id).encode() + b"\n")
+            return self.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
             self.event({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
         until = params["arguments"].get("until")
         while until and not os.path.exists(until):
             time.sleep(0.01)
-        self.event({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}})
+        self.event({"jsonrpc": "2.0", "id": id, "result": DONE})
+
+    def open(self):
+        opened.append("s%d" % (len(opened) + 1))
+        live.add(opened[-1])
+        return opened[-1]
+
+    def events(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
 
     def event(self, message):
         self.wfile.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")

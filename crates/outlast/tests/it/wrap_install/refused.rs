@@ -41,7 +41,6 @@ async fn h8_entries_that_wrap_cannot_serve_are_left_alone() {
     let world = World::new().await;
     let path = home(&world).join(".cursor/mcp.json");
     let cases = [
-        ("{\"url\": \"https://e\"}", "names an address"),
         ("{\"type\": \"sse\", \"url\": \"https://e\"}", "streamable HTTP"),
         ("{\"url\": \"https://e\", \"auth\": {\"CLIENT_ID\": \"c\"}}", "signs in"),
         ("{\"command\": \"/o/outlast\", \"args\": [\"serve\"]}", "outlast itself"),

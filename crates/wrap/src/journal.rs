@@ -1,0 +1,282 @@
+//! The calls that no client has received yet, in a file beside the socket, so that they are known after a kill -9 of the
+//! keeper (H4, H5): the next keeper of the same command, folder and environment takes the file over, and the same call made
+//! again is not made a second time. Digests and ids alone are written, and no disk is waited for: what is written is safe
+//! from the death of a process, not from that of the machine.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::paths;
+
+/// What a keeper left is told for so long.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// A file of so many bytes is begun anew with what is still open.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A call that no client has received.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unreceived {
+    /// Of the tool and its arguments.
+    pub(crate) digest: String,
+    /// Of the greeting of its client.
+    pub(crate) greeting: String,
+    /// The front of its client.
+    pub(crate) front: String,
+    /// Whether its caller was told that it goes on, or has left: nobody else tells what became of it.
+    #[serde(default)]
+    pub(crate) goes_on: bool,
+    /// Its row.
+    #[serde(default)]
+    pub(crate) job: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    call: u64,
+    /// `None`: a client has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    is: Option<Unreceived>,
+}
+
+/// The file of one keeper. Without one, because it cannot be written, calls go on as well.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: Option<File>,
+    bytes: u64,
+    open: BTreeMap<u64, Unreceived>,
+}
+
+impl Journal {
+    /// The journal of a new keeper, with what keepers of the same identity left that were killed or have ended.
+    pub(crate) fn open(data_dir: &Path, identity: &str) -> Self {
+        let left = paths::journals(data_dir, identity);
+        let path = paths::new_journal(data_dir, identity);
+        let file = create(&path)
+            .inspect_err(|error| tracing::error!(%error, "calls cannot be noted"))
+            .ok();
+        let mut journal = Self { path, file, bytes: 0, open: BTreeMap::new() };
+        for path in left {
+            match take_over(&path) {
+                Ok(Some(calls)) => {
+                    for call in calls {
+                        journal.note(journal.last() + 1, Some(call));
+                    }
+                    // Only now: killed in between, both files have it.
+                    drop(std::fs::remove_file(&path));
+                }
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "what a keeper left cannot be read"),
+            }
+        }
+        journal
+    }
+
+    /// The highest number in use.
+    pub(crate) fn last(&self) -> u64 {
+        self.open.keys().next_back().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn unreceived(&self) -> &BTreeMap<u64, Unreceived> {
+        &self.open
+    }
+
+    pub(crate) fn begun(&mut self, call: u64, is: Unreceived) {
+        self.note(call, Some(is));
+    }
+
+    /// Its caller was told that it goes on, or has left.
+    pub(crate) fn goes_on(&mut self, call: u64, job: Option<String>) {
+        if let Some(is) = self.open.get(&call) {
+            let is = Unreceived { goes_on: true, job, ..is.clone() };
+            self.note(call, Some(is));
+        }
+    }
+
+    pub(crate) fn received(&mut self, call: u64) {
+        if self.open.contains_key(&call) {
+            self.note(call, None);
+        }
+    }
+
+    /// The keeper ends.
+    pub(crate) fn close(mut self) {
+        if self.open.is_empty() && self.file.take().is_some() {
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+
+    fn note(&mut self, call: u64, is: Option<Unreceived>) {
+        let entry = line(&Entry { call, is: is.clone() });
+        match is {
+            Some(is) => drop(self.open.insert(call, is)),
+            None => drop(self.open.remove(&call)),
+        }
+        let noted = match self.bytes + entry.len() as u64 > MAX_BYTES {
+            true => self.begin_anew(),
+            false => self.write(&entry),
+        };
+        if let Err(error) = noted {
+            tracing::error!(%error, "a call cannot be noted");
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        self.bytes += bytes.len() as u64;
+        file.write_all(bytes)
+    }
+
+    /// A new file with what is open, in the place of the old one.
+    fn begin_anew(&mut self) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        let file = create(&new)?;
+        let old = self.file.replace(file);
+        self.bytes = 0;
+        let open = self.open.iter();
+        let lines = open.map(|(call, is)| line(&Entry { call: *call, is: Some(is.clone()) }));
+        let lines: Vec<u8> = lines.flatten().collect();
+        self.write(&lines)?;
+        std::fs::rename(&new, &self.path)?;
+        drop(old);
+        Ok(())
+    }
+}
+
+/// Removes what is too old to be told, of any identity.
+pub(crate) fn sweep(data_dir: &Path) {
+    let entries = std::fs::read_dir(paths::folder(data_dir)).into_iter().flatten().flatten();
+    let is_one = |path: &PathBuf| path.extension().is_some_and(|it| it == "calls" || it == "new");
+    for path in entries.map(|entry| entry.path()).filter(is_one) {
+        let is_old = File::open(&path).is_ok_and(|file| {
+            let changed = file.metadata().and_then(|known| known.modified());
+            let age = changed.ok().and_then(|at| at.elapsed().ok());
+            age.is_some_and(|age| age > KEPT) && file.try_lock().is_ok()
+        });
+        if is_old {
+            drop(std::fs::remove_file(&path));
+        }
+    }
+}
+
+fn line(entry: &Entry) -> Vec<u8> {
+    let mut line = serde_json::to_vec(entry).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// A file that is locked as long as its keeper lives.
+fn create(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    file.try_lock()?;
+    Ok(file)
+}
+
+/// What is in the file of a keeper that is gone; `None` where it lives.
+fn take_over(path: &Path) -> io::Result<Option<Vec<Unreceived>>> {
+    let mut file = File::open(path)?;
+    if file.try_lock().is_err() || std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
+        return Ok(None);
+    }
+    let age = file.metadata()?.modified()?.elapsed().unwrap_or_default();
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(Some(if age > KEPT { Vec::new() } else { still_open(&text) }))
+}
+
+/// The calls without an end. The last line of a keeper that was killed may be half a line.
+fn still_open(text: &str) -> Vec<Unreceived> {
+    let mut open = BTreeMap::new();
+    for entry in text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok()) {
+        match entry.is {
+            Some(is) => drop(open.insert(entry.call, is)),
+            None => drop(open.remove(&entry.call)),
+        }
+    }
+    open.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(digest: &str) -> Unreceived {
+        let (digest, text) = (digest.to_owned(), || "x".to_owned());
+        Unreceived { digest, greeting: text(), front: text(), goes_on: false, job: None }
+    }
+
+    fn digests(journal: &Journal) -> Vec<&str> {
+        journal.open.values().map(|call| call.digest.as_str()).collect()
+    }
+
+    #[test]
+    fn h5_what_no_client_received_is_known_to_the_next_keeper_and_to_no_second_one() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(paths::folder(folder.path())).unwrap();
+        let open = || Journal::open(folder.path(), "i");
+        let mut first = open();
+        for number in 1..4 {
+            first.begun(number, call(&number.to_string()));
+        }
+        first.received(2);
+        first.goes_on(3, Some("j".to_owned()));
+        assert_eq!(digests(&open()), [""; 0], "the first one lives");
+        // Killed: nothing but the end of its files.
+        drop(first);
+        let second = open();
+        assert_eq!(digests(&second), ["1", "3"]);
+        assert_eq!(second.open[&2].job.as_deref(), Some("j"));
+        assert!(second.open[&2].goes_on && !second.open[&1].goes_on);
+        assert_eq!(digests(&open()), [""; 0]);
+        drop(second);
+        let mut third = open();
+        third.received(1);
+        third.received(2);
+        third.close();
+        drop(open());
+        open().close();
+        assert!(paths::journals(folder.path(), "i").is_empty());
+    }
+
+    #[test]
+    fn h5_what_is_old_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(paths::folder(folder.path())).unwrap();
+        let mut files = ["a", "b", "c"].map(|identity| Journal::open(folder.path(), identity));
+        for journal in &mut files {
+            journal.begun(1, call("x"));
+        }
+        for journal in &files[..2] {
+            let file = journal.file.as_ref().unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - KEPT * 2).unwrap();
+        }
+        let [killed, _lives, _new] = files;
+        drop(killed);
+        sweep(folder.path());
+        let left = ["a", "b", "c"].map(|identity| paths::journals(folder.path(), identity).len());
+        assert_eq!(left, [0, 1, 1]);
+    }
+
+    #[test]
+    fn h5_a_long_file_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(paths::folder(folder.path())).unwrap();
+        let mut journal = Journal::open(folder.path(), "i");
+        journal.begun(1, call("stays"));
+        for number in 2..10_000 {
+            journal.begun(number, call("goes"));
+            journal.received(number);
+        }
+        let size = std::fs::metadata(&journal.path).unwrap().len();
+        assert!(size < MAX_BYTES, "{size}");
+        drop(journal);
+        assert_eq!(digests(&Journal::open(folder.path(), "i")), ["stays"]);
+    }
+}
