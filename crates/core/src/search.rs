@@ -6,12 +6,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{Body, NewJob, Output};
+use crate::{Body, JobQuery, NewJob, Output, Scope, StateKind};
 
 /// How many different words of one job are kept for the search.
 const MAX_WORDS: usize = 20_000;
 /// How long a word may be; longer ones are cut.
 const MAX_WORD_CHARS: usize = 64;
+/// From so many bytes on a word may be the beginning of the one it finds. So many words begin with one or two letters that putting
+/// their jobs together takes longer than any caller waits.
+const MIN_BEGINNING: usize = 3;
+/// How many bytes of a name its mark has.
+const MAX_MARKED: usize = 100;
 
 /// The words of a text, in lower case and each once. A word is what stands between two characters that are neither letter nor
 /// number.
@@ -50,12 +55,47 @@ pub fn words_of_output(output: &Output) -> BTreeSet<String> {
     found
 }
 
-/// Whether each word that is looked for begins a word of the job.
+/// The mark of a job that has succeeded.
+pub const SUCCEEDED_MARK: &str = "\u{a7}s";
+
+/// Marks of a job: words that no text has, by which an index leaves out other owners' and other providers' jobs while it looks for
+/// words, however many of those have them.
+pub fn marks(new: &NewJob) -> [String; 2] {
+    [mark('o', new.owner.as_str()), mark('p', new.profile.provider())]
+}
+
+/// The marks of all jobs that a query can find, beside its words.
+pub fn wanted_marks(scope: &Scope, query: &JobQuery) -> Vec<String> {
+    let owner = match scope {
+        Scope::Owner(owner) => Some(mark('o', owner.as_str())),
+        Scope::Operator => None,
+    };
+    let provider = query.provider.as_deref().map(|provider| mark('p', provider));
+    let is_success = query.states == [StateKind::Succeeded];
+    owner.into_iter().chain(provider).chain(is_success.then(|| SUCCEEDED_MARK.to_owned())).collect()
+}
+
+/// Whether a query finds none of the jobs that succeeded, which most do.
+pub fn is_without_success(query: &JobQuery) -> bool {
+    !query.states.is_empty() && !query.states.contains(&StateKind::Succeeded)
+}
+
+fn mark(kind: char, name: &str) -> String {
+    let hex: String = name.bytes().take(MAX_MARKED).map(|byte| format!("{byte:02x}")).collect();
+    format!("\u{a7}{kind}{hex}")
+}
+
+/// Whether a word that is looked for may be the beginning of the word that it finds.
+pub fn is_beginning(wanted: &str) -> bool {
+    wanted.len() >= MIN_BEGINNING
+}
+
+/// Whether each word that is looked for is a word of the job, or begins one.
 pub fn finds(wanted: &BTreeSet<String>, words: &BTreeSet<String>) -> bool {
     let begins = |wanted: &String| {
         words.range(wanted.clone()..).next().is_some_and(|word| word.starts_with(wanted.as_str()))
     };
-    wanted.iter().all(begins)
+    wanted.iter().all(|word| if is_beginning(word) { begins(word) } else { words.contains(word) })
 }
 
 fn add_words(found: &mut BTreeSet<String>, text: &str) {
@@ -95,6 +135,8 @@ mod tests {
             ("leases", true),
             ("ease", false),
             ("lease stores", false),
+            ("wor", true),
+            ("wo", false),
             ("", true),
         ] {
             assert_eq!(finds(&words(wanted), &job), expected, "{wanted}");

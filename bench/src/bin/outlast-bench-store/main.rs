@@ -1,5 +1,5 @@
 //! Measures the stores. SQLite alone: durable inserts that share commits beside the same inserts one commit each, claims with
-//! their settlements, and both again with a long history in the same file. PostgreSQL: see `beside_others`. All of one run,
+//! their settlements, and both again with a long history in the same file. PostgreSQL: see `beside_others`; the page: see `page`. All of one run,
 //! because disks differ.
 
 #![expect(
@@ -12,6 +12,7 @@ mod callers;
 mod history;
 
 mod beside_others;
+mod page;
 mod peers;
 mod pgbench;
 mod wakeups;
@@ -26,6 +27,8 @@ use outlast_store::{SqliteStore, SystemClock};
 
 /// How many call the SQLite store at a time.
 const CALLERS: usize = 64;
+/// How many jobs the page is shown with, unless the history is to be shorter.
+const PAGE_JOBS: u64 = 100_000;
 
 /// Measures the stores.
 #[derive(Parser)]
@@ -45,6 +48,10 @@ struct Cli {
     /// The PostgreSQL store beside others on one database, the server that scripts/with-postgres starts
     #[arg(long)]
     postgres: bool,
+    /// What the page asks of either store with 100,000 jobs; needs the server that scripts/with-postgres starts. Leaves the SQLite
+    /// one in --dir
+    #[arg(long)]
+    page: bool,
     /// Where the other queues are: scripts/bench postgres installs them. Without it only pgbench and SQLite are compared with
     #[arg(long, value_name = "FOLDER")]
     peers: Option<PathBuf>,
@@ -67,6 +74,16 @@ async fn main() {
         Some(dir) => tempfile::tempdir_in(dir).unwrap(),
         None => tempfile::tempdir().unwrap(),
     };
+    if cli.page {
+        let kept = cli.dir.as_deref().unwrap_or(dir.path()).join("outlast.db");
+        let sqlite = open(&kept);
+        let jobs = if cli.history < PAGE_JOBS { cli.history } else { PAGE_JOBS } as usize;
+        let mut is_good = page::measure("SQLite", Arc::clone(&sqlite) as _, jobs).await;
+        sqlite.close().await;
+        let postgres = beside_others::open(&outlast_testkit::postgres::fresh_schema().await).await;
+        is_good &= page::measure("PostgreSQL", Arc::new(postgres), jobs).await;
+        std::process::exit(if is_good { 0 } else { 1 });
+    }
     if cli.postgres {
         return beside_others::measure(dir.path(), cli.jobs, cli.rounds, cli.peers.as_deref())
             .await;

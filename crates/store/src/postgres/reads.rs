@@ -98,7 +98,7 @@ impl Shared {
         if let Some(provider) = &query.provider {
             push(&|n| format!("provider = ${n}"), Box::new(escaped(provider).into_owned()));
         }
-        if let Some(expression) = query.words.as_deref().and_then(words_expression) {
+        if let Some(expression) = words_expression(scope, query) {
             let found = "seq in (select job from search where words @@ $";
             push(&|n| format!("{found}{n}::text::tsquery)"), Box::new(expression));
         }
@@ -275,11 +275,21 @@ impl Shared {
     }
 }
 
-/// What finds the jobs in which each of these words begins a word, or `None` where there is no word to look for.
-fn words_expression(text: &str) -> Option<String> {
+/// What finds the jobs that have the words of a query, and few others; `None` where there is no word to look for.
+fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
+    let words = search::words(query.words.as_deref()?);
+    if words.is_empty() {
+        return None;
+    }
     // Quoted, so that no word is an operator; no word has a quote in it.
-    let begun: Vec<String> = search::words(text).iter().map(|word| format!("'{word}':*")).collect();
-    (!begun.is_empty()).then(|| begun.join(" & "))
+    let wanted = words.iter().map(|word| match search::is_beginning(word) {
+        true => format!("'{word}':*"),
+        false => format!("'{word}'"),
+    });
+    let marks = search::wanted_marks(scope, query).into_iter().map(|mark| format!("'{mark}'"));
+    let failed =
+        search::is_without_success(query).then(|| format!("!'{}'", search::SUCCEEDED_MARK));
+    Some(wanted.chain(marks).chain(failed).collect::<Vec<_>>().join(" & "))
 }
 
 /// The names of profiles as they are stored.

@@ -1,5 +1,6 @@
 //! Loads and saves jobs in PostgreSQL's tables.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
@@ -158,7 +159,7 @@ pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, Store
         Box::new(job.created_at.as_millis()),
         Box::new(signed(bytes)),
         Box::new(json(&new.ask)?),
-        Box::new(search::words_of_question(new).into_iter().collect::<Vec<_>>()),
+        Box::new(words_and(search::words_of_question(new), search::marks(new))),
     ])
 }
 
@@ -183,14 +184,19 @@ pub(super) fn filled(
     raw: Option<&[u8]>,
 ) -> Result<Vec<Param>, StoreError> {
     let words = output.map(search::words_of_output).unwrap_or_default();
+    let mark = output.map(|_| search::SUCCEEDED_MARK.to_owned());
     let (output, text) = output.map(split_text).unzip();
     Ok(vec![
         Box::new(seq),
         Box::new(output.map(|output| json(&*output)).transpose()?),
         Box::new(text.flatten().map(|text| text.as_bytes().to_vec())),
         Box::new(raw.map(<[u8]>::to_vec)),
-        Box::new(words.into_iter().collect::<Vec<_>>()),
+        Box::new(words_and(words, mark)),
     ])
+}
+
+fn words_and(words: BTreeSet<String>, marks: impl IntoIterator<Item = String>) -> Vec<String> {
+    words.into_iter().chain(marks).collect()
 }
 
 /// A column of any type.

@@ -48,7 +48,7 @@ fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Valu
         if query.id_prefix.is_some() || all_unfinished(&query.states) { "+seq" } else { "seq" };
     let mut from = table(query);
     let mut order = order.to_owned();
-    if let Some(expression) = query.words.as_deref().and_then(search::expression) {
+    if let Some(expression) = search::expression(scope, query) {
         // Read from the words on, in their order, so that a page ends the search.
         from = "search CROSS JOIN jobs ON jobs.seq = search.rowid AND search MATCH ?";
         order = "search.rowid".to_owned();
@@ -79,7 +79,7 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         Scope::Operator => {}
     }
     if let Some(Cursor(seq)) = query.after {
-        let words = query.words.as_deref().and_then(search::expression);
+        let words = search::expression(scope, query);
         conditions.push(if words.is_some() { "search.rowid < ?" } else { "seq < ?" }.to_owned());
         values.push(Value::Integer(columns::signed(seq)));
     }

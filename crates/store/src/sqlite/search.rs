@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outlast_core::{NewJob, Output, search};
+use outlast_core::{JobQuery, NewJob, Output, Scope, search};
 use rusqlite::Connection;
 
 use super::fault::Fault;
@@ -17,15 +17,28 @@ pub(super) fn put(
 ) -> Result<(), Fault> {
     let mut words = search::words_of_question(new);
     words.extend(output.map(search::words_of_output).unwrap_or_default());
+    words.extend(search::marks(new));
+    words.extend(output.map(|_| search::SUCCEEDED_MARK.to_owned()));
     let words = words.into_iter().collect::<Vec<_>>().join(" ");
     let insert = "INSERT OR REPLACE INTO search (rowid, words) VALUES (?1, ?2)";
     sql::execute(connection, insert, (seq, words)).map(drop)
 }
 
-/// What finds the jobs in which each of these words begins a word, or `None` where there is no word to look for.
-pub(super) fn expression(text: &str) -> Option<String> {
-    let words: BTreeSet<String> = search::words(text);
+/// What finds the jobs that have the words of a query, and few others; `None` where there is no word to look for.
+pub(super) fn expression(scope: &Scope, query: &JobQuery) -> Option<String> {
+    let words: BTreeSet<String> = search::words(query.words.as_deref()?);
+    if words.is_empty() {
+        return None;
+    }
     // Quoted, so that no word is an operator; no word has a quote in it.
-    let begun: Vec<String> = words.iter().map(|word| format!("\"{word}\" *")).collect();
-    (!begun.is_empty()).then(|| begun.join(" "))
+    let wanted = words.iter().map(|word| match search::is_beginning(word) {
+        true => format!("\"{word}\" *"),
+        false => format!("\"{word}\""),
+    });
+    let marks = search::wanted_marks(scope, query).into_iter().map(|mark| format!("\"{mark}\""));
+    let all = wanted.chain(marks).collect::<Vec<_>>().join(" ");
+    match search::is_without_success(query) {
+        true => Some(format!("{all} NOT \"{}\"", search::SUCCEEDED_MARK)),
+        false => Some(all),
+    }
 }
