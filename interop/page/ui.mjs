@@ -50,6 +50,20 @@ async function main() {
   check("and the source is in view", await page.locator(`[id="${new URL(page.url()).hash.slice(1)}"]`).isVisible());
   await accessible(page, "a job with its report");
 
+  // The browser's own Back leads to the forms, with what was written, and asks for nothing to be sent again.
+  await page.goto(`${server.url}/ui/ask`);
+  await page.keyboard.type("What is kept?");
+  await page.getByRole("button", { name: "Ask", exact: true }).click();
+  await page.getByRole("link", { name: "Back" }).click();
+  await page.waitForURL(/\/ui\/ask$/);
+  check("Back keeps what was written", (await page.getByLabel("Question").inputValue()) === "What is kept?");
+  await ask(page, server.url, "What is asked? [[sim:ok;words=60]]");
+  await page.goBack();
+  await page.getByRole("heading", { name: "Ask this?" }).waitFor();
+  check("the browser's Back shows the form that was sent", true);
+  await page.goto(first);
+  await page.locator(".report").waitFor();
+
   // Ask on, cancel, retry.
   await page.getByLabel("Question").fill("And why? [[sim:ok;words=60;hold]]");
   await page.getByRole("button", { name: "Ask", exact: true }).click();

@@ -107,7 +107,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         return Err(failed);
     }
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
-    let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config) };
+    let page_asks = http.is_some() && !profiles.is_empty();
+    let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config, page_asks) };
     let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
     if let Some(front) = front {
         let engine = engine.clone();
@@ -303,15 +304,15 @@ fn sets(
     sets
 }
 
-/// Whether this process works on the queue: only where something it serves puts jobs there (B1).
-fn takes(config: &Config) -> Takes {
+/// Whether this process works on the queue: only where something it serves puts jobs there (B1), as the page does with what it asks.
+fn takes(config: &Config, page_asks: bool) -> Takes {
     let needed = config.tools.iter().any(|set| match set {
         ToolSet::Research | ToolSet::DeepResearch => config.research_mode != ResearchMode::Blocking,
         ToolSet::ResearchJobs => true,
         ToolSet::Jobs => true,
         ToolSet::Perplexity => false,
     });
-    if needed { Takes::TheQueue } else { Takes::HeldCallsOnly }
+    if needed || page_asks { Takes::TheQueue } else { Takes::HeldCallsOnly }
 }
 
 fn log_mode(config: &Config, takes: Takes) {

@@ -1,5 +1,7 @@
 //! Cancel, retry, delete (I4). Each asks first and then goes back to what it changed.
 
+use std::time::Duration;
+
 use axum::response::Response;
 use http::StatusCode;
 use outlast_core::{Job, JobId, Prune, StateKind, StoreError};
@@ -13,6 +15,10 @@ use super::options::PageOptions;
 use super::session::Visitor;
 use super::timeline::retry_text;
 use crate::retry::{RetrySettings, retry_job, retry_key};
+
+/// How often, and how far apart, a deletion looks whether the run of a question that was cancelled just before has been stopped.
+const STOP_LOOKS: u32 = 25;
+const STOP_LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// What is to be done with a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -156,10 +162,23 @@ async fn delete(engine: &Engine, visitor: &Visitor, job: &Job) -> Response {
         let why = "A job without a conversation goes by itself when its retention ends.";
         return message(StatusCode::BAD_REQUEST, Some(visitor), "Not deleted", why, next);
     };
-    match engine.prune(&visitor.own(), &Prune::Conversation(conversation)).await {
-        Ok(_) => see_other("/ui"),
-        Err(error) => not_done(visitor, job, &error),
+    for _ in 0..STOP_LOOKS {
+        match engine.prune(&visitor.own(), &Prune::Conversation(conversation.clone())).await {
+            Ok(_) => {}
+            Err(StoreError::NotFound) => return see_other("/ui"),
+            Err(error) => return not_done(visitor, job, &error),
+        }
+        match engine.conversation(&visitor.owner, &conversation).await {
+            Ok(None) => return see_other("/ui"),
+            // The duty to stop a run is in its job, which therefore stays until that is done.
+            Ok(Some(_)) => tokio::time::sleep(STOP_LOOK_EVERY).await,
+            Err(error) => return layout::unreadable(visitor, &error),
+        }
     }
+    let why = "Everything of this conversation is deleted except the question that was cancelled: its run is still to be stopped at \
+               the provider, and that would be forgotten with it. Delete it when its page says that the run was stopped.";
+    let next = "<a href=\"/ui/conversations\">Conversations</a>";
+    message(StatusCode::CONFLICT, Some(visitor), "Not all is deleted", why, next)
 }
 
 fn not_done(visitor: &Visitor, job: &Job, error: &StoreError) -> Response {

@@ -29,7 +29,7 @@ pub(super) fn view(options: &PageOptions, visitor: &Visitor) -> Response {
             .to_owned(),
         Some(research) => format!("<h1>Ask</h1>\n{}", form(research, None)),
     };
-    View { title: "Ask", tab: Tab::Ask, live: None, body }.answer(visitor)
+    layout::kept_for_back(View { title: "Ask", tab: Tab::Ask, live: None, body }.answer(visitor))
 }
 
 /// The form for a further question, under what was answered; empty while that is under way. It is never replaced while it is
@@ -60,11 +60,12 @@ fn form(research: &PageResearch, last: Option<&Job>) -> String {
             escaped(id.as_str())
         )
     });
+    let focus = if last.is_none() { " autofocus" } else { "" };
     // Made with the form, so that sending it twice asks once.
     let key = uuid::Uuid::new_v4().simple();
     format!(
         "<form class=\"form\" method=\"post\" action=\"/ui/ask\">\n{}<input type=\"hidden\" name=\"key\" value=\"{key}\">\n\
-         <label>Question<textarea name=\"question\" id=\"question\" required maxlength=\"{MAX_QUESTION_CHARS}\"></textarea></label>\n\
+         <label>Question<textarea name=\"question\" id=\"question\" required maxlength=\"{MAX_QUESTION_CHARS}\"{focus}></textarea></label>\n\
          <div class=\"pair\"><label>Effort<select name=\"effort\"><option>low</option><option selected>medium</option><option>high</option></select></label>\n\
          <label>Provider<select name=\"provider\">{providers}</select></label>\n\
          <label>Budget in US dollars, if any<input name=\"budget\" inputmode=\"decimal\" autocomplete=\"off\"></label></div>\n\

@@ -3,7 +3,7 @@
 use axum::response::Response;
 
 use super::form::Fields;
-use super::layout::{Tab, View};
+use super::layout::{Tab, View, kept_for_back};
 use super::session::Visitor;
 use crate::export::escaped;
 
@@ -57,12 +57,13 @@ impl Confirm<'_> {
             "<h1>{}</h1>\n<div class=\"notice warn\"><p>{}</p></div>\n\
              <form class=\"form\" method=\"post\"{action}>\n{hidden}{word}\
              <input type=\"hidden\" name=\"{CONFIRMED}\" value=\"yes\">\n\
-             <div class=\"actions\"><button class=\"go\">{}</button><a class=\"button\" href=\"{}\">Back</a></div>\n</form>\n",
+             <div class=\"actions\"><button class=\"go\">{}</button><a class=\"button\" href=\"{}\" data-back>Back</a></div>\n</form>\n",
             escaped(self.title),
             escaped(&self.text),
             escaped(self.button),
             escaped(&self.back),
         );
-        View { title: self.title, tab: Tab::Other, live: None, body }.answer(visitor)
+        let view = View { title: self.title, tab: Tab::Other, live: None, body };
+        kept_for_back(view.answer(visitor))
     }
 }

@@ -12,6 +12,7 @@ use outlast_core::{ChangeWait, Changes, JobId, JobQuery, Rev, StoreError};
 use outlast_engine::{Engine, Shutdown};
 
 use super::form::Fields;
+use super::layout;
 use super::session::Visitor;
 
 /// How long a page is told nothing before it is told that the connection lives.
@@ -29,9 +30,21 @@ struct Follow {
     stop: Shutdown,
 }
 
-/// The stream.
-pub(super) fn stream(engine: &Engine, visitor: &Visitor, query: &str, stop: Shutdown) -> Response {
-    let job = Fields::parse(query).get("job").and_then(|id| id.parse().ok());
+/// The stream; of one job only to those who may see it.
+pub(super) async fn stream(
+    engine: &Engine,
+    visitor: &Visitor,
+    query: &str,
+    stop: Shutdown,
+) -> Response {
+    let job: Option<JobId> = Fields::parse(query).get("job").and_then(|id| id.parse().ok());
+    if let Some(id) = &job {
+        match engine.job(&visitor.scope(), id).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return layout::not_found(visitor),
+            Err(error) => return layout::unreadable(visitor, &error),
+        }
+    }
     let follow = Follow { engine: engine.clone(), visitor: visitor.clone(), job, rev: None, stop };
     let events = stream::unfold(Some(follow), |follow| async {
         let mut follow = follow?;

@@ -1,7 +1,7 @@
 //! One job: where it stands, the money, its timeline, the report and what can be done with it (I3).
 
 use axum::response::Response;
-use outlast_core::{Job, JobId, JobState, StoreError};
+use outlast_core::{Job, JobId, JobQuery, JobState, StoreError};
 use outlast_engine::{Engine, Reading};
 
 use super::layout::{self, Tab, View};
@@ -52,7 +52,7 @@ async fn body(
          <section id=\"standing\" class=\"big\" data-part aria-live=\"polite\">\n<p>{} <span class=\"soft\">{}</span></p>{bar}\n</section>\n",
         escaped(question_of(job).trim()),
         layout::state(job.state.kind()),
-        escaped(&standing.words()),
+        escaped(&beside_state(job, standing.words())),
     );
     text.push_str(&facts(job, visitor, *now));
     if is_own {
@@ -63,13 +63,24 @@ async fn body(
     if is_own {
         text.push_str(&asking::follow_up_form(options, job));
     }
+    let query = JobQuery { id_prefix: Some(job.id.to_string()), limit: 1, ..JobQuery::default() };
+    let listed = engine.list(&visitor.scope(), &query).await?.jobs;
+    let charge = listed.into_iter().next().and_then(|summary| summary.charge);
     text.push_str(&format!(
         "<section class=\"noprint\" id=\"money\" data-part aria-labelledby=\"money-title\"><h2 id=\"money-title\">Money</h2>\n{}</section>\n\
          <section class=\"noprint\" id=\"timeline\" data-part aria-labelledby=\"timeline-title\"><h2 id=\"timeline-title\">Timeline</h2>\n{}</section>\n</div>\n",
-        timeline::money(job),
+        timeline::money(job, charge.as_ref()),
         timeline::timeline(job, *now),
     ));
     Ok(text)
+}
+
+/// What is to be said of where a job stands, beside its state: nothing where that would be the same again.
+fn beside_state(job: &Job, words: String) -> String {
+    match &job.state {
+        JobState::Succeeded { .. } | JobState::Failed { .. } => String::new(),
+        JobState::Queued { .. } | JobState::Running { .. } | JobState::Cancelled { .. } => words,
+    }
 }
 
 fn facts(job: &Job, visitor: &Visitor, now: outlast_core::Timestamp) -> String {

@@ -1,7 +1,7 @@
 //! What every view shares: the frame, times, states, and the headers that keep it safe (I5).
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use outlast_core::{StateKind, Timestamp};
 
@@ -119,6 +119,12 @@ pub(super) fn unreadable(visitor: &Visitor, error: &outlast_core::StoreError) ->
 
 pub(super) fn html(status: StatusCode, text: String) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
+}
+
+/// Lets the browser keep a form, and what was written in it, for its own Back button. Without that it would ask to send a form again.
+pub(super) fn kept_for_back(mut answer: Response) -> Response {
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    answer
 }
 
 /// Goes on elsewhere, with GET.

@@ -242,7 +242,13 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
     let cost = match &job.charge {
         None => "<span class=\"sub\">free</span>".to_owned(),
         Some(charge) if charge.is_final => charge.amount.to_string(),
-        Some(charge) => format!("<span title=\"set aside; not settled\">~{}</span>", charge.amount),
+        Some(charge) => {
+            let why = match job.state.is_terminal() {
+                true => "may have been paid; there is no report",
+                false => "set aside until the job ends",
+            };
+            format!("<span title=\"{why}\">~{}</span>", charge.amount)
+        }
     };
     format!(
         "<li class=\"job\" id=\"job-{id}\">{}<div class=\"what\"><a class=\"title\" href=\"/ui/jobs/{id}\">{}</a>\

@@ -59,12 +59,14 @@ function putRows(old, fresh) {
   for (const gone of before.values()) gone.remove();
 }
 async function read() {
+  if (!body.dataset.live) return;
   if (reading) { stale = true; return; }
   reading = true;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
-    if (answer.status === 401) { location.reload(); return; }
-    if (!answer.ok) return;
+    // Signed out, or removed: the server says so.
+    if (answer.status === 401 || answer.status === 404) { location.reload(); return; }
+    if (!answer.ok) throw new Error(String(answer.status));
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of fresh.querySelectorAll("[data-part]")) {
       const old = document.getElementById(part.id);
@@ -77,8 +79,10 @@ async function read() {
     showCopy();
     tellTimes();
     body.dataset.updates = String(Number(body.dataset.updates || 0) + 1);
+    if (events?.readyState === EventSource.OPEN) link.hidden = true;
   } catch {
     link.hidden = false;
+    setTimeout(() => { if (!document.hidden) read(); }, 2000);
   } finally {
     reading = false;
     if (stale) { stale = false; setTimeout(read, 300); }
@@ -110,6 +114,7 @@ document.addEventListener("visibilitychange", () => {
   else { follow(); read(); }
 });
 window.addEventListener("pagehide", leave);
+window.addEventListener("pageshow", (event) => { if (event.persisted) { follow(); read(); } });
 follow();
 
 // --- Keys ------------------------------------------------------------------------------------------------------------
@@ -146,6 +151,8 @@ function showCopy() {
   for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 document.addEventListener("click", (event) => {
+  // What was written in the form before is there as it was.
+  if (event.target.matches?.("[data-back]") && history.length > 1) { event.preventDefault(); history.back(); return; }
   const name = event.target.dataset?.copy;
   if (!name) return;
   navigator.clipboard.writeText(document.getElementById(name).textContent).then(() => {

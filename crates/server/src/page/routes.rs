@@ -139,7 +139,7 @@ async fn show_events(
     (State(app), Extension(visitor)): Asks,
     RawQuery(query): RawQuery,
 ) -> Response {
-    events::stream(app.engine(), &visitor, &query.unwrap_or_default(), app.stop.clone())
+    events::stream(app.engine(), &visitor, &query.unwrap_or_default(), app.stop.clone()).await
 }
 
 async fn signs_in(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {

@@ -40,7 +40,7 @@ pub(super) async fn line(
 ) -> Result<String, StoreError> {
     let Sums { today, month, .. } = sums(engine, visitor).await?;
     Ok(format!(
-        "<p class=\"facts\" id=\"spend\" data-part>Spent today {}, this month {month}. <a href=\"/ui/spend\">Details</a></p>\n",
+        "<p class=\"facts\" id=\"spend\" data-part>Today {}, this month {month}, with what is set aside or may have been paid. <a href=\"/ui/spend\">Details</a></p>\n",
         against_cap(today, options, visitor),
     ))
 }
@@ -99,7 +99,7 @@ async fn body(
     let mut newest_first = days;
     newest_first.reverse();
     Ok(format!(
-        "<h1>Spend</h1>\n<div class=\"big\" id=\"today\" data-part><p>Today (UTC) <strong>{}</strong>, this month <strong>{month}</strong>. {caps}</p>\n{bar}</div>\n\
+        "<h1>Spend</h1>\n<div class=\"big\" id=\"today\" data-part><p>Today (UTC) <strong>{}</strong>, this month <strong>{month}</strong>, with what is set aside or may have been paid. {caps}</p>\n{bar}</div>\n\
          <p class=\"soft\">The last {DAYS} days. \"Set aside\" is for jobs that have not ended; \"maybe\" is what may have been paid without a report.</p>\n{}{tables}",
         against_cap(today, options, visitor),
         table("Day", &newest_first),

@@ -1,6 +1,6 @@
 //! What happened to a job, its tries and errors in one list, and what is known of the money (I3).
 
-use outlast_core::{Checkpoint, Job, JobState, Timestamp};
+use outlast_core::{Checkpoint, Job, JobState, SummaryCharge, Timestamp};
 
 use super::layout::took;
 use crate::export::{cost_text, escaped};
@@ -50,8 +50,8 @@ pub(super) fn timeline(job: &Job, now: Timestamp) -> String {
     format!("<ol class=\"timeline\">\n{lines}</ol>\n")
 }
 
-/// Whether it was sent, whether it may have been paid for, and what a retry would do.
-pub(super) fn money(job: &Job) -> String {
+/// Whether it was sent, what the ledger says of all its runs, and what a retry would do.
+pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>) -> String {
     let sent = match &job.checkpoint {
         Checkpoint::NotBegun => "no".to_owned(),
         Checkpoint::Beginning { .. } => {
@@ -67,12 +67,14 @@ pub(super) fn money(job: &Job) -> String {
     let paid = match &job.state {
         JobState::Succeeded { output, .. } => escaped(&cost_text(output.cost)),
         _ if !job.new.may_be_charged() => "nothing: this provider is free".to_owned(),
-        JobState::Queued { .. } | JobState::Running { .. } => "known at the end".to_owned(),
-        JobState::Failed { .. } | JobState::Cancelled { .. } => match &job.checkpoint {
-            Checkpoint::NotBegun => "nothing".to_owned(),
-            Checkpoint::Beginning { .. } | Checkpoint::Running(_) => {
-                "maybe: a run was asked for".to_owned()
-            }
+        JobState::Queued { .. } | JobState::Running { .. } => match charge {
+            Some(charge) => format!("known at the end; {} is set aside", charge.amount),
+            None => "known at the end".to_owned(),
+        },
+        JobState::Failed { .. } | JobState::Cancelled { .. } => match charge {
+            None => "nothing".to_owned(),
+            Some(charge) if charge.is_final => charge.amount.to_string(),
+            Some(charge) => format!("maybe {}: a run was asked for", charge.amount),
         },
     };
     facts.push(("Paid", paid));

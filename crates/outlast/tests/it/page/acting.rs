@@ -82,18 +82,26 @@ async fn i4_follow_up_cancel_retry_and_delete() {
     let asked = browser.post(&format!("{first}/delete"), &[]).await;
     assert!(asked.body.contains("Delete this conversation?"));
     assert_eq!(browser.get(&first).await.status, 200, "not yet");
-    browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
-    assert_eq!(browser.get(&first).await.status, 404);
-    // A cancelled question stays until its run was stopped at the provider; its files go a moment later.
-    for _ in 0..200 {
-        if browser.get("/ui/conversations").await.body.contains("No conversations yet.") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        browser.post(&format!("{third}/delete"), &[("confirmed", "yes")]).await;
+    // It waits until the run of the question that was cancelled just now is stopped at the provider.
+    let deleted = browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
+    assert_eq!(deleted.location.as_deref(), Some("/ui"), "{}", deleted.body);
+    for path in [&first, &second, &third] {
+        assert_eq!(browser.get(path).await.status, 404, "{path}");
     }
     assert!(browser.get("/ui/conversations").await.body.contains("No conversations yet."));
     assert!(!browser.get("/ui/spend").await.body.contains("Nothing yet."), "the ledger stays");
+}
+
+/// A server whose tools queue nothing works on what its page asks.
+#[tokio::test]
+async fn i8_what_the_page_asks_is_carried_in_blocking_mode_too() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_TOOLS", "research");
+    world.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "false");
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let job = browser.ask("How long is a lease?").await;
+    browser.until(&job, "state succeeded").await;
 }
 
 /// After SUBMIT_UNKNOWN a retry names the risk and asks for the word (P6).

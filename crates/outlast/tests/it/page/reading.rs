@@ -41,9 +41,7 @@ async fn i2_the_list_has_counts_filters_search_and_pages() {
     browser.until(&running, "state running").await;
 
     let list = browser.until("/ui", "running <b>1</b>").await.body;
-    for part in
-        ["all <b>2</b>", "succeeded <b>1</b>", "failed <b>0</b>", "perplexity", "Spent today $"]
-    {
+    for part in ["all <b>2</b>", "succeeded <b>1</b>", "failed <b>0</b>", "perplexity", "Today $"] {
         assert!(list.contains(part), "{part}: {list}");
     }
     let cases = [
@@ -107,7 +105,8 @@ async fn i3_tries_and_errors_stand_in_one_list() {
     let browser = Browser::signed_in(served.address, ANN).await;
     let job = browser.ask("Why not? [[sim:fail]]").await;
     let shown = browser.until(&job, "state failed").await.body;
-    for part in ["try 1 failed", "failed for good", "<dt>A retry</dt>", "notice bad"] {
+    for part in ["try 1 failed", "failed for good", "<dt>A retry</dt>", "notice bad", "<dd>maybe $"]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
@@ -120,7 +119,9 @@ async fn i8_an_owner_sees_nothing_of_another() {
     let ann = Browser::signed_in(served.address, ANN).await;
     let bob = Browser::signed_in(served.address, BOB).await;
     let job = ann.ask("A secret of hers").await;
-    ann.until(&job, "state succeeded").await;
+    let shown = ann.until(&job, "state succeeded").await.body;
+    let conversation =
+        shown.split("name=\"conversation\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     for path in ["/ui", "/ui?q=secret", "/ui?owner=ann", "/ui/conversations", "/ui/spend"] {
         let body = bob.get(path).await.body;
         assert!(!body.contains("secret of"), "{path}");
@@ -131,7 +132,19 @@ async fn i8_an_owner_sees_nothing_of_another() {
     for path in [format!("{job}/cancel"), format!("{job}/retry"), format!("{job}/delete")] {
         assert_eq!(bob.post(&path, &[("confirmed", "yes")]).await.status, 404, "{path}");
     }
-    assert_eq!(bob.get(&format!("{job}/export/md")).await.status, 404);
+    let id = job.rsplit('/').next().unwrap();
+    for path in [
+        format!("{job}/export/md"),
+        format!("/ui/events?job={id}"),
+        format!("/ui/conversations/{conversation}"),
+        format!("/ui/conversations/{conversation}/export/html"),
+    ] {
+        assert_eq!(bob.get(&path).await.status, 404, "{path}");
+    }
+    let fields =
+        [("conversation", conversation), ("question", "What was it?"), ("confirmed", "yes")];
+    let refused = bob.post("/ui/ask", &fields).await;
+    assert!(refused.body.contains("no such conversation"), "{}", refused.body);
     assert_eq!(ann.get(&job).await.status, 200);
 }
 
