@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{ChangeWait, Rev, Store, Timestamp};
+use tokio::time::Instant;
 
 use crate::shutdown::Shutdown;
 use crate::wakeups::{Interest, Wakeups};
@@ -43,11 +44,13 @@ pub(crate) async fn follow(
                 continue;
             }
         };
+        let look_ends = Instant::now() + wait;
         let looked = tokio::select! {
             looked = store.changes(rev, ChangeWait { at_most: wait, look_every: every }) => looked,
-            // The caller has read its job after it came; only how often is looked may change.
+            // The caller has read its job after it came; only how often is looked may change. The look ends when it would have:
+            // callers that come without a pause must not put off what the clock makes due.
             () = wakeups.interest_grew() => {
-                wait = until_due(next_due, store.now());
+                wait = look_ends.saturating_duration_since(Instant::now());
                 continue;
             }
             () = wakeups.look_wanted() => {
