@@ -124,15 +124,18 @@ async fn h4_progress_stops_at_the_hand_off_and_goes_on_for_the_next_caller() {
     assert_eq!(handed_off["id"], first, "{handed_off}");
     let second = wrapped.send("tools/call", with_token("two")).await;
     wrapping.release("go");
-    for n in 3..=4 {
-        let note = wrapped.message().await;
-        assert_eq!(
-            (&note["params"]["progressToken"], &note["params"]["progress"]),
-            (&json!("two"), &json!(n)),
-            "{note}"
-        );
-    }
-    assert_eq!(wrapped.message().await["id"], second);
+    // What the server said before the second caller was taken up is not said again.
+    let mut heard = Vec::new();
+    let answer = loop {
+        let message = wrapped.message().await;
+        if message.get("method").is_none() {
+            break message;
+        }
+        assert_eq!(message["params"]["progressToken"], "two", "{message}");
+        heard.push(message["params"]["progress"].as_u64().unwrap());
+    };
+    assert_eq!(answer["id"], second);
+    assert!([3, 4].ends_with(&heard), "{heard:?}");
 }
 
 #[tokio::test]
