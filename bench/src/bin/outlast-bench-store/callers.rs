@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast_core::{
     Body, Cost, Insert, JobId, NewJob, Output, OwnerId, Settlement, Store, Usage, WorkerId,
 };
-use outlast_testkit::store_suite::{a_job, profiles};
+use outlast_testkit::store_suite::{a_job, an_insert, profiles};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -86,15 +86,7 @@ impl Work {
 
 /// A job of this owner, with no limit in its way.
 pub(crate) fn new_job(owner: &str) -> Insert {
-    Insert {
-        job: NewJob { owner: OwnerId::new(owner), ..a_job() },
-        key: None,
-        max_unfinished: u32::MAX,
-        max_bytes: u64::MAX,
-        takes_up: None,
-        reservation: None,
-        carrier: None,
-    }
+    an_insert(NewJob { owner: OwnerId::new(owner), ..a_job() })
 }
 
 /// Settles what the rounds of other measurements left.

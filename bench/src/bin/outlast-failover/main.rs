@@ -16,10 +16,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use cluster::Pair;
-use outlast_core::{
-    Insert, Inserted, JobId, NewJob, OwnerId, Profile, Rev, Scope, Store, Visibility,
-};
+use outlast_core::{Inserted, JobId, NewJob, OwnerId, Profile, Rev, Scope, Store, Visibility};
 use outlast_store::{Judgement, PostgresOptions, PostgresStore};
+use outlast_testkit::store_suite::an_insert;
 use serde_json::json;
 
 /// Kills primaries and compares what was acknowledged with what is there.
@@ -97,15 +96,7 @@ async fn open(url: &str) -> PostgresStore {
 
 async fn write(store: Arc<PostgresStore>, owner: String, told: Arc<Told>) {
     while !told.done.load(Ordering::SeqCst) {
-        let insert = Insert {
-            job: a_job(&owner),
-            key: None,
-            max_unfinished: u32::MAX,
-            max_bytes: u64::MAX,
-            takes_up: None,
-            reservation: None,
-            carrier: None,
-        };
+        let insert = an_insert(a_job(&owner));
         match store.insert(insert).await {
             Ok(Inserted::New(job) | Inserted::Existing { job, .. }) => {
                 told.jobs.lock().unwrap().push((job.id, job.rev));

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use outlast_core::{
-    Body, Cost, Insert, Inserted, JobId, JobQuery, NewJob, Output, OwnerId, Scope, Settlement,
-    Store, Usage, WorkerId,
+    Body, Cost, Inserted, JobId, JobQuery, NewJob, Output, OwnerId, Scope, Settlement, Store,
+    Usage, WorkerId,
 };
 use outlast_provider::fuzzing::followed;
 use outlast_store::{SqliteStore, SystemClock};
-use outlast_testkit::store_suite::{a_job, profiles};
+use outlast_testkit::store_suite::{a_job, an_insert, profiles};
 use serde_json::json;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -70,15 +70,7 @@ fn newest() -> JobQuery {
 }
 
 async fn insert(store: &SqliteStore) -> JobId {
-    let insert = Insert {
-        job: NewJob { owner: OwnerId::new("ann"), ..a_job() },
-        key: None,
-        max_unfinished: u32::MAX,
-        max_bytes: u64::MAX,
-        takes_up: None,
-        reservation: None,
-        carrier: None,
-    };
+    let insert = an_insert(NewJob { owner: OwnerId::new("ann"), ..a_job() });
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) | Inserted::Existing { job, .. } => job.id,
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, Checkpoint, Cost, Insert, Inserted, JobId, NewJob, Output, OwnerId, RemoteRun,
-    Scope, Settlement, Store, Usage, WorkerId,
+    Body, Cancelled, Checkpoint, Cost, Inserted, JobId, NewJob, Output, OwnerId, RemoteRun, Scope,
+    Settlement, Store, Usage, WorkerId,
 };
 use outlast_store::{SqliteStore, SystemClock};
-use outlast_testkit::store_suite::{a_job, profiles};
+use outlast_testkit::store_suite::{a_job, an_insert, profiles};
 
 const CALLERS: usize = 8;
 /// The store is closed and opened again so often, because that empties its log.
@@ -42,15 +42,7 @@ pub(crate) async fn run(folder: &Path, jobs: usize) {
 /// Inserts a job, then carries one to its end, or cancels it.
 async fn one_job(store: &dyn Store, caller: usize) {
     let owner = OwnerId::new(format!("caller-{caller}"));
-    let insert = Insert {
-        job: NewJob { owner: owner.clone(), ..a_job() },
-        key: None,
-        max_unfinished: u32::MAX,
-        max_bytes: u64::MAX,
-        takes_up: None,
-        reservation: None,
-        carrier: None,
-    };
+    let insert = an_insert(NewJob { owner: owner.clone(), ..a_job() });
     let Inserted::New(made) = store.insert(insert).await.unwrap() else {
         panic!("no key, no other job")
     };
