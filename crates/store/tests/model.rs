@@ -48,5 +48,5 @@ fn the_sqlite_store_does_what_the_memory_store_does() {
     let store = SqliteStore::open(&empty, Arc::new(ManualClock::default())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(store.close());
-    model::run(&Sqlite { _dir: dir, empty }, 2_000);
+    model::run(&Sqlite { _dir: dir, empty }, 500);
 }

@@ -180,6 +180,7 @@ async fn f2_a_restart_of_the_database_costs_no_job() {
                 if status != "CREATED" && status != "IN_PROGRESS" {
                     return (status, result);
                 }
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         });
         let (status, result) = ended.await.expect("it ends");

@@ -159,18 +159,15 @@ async fn shown_failures(world: &World) -> Vec<String> {
 
 #[tokio::test]
 async fn no_secret_leaks_from_the_research_tools() {
-    nothing_leaks("agent", "research").await;
-    nothing_leaks("sonar", "research").await;
+    tokio::join!(nothing_leaks("agent", "research"), nothing_leaks("sonar", "research"));
 }
 
 #[tokio::test]
 async fn no_secret_leaks_from_the_research_jobs_tools() {
-    nothing_leaks("agent", "research-jobs").await;
-    nothing_leaks("sonar", "research-jobs").await;
+    tokio::join!(nothing_leaks("agent", "research-jobs"), nothing_leaks("sonar", "research-jobs"));
 }
 
 #[tokio::test]
 async fn no_secret_leaks_from_the_perplexity_tools() {
-    nothing_leaks("agent", "perplexity").await;
-    nothing_leaks("sonar", "perplexity").await;
+    tokio::join!(nothing_leaks("agent", "perplexity"), nothing_leaks("sonar", "perplexity"));
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -32,17 +33,10 @@ async fn e15_concurrent_jobs_do_not_mix() {
     }
 }
 
-/// So many commands of a second each, so many at a time.
-async fn a_second_each(jobs: usize, concurrency: usize) -> Duration {
-    let mut shop =
-        Shop::with("[[workflow]]\nname = \"second\"\ncommand = [\"sleep\", \"1\"]\n").await;
-    shop.world.set("OUTLAST_LOG", "warn");
-    shop.world.set("OUTLAST_MAX_JOBS_PER_OWNER", "100000");
-    let flags = ["--tools", "jobs", "--concurrency", &concurrency.to_string()];
-    let mut server = shop.serve_with(&flags).await;
-    let began = Instant::now();
+/// Starts so many jobs of a workflow and waits for none of them.
+async fn started(server: &mut McpProcess, workflow: &str, jobs: usize) -> Vec<String> {
     for _ in 0..jobs {
-        let asked = json!({ "name": "start_job", "arguments": { "workflow": "second" } });
+        let asked = json!({ "name": "start_job", "arguments": { "workflow": workflow } });
         server.send("tools/call", asked).await;
     }
     let mut ids = Vec::new();
@@ -52,16 +46,37 @@ async fn a_second_each(jobs: usize, concurrency: usize) -> Duration {
             ids.push(id.clone());
         }
     }
+    ids
+}
+
+/// So many commands of a second each, so many at a time.
+async fn a_second_each(jobs: usize, concurrency: usize) -> Duration {
+    let mut shop =
+        Shop::with("[[workflow]]\nname = \"second\"\ncommand = [\"sleep\", \"1\"]\n").await;
+    shop.world.set("OUTLAST_LOG", "warn");
+    shop.world.set("OUTLAST_MAX_JOBS_PER_OWNER", "100000");
+    let flags = ["--tools", "jobs", "--concurrency", &concurrency.to_string()];
+    let mut server = shop.serve_with(&flags).await;
+    let began = Instant::now();
+    let ids = started(&mut server, "second", jobs).await;
     for id in &ids {
         assert_eq!(ended(&mut server, id).await["status"], "completed");
     }
     began.elapsed()
 }
 
+/// E15: each command waits until twenty have begun, so that fewer at a time would never end.
 #[tokio::test]
 async fn e15_commands_run_side_by_side() {
-    let took = a_second_each(60, 20).await;
-    assert!(took < Duration::from_secs(12), "{took:?}");
+    let all = "echo begun >> begun; until [ $(wc -l < begun) -ge 20 ]; do sleep 0.1; done";
+    let workflow =
+        format!("[[workflow]]\nname = \"wait\"\ncommand = [\"/bin/sh\", \"-c\", \"{all}\"]\n");
+    let shop = Shop::with(&workflow).await;
+    let mut server = shop.serve_with(&["--tools", "jobs", "--concurrency", "20"]).await;
+    let ids = started(&mut server, "wait", 60).await;
+    for id in &ids {
+        assert_eq!(ended(&mut server, id).await["status"], "completed");
+    }
 }
 
 /// The figure of the documentation; for a quiet machine and an optimised build.

@@ -16,7 +16,7 @@ async fn shop(more: &str) -> Shop {
     let outer = format!(
         r#"
 [upstream.other]
-command = ["{}", "serve", "--config", "{}", "--data-dir", "{}"]
+command = ["{}", "serve", "--no-detach", "--config", "{}", "--data-dir", "{}"]
 env = {{ PERPLEXITY_API_KEY = "k" }}
 
 [[workflow]]
