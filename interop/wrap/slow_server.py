@@ -24,9 +24,9 @@ def note(text):
     os.write(ledger, f"{text}\n".encode())
 
 
-def answer(request, result):
+def answer(request, result, kind="result"):
     with lock:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request, "result": result}) + "\n")
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request, kind: result}) + "\n")
         sys.stdout.flush()
 
 
@@ -63,5 +63,7 @@ for line in sys.stdin:
         ).start()
     elif method == "notifications/cancelled":
         cancelled.add(params["requestId"])
-    elif request is not None:
+    elif method == "ping":
         answer(request, {})
+    elif request is not None:
+        answer(request, {"code": -32601, "message": f"there is no {method}"}, "error")

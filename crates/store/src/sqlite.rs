@@ -71,8 +71,12 @@ use mark::Mark;
 use open::Access;
 use own_commits::OwnCommits;
 use readers::Readers;
+use search::Owed;
 use write_lock::WriteLock;
 use writer::{Writer, WriterThread};
+
+/// How long a search waits for words that are still to be put.
+const WORDS_WAIT: Duration = Duration::from_secs(2);
 
 /// Keeps jobs in an SQLite file.
 pub struct SqliteStore {
@@ -154,6 +158,22 @@ impl SqliteStore {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         self.liveness.close();
+    }
+
+    /// Puts the words that are owed before a search, for at most so long: after a flood of jobs a search finds the last of them
+    /// later, and is answered. What can only be read is searched as it is.
+    async fn put_words(&self) {
+        let until = Instant::now() + WORDS_WAIT;
+        while Instant::now() < until {
+            match self.readers.run(search::owed).await {
+                Ok(Owed::More) => {}
+                Ok(Owed::Nothing) | Err(_) => return,
+            }
+            let Some(writer) = &self.writer else { return };
+            if let Err(error) = writer.run(|tx| search::catch_up(tx.connection)).await {
+                return tracing::warn!(%error, "words could not be put; the last jobs may not be found");
+            }
+        }
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
@@ -353,6 +373,9 @@ impl Store for SqliteStore {
     }
 
     async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
+        if query.words.is_some() {
+            self.put_words().await;
+        }
         let (scope, query, now) = (scope.clone(), query.clone(), self.clock.now());
         self.readers.run(move |connection| reads::list(connection, &scope, &query, now)).await
     }

@@ -14,7 +14,8 @@ use outlast_core::{
     Usage, WorkerId,
 };
 use outlast_provider::fuzzing::followed;
-use outlast_store::{SqliteStore, SystemClock};
+use outlast_store::SqliteStore;
+use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{a_job, an_insert, profiles};
 use serde_json::json;
 
@@ -42,7 +43,9 @@ struct Cli {
 async fn main() {
     let Cli { path, times } = Cli::parse();
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("jobs.db"), Arc::new(SystemClock)).unwrap();
+    // A clock that stands: words are put by the clock, and would be counted with whatever is under way then.
+    let clock = Arc::new(ManualClock::default());
+    let store = SqliteStore::open(&folder.path().join("jobs.db"), clock).unwrap();
     let (stream, ended) = (stream(), ended(&store).await);
     if let Path::List = path {
         for _ in 0..50 {

@@ -132,7 +132,7 @@ pub(super) fn settle(
         Settlement::Retry { .. } | Settlement::Release => return Ok(record.job),
     };
     if output.is_some() {
-        search::put(tx.connection, seq, &record.job.new, output)?;
+        search::owe(tx.connection, seq)?;
     }
     bodies::write(tx.connection, seq, output, raw.as_deref().map(Vec::as_slice))?;
     Ok(record.job)

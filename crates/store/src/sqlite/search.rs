@@ -1,12 +1,75 @@
 //! The words by which jobs are found. The only file that knows their table.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use outlast_core::{JobQuery, NewJob, Output, Scope, search};
+use outlast_core::{JobQuery, JobState, NewJob, Output, Scope, StoreError, search};
 use rusqlite::Connection;
+use tokio::time::Instant;
 
 use super::fault::Fault;
+use super::rows::{self, Stored};
 use super::sql;
+
+/// How long one commit puts words: what comes meanwhile waits for it.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// Whether more words are to be put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    More,
+    Nothing,
+}
+
+/// Notes that the words of a job are to be put.
+pub(super) fn owe(connection: &Connection, seq: i64) -> Result<(), Fault> {
+    let insert = "INSERT OR IGNORE INTO unindexed (job) VALUES (?1)";
+    sql::execute(connection, insert, [seq]).map(drop)
+}
+
+/// Takes back that note.
+pub(super) fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
+    sql::execute(connection, "DELETE FROM unindexed WHERE job = ?1", [seq]).map(drop)
+}
+
+/// Whether the words of any job are to be put.
+pub(super) fn owed(connection: &Connection) -> Result<Owed, Fault> {
+    let first: Option<i64> = sql::optional(connection, "SELECT job FROM unindexed LIMIT 1", [])?;
+    Ok(if first.is_some() { Owed::More } else { Owed::Nothing })
+}
+
+/// Puts the words that are owed, for a moment.
+pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
+    let until = Instant::now() + SLICE;
+    let next = "SELECT job FROM unindexed LIMIT 1";
+    while let Some(seq) = sql::optional::<i64>(connection, next, [])? {
+        match rows::whole(connection, "seq = ?1", seq) {
+            Ok(Some(Stored { record, .. })) => {
+                let output = match &record.job.state {
+                    JobState::Succeeded { output, .. } => Some(&**output),
+                    JobState::Queued { .. }
+                    | JobState::Running { .. }
+                    | JobState::Failed { .. }
+                    | JobState::Cancelled { .. } => None,
+                };
+                put(connection, seq, &record.job.new, output)?;
+            }
+            Ok(None) => {}
+            Err(fault) => match StoreError::from(fault) {
+                // What cannot be read is found by no word, and holds up no other.
+                StoreError::Corrupt { at } => {
+                    tracing::warn!(at, "a job has no words: it is damaged")
+                }
+                error => return Err(error.into()),
+            },
+        }
+        forget(connection, seq)?;
+        if Instant::now() >= until {
+            return owed(connection);
+        }
+    }
+    Ok(Owed::Nothing)
+}
 
 /// Keeps the words of a job, in the place of those it had.
 pub(super) fn put(

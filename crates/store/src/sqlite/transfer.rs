@@ -233,6 +233,7 @@ fn add(tx: &mut Tx<'_>, WholeJob { seq, record, key, raw }: &WholeJob) -> Result
         | JobState::Cancelled { .. } => None,
     };
     search::put(tx.connection, seq, &job.new, output)?;
+    search::forget(tx.connection, seq)?;
     bodies::write(tx.connection, seq, output, raw.as_deref())?;
     if let Some((text, KeyRecord { input_hash, made_at, life, answered_at })) = key {
         let named = Key { text: text.clone(), input_hash: *input_hash, life: *life };

@@ -5,7 +5,7 @@
 //! commit that holds its change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use super::fault::{Fault, copied, unavailable};
 use super::log_checkpoints::LogCheckpoints;
 use super::mark::{Mark, Reached};
 use super::own_commits::{OwnCommit, OwnCommits};
+use super::search::{self, Owed};
 use super::write_lock::WriteLock;
 use super::{reads, sql};
 use crate::columns;
@@ -33,6 +34,9 @@ const COMPANY: Duration = Duration::from_millis(10);
 
 /// How far behind the mark beside the store may be.
 const MARK_DELAY: Duration = Duration::from_secs(2);
+
+/// How long words wait for a moment in which many are put, and for another try where they could not be.
+const WORDS_DELAY: Duration = Duration::from_secs(2);
 
 /// How long the last checkpoint may wait for other processes' readers.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
@@ -200,17 +204,29 @@ impl WriterThread {
     fn serve(&self, commands: &Receiver<(Urgency, Command)>) {
         // A change that is not in the mark yet, and when it should be.
         let mut unmarked: Option<(Rev, Instant)> = None;
+        // When words are put. A process that ended before it did may have left some.
+        let mut words_due = Some(self.clock.now().after(WORDS_DELAY));
         loop {
             let now = Instant::now();
             // Also while commands never stop coming.
             if unmarked.is_some_and(|(_, due)| due <= now) {
                 self.mark(unmarked.take());
             }
-            let queued = commands.try_recv().ok();
+            let queued = match commands.try_recv() {
+                Ok(queued) => Some(queued),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => return self.mark(unmarked),
+            };
             let rested = queued.is_none();
-            let next = match (queued, unmarked) {
+            let words_wait = words_due.map(|due| self.until(due));
+            if rested && words_wait == Some(Duration::ZERO) {
+                words_due = self.put_words();
+                continue;
+            }
+            let mark_wait = unmarked.map(|(_, due)| due - now);
+            let next = match (queued, mark_wait.into_iter().chain(words_wait).min()) {
                 (Some(queued), _) => Ok(queued),
-                (None, Some((_, due))) => commands.recv_timeout(due - now),
+                (None, Some(wait)) => commands.recv_timeout(wait),
                 (None, None) => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             let (urgency, first) = match next {
@@ -238,6 +254,7 @@ impl WriterThread {
             if let Ok(Some(rev)) = committed {
                 let due = unmarked.map_or_else(|| Instant::now() + MARK_DELAY, |(_, due)| due);
                 unmarked = Some((rev, due));
+                words_due = words_due.or_else(|| Some(self.clock.now().after(WORDS_DELAY)));
             }
             let lost = committed.err();
             if let Some(lost) = &lost {
@@ -258,6 +275,36 @@ impl WriterThread {
         }
     }
 
+    /// How long it is until words are put; not at all where the clock was set back.
+    fn until(&self, due: Timestamp) -> Duration {
+        let wait = due.since(self.clock.now());
+        if wait > WORDS_DELAY { Duration::ZERO } else { wait }
+    }
+
+    /// Puts words for a moment; when to go on, if more are owed.
+    fn put_words(&self) -> Option<Timestamp> {
+        let put = || {
+            self.file.check()?;
+            if search::owed(&self.connection)? == Owed::Nothing {
+                return Ok(Owed::Nothing);
+            }
+            let _turn = self.lock.wait();
+            execute(&self.connection, "BEGIN IMMEDIATE")?;
+            let owed = search::catch_up(&self.connection)?;
+            execute(&self.connection, "COMMIT")?;
+            Ok::<_, StoreError>(owed)
+        };
+        match put() {
+            Ok(Owed::More) => Some(self.clock.now()),
+            Ok(Owed::Nothing) => None,
+            Err(error) => {
+                tracing::debug!(%error, "words could not be put, will try again");
+                self.undo();
+                Some(self.clock.now().after(WORDS_DELAY))
+            }
+        }
+    }
+
     /// Runs the batch in one transaction; an error means that nothing of it happened.
     fn commit(
         &self,
@@ -269,13 +316,19 @@ impl WriterThread {
         // Checked again after the commit: a change to a deleted file must not be acknowledged.
         let committed = transact(&mut tx, batch, answers);
         let committed = committed.and_then(|commit| self.file.check().map(|()| commit));
-        if committed.is_err()
-            && !self.connection.is_autocommit()
+        if committed.is_err() {
+            self.undo();
+        }
+        committed
+    }
+
+    /// Takes back what was begun and not committed.
+    fn undo(&self) {
+        if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a failed transaction could not be rolled back");
         }
-        committed
     }
 
     fn leave(self) {

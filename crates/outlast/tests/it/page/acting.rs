@@ -92,6 +92,33 @@ async fn i4_follow_up_cancel_retry_and_delete() {
     assert!(!browser.get("/ui/spend").await.body.contains("Nothing yet."), "the ledger stays");
 }
 
+/// A question whose run could not be stopped stays, because the duty to stop it is in its job; the page says so.
+#[tokio::test]
+async fn i4_a_run_that_is_still_to_be_stopped_keeps_its_question_alone() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let first = browser.ask("How long is a lease?").await;
+    let shown = browser.until(&first, "state succeeded").await.body;
+    let conversation =
+        shown.split("name=\"conversation\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let fields = [
+        ("conversation", conversation),
+        ("question", "And why? [[sim:http;on=cancel;status=503;times=100000|stuck]]"),
+        ("confirmed", "yes"),
+    ];
+    let second = browser.post("/ui/ask", &fields).await.location.unwrap();
+    browser.until(&second, "Remote run").await;
+    browser.post(&format!("{second}/cancel"), &[("confirmed", "yes")]).await;
+    let deleted = browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
+    assert_eq!(deleted.status, 409);
+    assert!(deleted.body.contains("Not all is deleted"), "{}", deleted.body);
+    assert!(deleted.body.contains("still to be stopped at"), "{}", deleted.body);
+    assert_eq!(browser.get(&first).await.status, 404);
+    let kept = browser.get(&second).await;
+    assert!(kept.status == 200 && kept.body.contains("state cancelled"), "{}", kept.body);
+}
+
 /// A server whose tools queue nothing works on what its page asks.
 #[tokio::test]
 async fn i8_what_the_page_asks_is_carried_in_blocking_mode_too() {

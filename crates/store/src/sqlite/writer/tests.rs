@@ -15,6 +15,7 @@ struct Fixture {
     /// The write lock's file: while a test holds its lock, the writer waits.
     rival: File,
     reader: Connection,
+    clock: Arc<ManualClock>,
     _dir: TempDir,
 }
 
@@ -29,10 +30,18 @@ fn fixture() -> Fixture {
     let clock = Arc::new(ManualClock::default());
     let commits = Arc::new(OwnCommits::new());
     let mark = Mark::shared(&path).unwrap();
-    let thread = WriterThread { connection, file, lock, clock, commits, mark, store: 7 };
+    let thread = WriterThread {
+        connection,
+        file,
+        lock,
+        clock: Arc::<ManualClock>::clone(&clock),
+        commits,
+        mark,
+        store: 7,
+    };
     let writer = Writer::start(thread).unwrap();
     let rival = File::options().write(true).open(lock_path).unwrap();
-    Fixture { writer, rival, reader, _dir: dir }
+    Fixture { writer, rival, reader, clock, _dir: dir }
 }
 
 fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
@@ -138,4 +147,28 @@ async fn a_closed_writer_finishes_what_is_queued_and_takes_no_more() {
     assert_eq!(count(&fixture.reader), 1);
     let refused = fixture.writer.run(|tx| add(tx, a_job())).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn words_are_put_when_the_writer_rests_and_a_damaged_job_holds_up_no_other() {
+    let fixture = fixture();
+    let (first, second) = (fixture.writer.run(|tx| add(tx, a_job())), a_job());
+    first.await.unwrap();
+    let spoil = "UPDATE bodies SET ask = '{' WHERE job = 1";
+    fixture.writer.run(|tx| Ok(tx.connection.execute(spoil, [])?)).await.unwrap();
+    fixture.writer.run(|tx| add(tx, second)).await.unwrap();
+    let put = || -> Vec<i64> {
+        let mut select = fixture.reader.prepare("SELECT rowid FROM search").unwrap();
+        select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert!(put().is_empty(), "not with each commit");
+    fixture.clock.advance(WORDS_DELAY);
+    let resting = async {
+        while put().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), resting).await.expect("the words are put");
+    assert_eq!(put(), [2], "those of the job that can be read");
+    assert_eq!(search::owed(&fixture.reader).unwrap(), Owed::Nothing);
 }
