@@ -164,7 +164,7 @@ fn megabytes_of_nothing_take_little_more_memory_than_they_are() {
 fn measure_megabytes_of_nothing() {
     const MEGABYTE: usize = 1 << 20;
     let full = |before: &str, item: &str, after: &str| {
-        let items = format!("{item},").repeat(2 * MEGABYTE / (item.len() + 1));
+        let items = format!("{item},").repeat(6 * MEGABYTE / (item.len() + 1));
         format!("{before}{items}{item}{after}")
     };
     type Target = fn(&[u8]) -> Result<(), String>;
@@ -202,6 +202,6 @@ fn measure_megabytes_of_nothing() {
         assert_eq!(target(body.as_bytes()), Ok(()));
         let more = most_held() - before;
         // The text itself is copied where it is kept as it came.
-        assert!(more < 14 * MEGABYTE, "{} MB for {}...", more / MEGABYTE, &body[..40]);
+        assert!(more < 32 * MEGABYTE, "{} MB for {}...", more / MEGABYTE, &body[..40]);
     }
 }
