@@ -38,6 +38,9 @@ const MARK_DELAY: Duration = Duration::from_secs(2);
 /// How long words wait for a moment in which many are put, and for another try where they could not be.
 const WORDS_DELAY: Duration = Duration::from_secs(2);
 
+/// How long the next words wait while commands come, so that few of those find the writer at it.
+const WORDS_PAUSE: Duration = Duration::from_millis(100);
+
 /// How long the last checkpoint may wait for other processes' readers.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
@@ -206,6 +209,7 @@ impl WriterThread {
         let mut unmarked: Option<(Rev, Instant)> = None;
         // When words are put. A process that ended before it did may have left some.
         let mut words_due = Some(self.clock.now().after(WORDS_DELAY));
+        let mut is_busy = false;
         loop {
             let now = Instant::now();
             // Also while commands never stop coming.
@@ -220,7 +224,9 @@ impl WriterThread {
             let rested = queued.is_none();
             let words_wait = words_due.map(|due| self.until(due));
             if rested && words_wait == Some(Duration::ZERO) {
-                words_due = self.put_words();
+                let pause = if is_busy { WORDS_PAUSE } else { Duration::ZERO };
+                words_due = self.put_words(pause);
+                is_busy = false;
                 continue;
             }
             let mark_wait = unmarked.map(|(_, due)| due - now);
@@ -245,6 +251,7 @@ impl WriterThread {
             let mut batch = batch.into_iter();
             let mut answers = Vec::new();
             let committed = self.commit(&mut batch, &mut answers);
+            is_busy = true;
             drop(turn);
             let committed = committed.map(|commit| {
                 let rev = commit.as_ref().map(|commit| commit.rev);
@@ -282,7 +289,7 @@ impl WriterThread {
     }
 
     /// Puts words for a moment; when to go on, if more are owed.
-    fn put_words(&self) -> Option<Timestamp> {
+    fn put_words(&self, pause: Duration) -> Option<Timestamp> {
         let put = || {
             self.file.check()?;
             if search::owed(&self.connection)? == Owed::Nothing {
@@ -295,7 +302,7 @@ impl WriterThread {
             Ok::<_, StoreError>(owed)
         };
         match put() {
-            Ok(Owed::More) => Some(self.clock.now()),
+            Ok(Owed::More) => Some(self.clock.now().after(pause)),
             Ok(Owed::Nothing) => None,
             Err(error) => {
                 tracing::debug!(%error, "words could not be put, will try again");
