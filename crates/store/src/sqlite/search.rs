@@ -34,15 +34,17 @@ pub(super) fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
 
 /// Whether the words of any job are to be put.
 pub(super) fn owed(connection: &Connection) -> Result<Owed, Fault> {
-    let first: Option<i64> = sql::optional(connection, "SELECT job FROM unindexed LIMIT 1", [])?;
-    Ok(if first.is_some() { Owed::More } else { Owed::Nothing })
+    Ok(if next(connection)?.is_some() { Owed::More } else { Owed::Nothing })
+}
+
+fn next(connection: &Connection) -> Result<Option<i64>, Fault> {
+    sql::optional(connection, "SELECT job FROM unindexed LIMIT 1", [])
 }
 
 /// Puts the words that are owed, for a moment.
 pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
     let until = Instant::now() + SLICE;
-    let next = "SELECT job FROM unindexed LIMIT 1";
-    while let Some(seq) = sql::optional::<i64>(connection, next, [])? {
+    while let Some(seq) = next(connection)? {
         match rows::whole(connection, "seq = ?1", seq) {
             Ok(Some(Stored { record, .. })) => {
                 let output = match &record.job.state {

@@ -301,7 +301,10 @@ impl WriterThread {
             execute(&self.connection, "COMMIT")?;
             Ok::<_, StoreError>(owed)
         };
-        match put() {
+        // A text that the words cannot be taken from must not end the writer.
+        let put = catch_unwind(AssertUnwindSafe(put))
+            .unwrap_or_else(|_| Err(unavailable("putting words panicked")));
+        match put {
             Ok(Owed::More) => Some(self.clock.now().after(pause)),
             Ok(Owed::Nothing) => None,
             Err(error) => {

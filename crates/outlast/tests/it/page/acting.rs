@@ -40,17 +40,22 @@ async fn i4_what_costs_money_asks_first_and_one_form_asks_once() {
     }
 }
 
+/// The conversation of a job, when the job is done.
+async fn conversation_of(browser: &Browser, job: &str) -> String {
+    let shown = browser.until(job, "state succeeded").await.body;
+    let field = shown.split("name=\"conversation\" value=\"").nth(1).unwrap();
+    field.split('"').next().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn i4_follow_up_cancel_retry_and_delete() {
     let mut world = World::new().await;
     let served = Served::start(&mut world, &[]).await;
     let browser = Browser::signed_in(served.address, ANN).await;
     let first = browser.ask("How long is a lease?").await;
-    let shown = browser.until(&first, "state succeeded").await.body;
-    let conversation =
-        shown.split("name=\"conversation\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let conversation = conversation_of(&browser, &first).await;
     let fields = [
-        ("conversation", conversation),
+        ("conversation", conversation.as_str()),
         ("question", "And why? [[sim:ok;words=60;hold]]"),
         ("confirmed", "yes"),
     ];
@@ -99,11 +104,9 @@ async fn i4_a_run_that_is_still_to_be_stopped_keeps_its_question_alone() {
     let served = Served::start(&mut world, &[]).await;
     let browser = Browser::signed_in(served.address, ANN).await;
     let first = browser.ask("How long is a lease?").await;
-    let shown = browser.until(&first, "state succeeded").await.body;
-    let conversation =
-        shown.split("name=\"conversation\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let conversation = conversation_of(&browser, &first).await;
     let fields = [
-        ("conversation", conversation),
+        ("conversation", conversation.as_str()),
         ("question", "And why? [[sim:http;on=cancel;status=503;times=100000|stuck]]"),
         ("confirmed", "yes"),
     ];
