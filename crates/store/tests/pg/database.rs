@@ -24,6 +24,15 @@ impl Database {
         Self { url: postgres::fresh_schema().await }
     }
 
+    /// Removes everything that was stored.
+    pub(crate) async fn empty(&self) {
+        let tables = "select string_agg(format('delete from %I', tablename), '; ') from pg_tables
+             where schemaname = current_schema() and tablename <> 'meta'";
+        let client = self.client().await;
+        let deletes: String = client.query_one(tables, &[]).await.unwrap().get(0);
+        client.batch_execute(&deletes).await.unwrap();
+    }
+
     /// The URL of the schema.
     pub(crate) fn url(&self) -> &str {
         &self.url

@@ -10,9 +10,28 @@ use outlast_testkit::model::{self, TestedStore};
 
 use crate::database::Database;
 
-/// A schema for each case, found by its folder.
+/// Schemas of the cases, found by their folders.
 #[derive(Default)]
 struct Postgres(Mutex<HashMap<PathBuf, Database>>);
+
+impl Postgres {
+    /// The schema of an ended case, whose folder is gone, without what was in it: to make one takes longer than most cases.
+    fn left_behind(&self) -> Option<Database> {
+        let mut known = self.0.lock().unwrap();
+        let ended = known.keys().find(|dir| !dir.exists())?.clone();
+        known.remove(&ended)
+    }
+
+    async fn for_a_new_case(&self) -> Database {
+        match self.left_behind() {
+            Some(database) => {
+                database.empty().await;
+                database
+            }
+            None => Database::fresh().await,
+        }
+    }
+}
 
 impl TestedStore for Postgres {
     type Handle = PostgresStore;
@@ -27,7 +46,7 @@ impl TestedStore for Postgres {
         let database = match known {
             Some(database) => database,
             None => {
-                let database = Database::fresh().await;
+                let database = self.for_a_new_case().await;
                 self.0.lock().unwrap().insert(dir.to_owned(), database.clone());
                 database
             }
