@@ -96,24 +96,26 @@ impl Conversation {
 
     /// The last report there is.
     pub fn last_output(&self) -> Option<&Output> {
-        self.turns().filter_map(output).last()
+        self.turns().filter_map(Job::output).last()
     }
 
     /// What all its turns consumed.
     pub fn usage(&self) -> Usage {
-        self.turns().filter_map(output).fold(Usage::default(), |sum, Output { usage, .. }| Usage {
-            input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
-            output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
-            total_tokens: sum.total_tokens.saturating_add(usage.total_tokens),
-            reasoning_tokens: sum.reasoning_tokens.saturating_add(usage.reasoning_tokens),
-            citation_tokens: sum.citation_tokens.saturating_add(usage.citation_tokens),
-            searches: sum.searches.saturating_add(usage.searches),
+        self.turns().filter_map(Job::output).fold(Usage::default(), |sum, Output { usage, .. }| {
+            Usage {
+                input_tokens: sum.input_tokens.saturating_add(usage.input_tokens),
+                output_tokens: sum.output_tokens.saturating_add(usage.output_tokens),
+                total_tokens: sum.total_tokens.saturating_add(usage.total_tokens),
+                reasoning_tokens: sum.reasoning_tokens.saturating_add(usage.reasoning_tokens),
+                citation_tokens: sum.citation_tokens.saturating_add(usage.citation_tokens),
+                searches: sum.searches.saturating_add(usage.searches),
+            }
         })
     }
 
     /// What all its turns cost: as sure as the least sure of them.
     pub fn cost(&self) -> Cost {
-        sum_of(self.turns().filter_map(output).map(|output| output.cost))
+        sum_of(self.turns().filter_map(Job::output).map(|output| output.cost))
     }
 }
 
@@ -137,16 +139,6 @@ fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
     }
 }
 
-fn output(job: &Job) -> Option<&Output> {
-    match &job.state {
-        JobState::Succeeded { output, .. } => Some(output),
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => None,
-    }
-}
-
 /// What a turn sent upstream; the question comes last.
 fn asked(job: &Job) -> Vec<Message> {
     let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
@@ -163,7 +155,7 @@ fn shown(Message { role, content }: Message, failed: bool) -> ConversationMessag
 }
 
 fn report(job: &Job) -> Option<ConversationMessage> {
-    let (content, thinking) = match &output(job)?.body {
+    let (content, thinking) = match &job.output()?.body {
         Body::Report { text, thinking, .. } => (text.clone(), thinking.clone()),
         Body::Tool { content, .. } => {
             let texts =

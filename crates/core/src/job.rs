@@ -90,6 +90,17 @@ impl Job {
         }
     }
 
+    /// What came of it, if it has succeeded.
+    pub fn output(&self) -> Option<&Output> {
+        match &self.state {
+            JobState::Succeeded { output, .. } => Some(output),
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Failed { .. }
+            | JobState::Cancelled { .. } => None,
+        }
+    }
+
     /// Whether any worker has ever held it.
     pub fn was_claimed(&self) -> bool {
         self.fence > Fence::NONE

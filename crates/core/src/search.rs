@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{Body, JobQuery, NewJob, Output, Scope, StateKind};
+use crate::{Body, Job, JobQuery, NewJob, Output, Scope, StateKind};
 
 /// How many different words of one job are kept for the search.
 const MAX_WORDS: usize = 20_000;
@@ -26,8 +26,22 @@ pub fn words(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The words by which a job is found before its end.
-pub fn words_of_question(new: &NewJob) -> BTreeSet<String> {
+/// The words by which a job is found.
+pub fn words_of_job(job: &Job) -> BTreeSet<String> {
+    let mut found = words_of_question(&job.new);
+    found.extend(job.output().map(words_of_output).unwrap_or_default());
+    found
+}
+
+/// The same with its marks.
+pub fn words_and_marks(job: &Job) -> BTreeSet<String> {
+    let mut found = words_of_job(job);
+    found.extend(marks(&job.new));
+    found.extend(job.output().map(|_| SUCCEEDED_MARK.to_owned()));
+    found
+}
+
+fn words_of_question(new: &NewJob) -> BTreeSet<String> {
     let mut found = words(&new.title);
     let messages = new.ask.get("messages").and_then(Value::as_array);
     let said = messages.into_iter().flatten().rfind(|message| {
@@ -40,8 +54,7 @@ pub fn words_of_question(new: &NewJob) -> BTreeSet<String> {
     found
 }
 
-/// The words of what came of a job.
-pub fn words_of_output(output: &Output) -> BTreeSet<String> {
+fn words_of_output(output: &Output) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     match &output.body {
         Body::Report { text, sources, .. } => {
@@ -60,7 +73,7 @@ pub const SUCCEEDED_MARK: &str = "\u{a7}s";
 
 /// Marks of a job: words that no text has, by which an index leaves out other owners' and other providers' jobs while it looks for
 /// words, however many of those have them.
-pub fn marks(new: &NewJob) -> [String; 2] {
+fn marks(new: &NewJob) -> [String; 2] {
     [mark('o', new.owner.as_str()), mark('p', new.profile.provider())]
 }
 

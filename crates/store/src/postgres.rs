@@ -26,6 +26,7 @@ mod restore;
 mod transfer;
 mod reads;
 mod rows;
+mod words;
 mod text;
 
 mod session;
@@ -48,8 +49,7 @@ use outlast_core::{
     RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
     Store, StoreError, Timestamp, WorkerId, rules,
 };
-use tokio::sync::RwLock;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Notify, RwLock};
 use tokio_util::sync::CancellationToken;
 
 pub use session::WakeupMode;
@@ -58,6 +58,7 @@ pub use upkeep::DatabaseInspection;
 pub use workers::Judgement;
 
 use crate::columns;
+use batch::Queue;
 use connect::Target;
 use fault::Fault;
 use notices::{ClaimNotice, RecordNotice};
@@ -112,9 +113,12 @@ struct Shared {
     suspects: Suspects,
     judgement: Judgement,
     notices: EndNotices,
-    writes: OnceLock<UnboundedSender<writes::Call>>,
-    notes: OnceLock<UnboundedSender<writes::Call>>,
-    claims: OnceLock<UnboundedSender<claims::Call>>,
+    inserts: Queue<insert::Call>,
+    writes: Queue<writes::Call>,
+    notes: Queue<writes::Call>,
+    claims: Queue<claims::Call>,
+    /// Told when the words of a job are to be put.
+    owed_words: Arc<Notify>,
     /// Shared by answers that are being recorded; an insert waits for them, because its key may be theirs.
     answers: RwLock<()>,
 }
@@ -147,14 +151,18 @@ impl PostgresStore {
             suspects: Suspects::default(),
             judgement: options.judgement,
             notices: options.notices,
+            inserts: OnceLock::new(),
             writes: OnceLock::new(),
             notes: OnceLock::new(),
             claims: OnceLock::new(),
+            owed_words: Arc::new(Notify::new()),
             answers: RwLock::new(()),
         });
         shared.session.live().await?;
         shared.session.probe(&shared.pool).await?;
         Shared::gather(&shared);
+        let owed_words = Arc::clone(&shared.owed_words);
+        tokio::spawn(words::run(Arc::downgrade(&shared), owed_words, closed.clone()));
         Ok(Self { shared, closed, id })
     }
 

@@ -76,9 +76,9 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
     world.set("OUTLAST_STORE", &database.url);
     let made = json(&world.run(&["store", "migrate", "--json"]).await);
-    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(6)), "{made}");
+    assert_eq!((&made["before"], &made["schema"]), (&Value::Null, &Value::from(7)), "{made}");
     let again = world.run(&["store", "migrate"]).await;
-    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 6\n"), "{again:?}");
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "schema 7\n"), "{again:?}");
     assert!(again.stderr.contains("up to date"), "{again:?}");
     let sound = world.run(&["store", "check"]).await;
     assert_eq!(sound.code, Some(0), "{sound:?}");

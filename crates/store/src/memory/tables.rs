@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job,
-    JobId, JobQuery, JobState, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record,
-    RemoteRun, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge,
-    Timestamp, WorkerId, rules, search, session_of,
+    JobId, JobQuery, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun, Rev,
+    Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp, WorkerId,
+    rules, search, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -292,11 +292,7 @@ pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
 }
 
 fn found_by(job: &Job, text: &str) -> bool {
-    let mut words = search::words_of_question(&job.new);
-    if let JobState::Succeeded { output, .. } = &job.state {
-        words.extend(search::words_of_output(output));
-    }
-    search::finds(&search::words(text), &words)
+    search::finds(&search::words(text), &search::words_of_job(job))
 }
 
 pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {

@@ -1,11 +1,13 @@
 //! Concurrent calls that share a transaction: while one is under way, the next calls gather for the one after it.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use tokio::sync::{Semaphore, mpsc};
+use outlast_core::StoreError;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::Shared;
+use super::fault::unavailable;
 use super::step::Durability;
 
 /// How many calls go into one transaction.
@@ -39,6 +41,24 @@ where
     sender
 }
 
+/// Where the answer to a call goes.
+pub(super) type Answer<A> = oneshot::Sender<Result<A, StoreError>>;
+
+/// The way to the task that gathers calls of one kind.
+pub(super) type Queue<C> = OnceLock<mpsc::UnboundedSender<C>>;
+
+/// Has a call carried out together with others.
+pub(super) async fn ask<C, A>(
+    queue: &Queue<C>,
+    call: impl FnOnce(Answer<A>) -> C,
+) -> Result<A, StoreError> {
+    let (answer, answered) = oneshot::channel();
+    if queue.get().is_none_or(|queue| queue.send(call(answer)).is_err()) {
+        return Err(unavailable("it was closed"));
+    }
+    answered.await.map_err(|_| unavailable("it was closed"))?
+}
+
 impl Shared {
     /// Starts the tasks that gather calls.
     pub(super) fn gather(shared: &Arc<Self>) {
@@ -49,6 +69,7 @@ impl Shared {
         let _ = shared.notes.set(Self::gathered(shared, |shared, calls| {
             shared.write_together(Durability::Soon, calls)
         }));
+        let _ = shared.inserts.set(Self::gathered(shared, Self::insert_together));
         let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
     }
 

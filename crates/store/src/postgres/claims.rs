@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{self, Turn};
 use outlast_core::{Claimed, JobId, Profile, StoreError, Timestamp, WorkerId};
-use tokio::sync::oneshot;
 
 use super::Shared;
+use super::batch::{self, Answer};
 use super::fault::{Fault, unavailable};
 use super::rows::{self, get};
 use super::step::{Durability, Work};
@@ -63,10 +63,10 @@ const TRIES: u32 = 20;
 
 /// A claim and where its answer goes.
 pub(super) struct Call {
-    pub(super) worker: WorkerId,
-    pub(super) profiles: Vec<Profile>,
-    pub(super) lease: Duration,
-    pub(super) answer: oneshot::Sender<Result<Option<Claimed>, StoreError>>,
+    worker: WorkerId,
+    profiles: Vec<Profile>,
+    lease: Duration,
+    answer: Answer<Option<Claimed>>,
 }
 
 /// What the calls of one worker have in common.
@@ -93,12 +93,8 @@ impl Shared {
         profiles: &[Profile],
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let call = Call { worker: worker.clone(), profiles: profiles.to_vec(), lease, answer };
-        if !matches!(self.claims.get().map(|queue| queue.send(call)), Some(Ok(()))) {
-            return Err(unavailable("it was closed"));
-        }
-        answered.await.map_err(|_| unavailable("it was closed"))?
+        let (worker, profiles) = (worker.clone(), profiles.to_vec());
+        batch::ask(&self.claims, |answer| Call { worker, profiles, lease, answer }).await
     }
 
     /// Answers the gathered calls, those of one worker in one transaction.

@@ -1,14 +1,16 @@
 //! Inserting: key, busy conversation and quotas, decided while the owner's row is locked.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Rev, Scope, StoreError, rules,
+    Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Scope, StoreError, rules,
 };
 use uuid::Uuid;
 
-use super::fault::Fault;
+use super::batch::{self, Answer};
+use super::fault::{Fault, unavailable};
 use super::rows::{self, get};
 use super::step::{Durability, Work};
 use super::text::escaped;
@@ -24,49 +26,120 @@ const STANDING: &str = "select
        (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
        nextval(pg_get_serial_sequence('jobs', 'seq')) as seq";
 
+/// An insert, the id of its job and where its answer goes.
+pub(super) struct Call {
+    insert: Insert,
+    id: JobId,
+    answer: Answer<Inserted>,
+}
+
+type Decided = Vec<Result<Inserted, StoreError>>;
+
 impl Shared {
-    /// Makes the job durable, or finds the one its key names.
-    pub(super) async fn insert(self: &Arc<Self>, insert: Insert) -> Result<Inserted, StoreError> {
+    /// Makes the job durable together with others, or finds the one its key names.
+    pub(super) async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
         // does not ask a second time and pay twice.
         let id = JobId::new(Uuid::new_v4());
-        let work = InsertJob { insert, id };
-        let shared = Arc::clone(self);
-        let task = tokio::spawn(async move {
-            match shared.try_step(Durability::Commit, &work).await {
-                Err(fault @ Fault::CommitUnknown(_)) => match shared.find(id).await? {
-                    Some(job) => Ok((Inserted::New(job), Rev::default())),
-                    None => Err(StoreError::from(fault)),
-                },
-                done => Ok(done?),
-            }
-        });
-        let (mut inserted, rev) = task.await.map_err(super::fault::unavailable)??;
-        if let Inserted::New(job) = &mut inserted
-            && rev > Rev::default()
-        {
-            job.rev = rev;
+        batch::ask(&self.inserts, |answer| Call { insert, id, answer }).await
+    }
+
+    /// Answers the gathered calls: in one transaction those that name no key twice, because the first one's job is found by its
+    /// key only when it is committed.
+    pub(super) async fn insert_together(self: Arc<Self>, mut calls: Vec<Call>) {
+        // Every transaction locks owners in this order.
+        calls.sort_by(|one, other| one.insert.job.owner.cmp(&other.insert.job.owner));
+        while !calls.is_empty() {
+            let mut named = HashSet::new();
+            let is_new: Vec<bool> = calls.iter().map(|call| names_new(&mut named, call)).collect();
+            let mut is_new = is_new.into_iter();
+            let (now, later) = calls.into_iter().partition(|_| is_new.next().unwrap_or_default());
+            calls = later;
+            self.answer_inserts(now).await;
         }
-        Ok(inserted)
     }
 
-    async fn find(&self, id: JobId) -> Result<Option<outlast_core::Job>, StoreError> {
-        self.read_job(&Scope::Operator, &id).await
+    async fn answer_inserts(&self, calls: Vec<Call>) {
+        let (answers, inserts): (Vec<_>, Vec<_>) =
+            calls.into_iter().map(|call| (call.answer, (call.insert, call.id))).unzip();
+        let mut inserts = Inserts(inserts);
+        let decided = match self.insert_all(&inserts).await {
+            Ok(decided) => decided,
+            // One of them may be at fault: each alone.
+            Err(_) if answers.len() > 1 => {
+                let mut decided = Vec::with_capacity(answers.len());
+                for insert in std::mem::take(&mut inserts.0) {
+                    decided.push(self.insert_alone(Inserts(vec![insert])).await);
+                }
+                decided
+            }
+            Err(error) => vec![Err(error)],
+        };
+        for (answer, decided) in answers.into_iter().zip(decided) {
+            // A caller that has gone does not need the answer.
+            let _ = answer.send(decided);
+        }
+    }
+
+    async fn insert_alone(&self, insert: Inserts) -> Result<Inserted, StoreError> {
+        self.insert_all(&insert).await?.pop().unwrap_or_else(|| Err(unavailable("no answer came")))
+    }
+
+    async fn insert_all(&self, inserts: &Inserts) -> Result<Decided, StoreError> {
+        match self.try_step(Durability::Commit, inserts).await {
+            Ok((mut decided, rev)) => {
+                self.owed_words.notify_one();
+                for inserted in decided.iter_mut().flatten() {
+                    if let Inserted::New(job) = inserted {
+                        job.rev = rev;
+                    }
+                }
+                Ok(decided)
+            }
+            Err(fault @ Fault::CommitUnknown(_)) => {
+                let lost = StoreError::from(fault).to_string();
+                let mut decided = Vec::with_capacity(inserts.0.len());
+                for (_, id) in &inserts.0 {
+                    let found = self.read_job(&Scope::Operator, id).await;
+                    decided.push(match found {
+                        Ok(Some(job)) => Ok(Inserted::New(job)),
+                        Ok(None) => Err(unavailable(lost.clone())),
+                        Err(error) => Err(error),
+                    });
+                }
+                Ok(decided)
+            }
+            Err(fault) => Err(fault.into()),
+        }
     }
 }
 
-/// Inserts under this id.
-struct InsertJob {
-    insert: Insert,
-    id: JobId,
+/// Whether no call before this one has named its key.
+fn names_new(named: &mut HashSet<(OwnerId, String)>, call: &Call) -> bool {
+    match &call.insert.key {
+        Some(key) => named.insert((call.insert.job.owner.clone(), key.text.clone())),
+        None => true,
+    }
 }
+
+/// Inserts under these ids, one after the other in one transaction.
+struct Inserts(Vec<(Insert, JobId)>);
 
 #[async_trait]
-impl Work for InsertJob {
-    type Done = Inserted;
+impl Work for Inserts {
+    type Done = Decided;
 
-    async fn run(&self, tx: &mut Tx) -> Result<Inserted, Fault> {
-        decide(tx, &self.insert, self.id).await
+    async fn run(&self, tx: &mut Tx) -> Result<Decided, Fault> {
+        let mut decided = Vec::with_capacity(self.0.len());
+        for (insert, id) in &self.0 {
+            decided.push(match decide(tx, insert, *id).await {
+                Ok(inserted) => Ok(inserted),
+                // Nothing was written for it.
+                Err(Fault::Refused(refusal)) => Err(refusal),
+                Err(fault) => return Err(fault),
+            });
+        }
+        Ok(decided)
     }
 }
 
@@ -108,7 +181,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
         before = Some(stored);
     }
     let Some(standing) = standing.first() else {
-        return Err(super::fault::unavailable("the owner's jobs could not be counted").into());
+        return Err(unavailable("the owner's jobs could not be counted").into());
     };
     if let Some(busy) = get::<Option<String>>(standing, "busy")? {
         return Err(StoreError::ConversationBusy(columns::job_id(&busy)?).into());

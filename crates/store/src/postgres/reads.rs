@@ -67,6 +67,10 @@ impl Shared {
         scope: &Scope,
         query: &JobQuery,
     ) -> Result<JobPage, StoreError> {
+        let expression = words_expression(scope, query);
+        if expression.is_some() {
+            self.put_words().await;
+        }
         let mut conditions = vec!["(expires_at is null or expires_at > $1)".to_owned()];
         let mut params: Vec<Box<dyn ToSql + Sync + Send>> = vec![Box::new(self.now().as_millis())];
         let mut conditions_of_states = Vec::new();
@@ -98,7 +102,7 @@ impl Shared {
         if let Some(provider) = &query.provider {
             push(&|n| format!("provider = ${n}"), Box::new(escaped(provider).into_owned()));
         }
-        if let Some(expression) = words_expression(scope, query) {
+        if let Some(expression) = expression {
             let found = "seq in (select job from search where words @@ $";
             push(&|n| format!("{found}{n}::text::tsquery)"), Box::new(expression));
         }

@@ -10,7 +10,7 @@ use super::alone::Alone;
 use super::connect::SKIP_LOST_REVS;
 use super::fault::Fault;
 use super::rows::{self, Stored};
-use super::tx::CHANGED;
+use super::tx::{CHANGED, columns_of};
 use super::{PostgresStore, ledger, notices, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
@@ -78,12 +78,9 @@ async fn save(
     let tx = client.transaction().await?;
     tx.batch_execute(SKIP_LOST_REVS).await?;
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
-    let update = tx.prepare(rows::SAVE).await?;
+    let mut saved = Vec::with_capacity(decided.len());
     for (Stored { seq, record, key }, fate) in decided {
-        let params = rows::saved(*seq, record, key.as_ref())?;
-        let params: Vec<&(dyn ToSql + Sync)> =
-            params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-        tx.execute(&update, &params).await?;
+        saved.push(rows::saved(*seq, record, key.as_ref())?);
         let job = &record.job;
         for (sql, params) in ledger::charged(&job.checkpoint, job, job.updated_at) {
             let params: Vec<&(dyn ToSql + Sync)> =
@@ -101,6 +98,12 @@ async fn save(
                 notice.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
             tx.execute(notices::ADD, &notice).await?;
         }
+    }
+    let saved = columns_of(saved);
+    let saved: Vec<&(dyn ToSql + Sync)> =
+        saved.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect();
+    if !saved.is_empty() {
+        tx.execute(rows::SAVE, &saved).await?;
     }
     let seqs: Vec<i64> = decided.iter().map(|(stored, _)| stored.seq).collect();
     tx.query(CHANGED, &[&seqs]).await?;

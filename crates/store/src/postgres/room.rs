@@ -24,8 +24,9 @@ pub(super) async fn moved(
     }
     let owner = escaped(owner.as_str()).into_owned();
     let bytes = columns::signed(after) - columns::signed(before);
-    tx.write(
-        "insert into room (owner, bytes) values ($1, $2)",
+    tx.write_row(
+        "insert into room (owner, bytes) select owner, sum(bytes)::bigint
+         from unnest($1::text[], $2::bigint[]) as moved (owner, bytes) group by owner",
         vec![Box::new(owner), Box::new(bytes)],
     )
     .await

@@ -1,10 +1,9 @@
 //! Loads and saves jobs in PostgreSQL's tables.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, search, session_of};
+use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, session_of};
 use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
@@ -77,18 +76,25 @@ pub(super) async fn save(
     record: &Record,
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
-    tx.write(SAVE, saved(seq, record, key)?).await?;
+    tx.write_row(SAVE, saved(seq, record, key)?).await?;
     tx.changed(seq);
     Ok(())
 }
 
-/// With the parameters of [`saved`].
-pub(super) const SAVE: &str =
-    "with ended as (delete from partials where job = $1 and $2 <> 'running')
-     update jobs set state = $2, run_at = $3, since = $4, ended_at = $5, remote = $6, fence = $7, worker = $8,
-       lease_until = $9, checkpoint = $10, failures = $11, failed = $12, percent = $13, message = $14,
-       updated_at = $15, expires_at = $16, removable_at = $17, bytes = $18
-     where seq = $1";
+/// Takes rows of [`saved`], each column as an array.
+pub(super) const SAVE: &str = "with saved as (
+       select * from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[],
+         $8::text[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[],
+         $16::bigint[], $17::bigint[], $18::bigint[])
+       as saved (seq, state, run_at, since, ended_at, remote, fence, worker, lease_until, checkpoint, failures, failed,
+         percent, message, updated_at, expires_at, removable_at, bytes)),
+     ended as (delete from partials using saved where job = saved.seq and saved.state <> 'running')
+     update jobs set state = saved.state, run_at = saved.run_at, since = saved.since, ended_at = saved.ended_at,
+       remote = saved.remote, fence = saved.fence, worker = saved.worker, lease_until = saved.lease_until,
+       checkpoint = saved.checkpoint, failures = saved.failures, failed = saved.failed, percent = saved.percent,
+       message = saved.message, updated_at = saved.updated_at, expires_at = saved.expires_at,
+       removable_at = saved.removable_at, bytes = saved.bytes
+     from saved where jobs.seq = saved.seq";
 
 pub(super) fn saved(
     seq: i64,
@@ -133,7 +139,7 @@ pub(super) const ADD: &str = "with job as (
          state, fence, failures, failed)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $18, $19,
          'queued', 0, '[]', 0)),
-       found as (insert into search (job, words) values ($1, array_to_tsvector($21::text[])))
+       owed as (insert into unindexed (job) values ($1))
      insert into bodies (job, ask) values ($1, $20)";
 
 pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, StoreError> {
@@ -159,7 +165,6 @@ pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, Store
         Box::new(job.created_at.as_millis()),
         Box::new(signed(bytes)),
         Box::new(json(&new.ask)?),
-        Box::new(words_and(search::words_of_question(new), search::marks(new))),
     ])
 }
 
@@ -174,8 +179,8 @@ pub(super) async fn write_bodies(
 }
 
 /// With the parameters of [`filled`].
-pub(super) const FILL: &str = "with found as (
-       update search set words = words || array_to_tsvector($5::text[]) where job = $1)
+pub(super) const FILL: &str =
+    "with owed as (insert into unindexed (job) select $1 where $2::text is not null)
      update bodies set output = $2, text = $3, raw = $4 where job = $1";
 
 pub(super) fn filled(
@@ -183,20 +188,13 @@ pub(super) fn filled(
     output: Option<&Output>,
     raw: Option<&[u8]>,
 ) -> Result<Vec<Param>, StoreError> {
-    let words = output.map(search::words_of_output).unwrap_or_default();
-    let mark = output.map(|_| search::SUCCEEDED_MARK.to_owned());
     let (output, text) = output.map(split_text).unzip();
     Ok(vec![
         Box::new(seq),
         Box::new(output.map(|output| json(&*output)).transpose()?),
         Box::new(text.flatten().map(|text| text.as_bytes().to_vec())),
         Box::new(raw.map(<[u8]>::to_vec)),
-        Box::new(words_and(words, mark)),
     ])
-}
-
-fn words_and(words: BTreeSet<String>, marks: impl IntoIterator<Item = String>) -> Vec<String> {
-    words.into_iter().chain(marks).collect()
 }
 
 /// A column of any type.

@@ -8,13 +8,14 @@ use uuid::Uuid;
 use super::fault::{Fault, unavailable};
 
 /// What brings the tables from one version to the next.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
     include_str!("migrations/5.sql"),
     include_str!("migrations/6.sql"),
+    include_str!("migrations/7.sql"),
 ];
 
 /// Makes sure that the tables are those of this version.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use outlast_core::{JobState, LedgerRow, StoreError, Timestamp};
+use outlast_core::{LedgerRow, StoreError, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::alone::Alone;
 use super::fault::{Fault, unavailable};
 use super::rows::{self, Stored, get};
 use super::text::escaped;
-use super::tx::{InOrder, Param, Sent};
+use super::tx::{InOrder, Param, Sent, columns_of};
 use super::{ledger, schema};
 use crate::columns::{self, Columns as _, signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
@@ -229,18 +229,11 @@ fn add(
 ) -> Result<(), Fault> {
     let (seq, job) = (*seq, &record.job);
     let owner = escaped(job.new.owner.as_str()).into_owned();
-    let output = match &job.state {
-        JobState::Succeeded { output, .. } => Some(&**output),
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => None,
-    };
     writes.push((OWNER, vec![Box::new(owner.clone())]));
     writes.push((rows::ADD, rows::added(seq, job, record.bytes)?));
-    writes.push((rows::FILL, rows::filled(seq, output, raw.as_deref())?));
+    writes.push((rows::FILL, rows::filled(seq, job.output(), raw.as_deref())?));
     let saved = rows::saved(seq, record, key.as_ref().map(|(_, key)| key))?;
-    writes.push((rows::SAVE, saved));
+    writes.push((rows::SAVE, columns_of(vec![saved])));
     writes.push((REV, vec![Box::new(seq), Box::new(signed(job.rev.0))]));
     if let Some((text, key)) = key {
         let (holds, span, span_answered) = columns::key_life(key.life);

@@ -5,9 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::BytesMut;
 use deadpool_postgres::Object;
 use outlast_core::{Rev, Timestamp};
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Row, Statement};
 
 use super::fault::Fault;
@@ -18,6 +19,9 @@ pub(super) type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
 
 /// A parameter of a statement that is sent later.
 pub(super) type Param = Box<dyn ToSql + Sync + Send>;
+
+/// A statement that is sent later, with what it is given.
+type Later = (Statement, Vec<Param>);
 
 /// The time of the transaction: the one given, or the server's. Never now(), which may lie before a row that was waited for.
 const NOW: &str =
@@ -34,7 +38,9 @@ pub(super) struct Tx {
     given: Option<i64>,
     now: Timestamp,
     begun: bool,
-    writes: Vec<(Statement, Vec<Param>)>,
+    writes: Vec<Later>,
+    /// Rows for statements that take many at once.
+    rows: Vec<(&'static str, Statement, Vec<Vec<Param>>)>,
     changed: Vec<i64>,
     begin: &'static str,
 }
@@ -48,6 +54,7 @@ impl Tx {
             now: Timestamp::from_millis(0),
             begun: false,
             writes: Vec::new(),
+            rows: Vec::new(),
             changed: Vec::new(),
             begin,
         }
@@ -63,7 +70,8 @@ impl Tx {
         self.given
     }
 
-    /// Runs the queries one after the other, each seeing what was committed before it began, in one round trip.
+    /// Runs the queries one after the other, each seeing what was committed before it began and what was written here before, in
+    /// one round trip.
     pub(super) async fn load<const N: usize>(
         &mut self,
         queries: [Query<'_>; N],
@@ -73,13 +81,15 @@ impl Tx {
         for (sql, _) in queries {
             statements.push(self.client.prepare_cached(sql).await?);
         }
+        let pending = self.pending();
         let client = &self.client;
         let begin = (!self.begun).then(|| client.batch_execute(self.begin));
         let given: [&(dyn ToSql + Sync); 1] = [&self.given];
-        let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(N + 2);
+        let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(pending.len() + N + 2);
         if let Some(begin) = begin {
             sent.push(Box::pin(async { begin.await.map(|()| Vec::new()) }));
         }
+        sent.extend(pending.iter().map(|write| execute(client, write)));
         for (statement, (_, params)) in statements.iter().zip(queries) {
             sent.push(Box::pin(client.query(statement, params)));
         }
@@ -100,28 +110,46 @@ impl Tx {
         Ok(())
     }
 
+    /// Adds a row for a statement that takes each of its columns as an array; it is sent once for all its rows, after the
+    /// single statements.
+    pub(super) async fn write_row(
+        &mut self,
+        sql: &'static str,
+        row: Vec<Param>,
+    ) -> Result<(), Fault> {
+        if let Some((_, _, rows)) = self.rows.iter_mut().find(|(of, _, _)| *of == sql) {
+            rows.push(row);
+        } else {
+            let statement = self.client.prepare_cached(sql).await?;
+            self.rows.push((sql, statement, vec![row]));
+        }
+        Ok(())
+    }
+
+    /// Takes what is still to be sent.
+    fn pending(&mut self) -> Vec<Later> {
+        let mut pending = std::mem::take(&mut self.writes);
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        pending.extend(rows.map(|(_, statement, rows)| (statement, columns_of(rows))));
+        pending
+    }
+
     /// Gives the job a new change number with the commit.
     pub(super) fn changed(&mut self, seq: i64) {
         self.changed.push(seq);
     }
 
     /// Sends what was written and commits it; returns the change number, zero where nothing was changed.
-    pub(super) async fn commit(self) -> Result<Rev, Fault> {
-        let Self { client, writes, changed, begun, .. } = self;
+    pub(super) async fn commit(mut self) -> Result<Rev, Fault> {
+        let writes = self.pending();
+        let Self { client, changed, begun, .. } = self;
         if !begun {
             return Ok(Rev::default());
         }
         let statement = client.prepare_cached(CHANGED).await?;
         let wake: [&(dyn ToSql + Sync); 1] = [&changed];
         let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(writes.len() + 1);
-        for (statement, params) in &writes {
-            let params: Vec<&(dyn ToSql + Sync)> =
-                params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-            let client = &client;
-            sent.push(Box::pin(async move {
-                client.execute(statement, &params).await.map(|_| Vec::new())
-            }));
-        }
+        sent.extend(writes.iter().map(|write| execute(&client, write)));
         if !changed.is_empty() {
             sent.push(Box::pin(client.query(&statement, &wake)));
         }
@@ -155,6 +183,44 @@ impl Tx {
             drop(Object::take(self.client));
         }
     }
+}
+
+fn execute<'a>(client: &'a Object, (statement, params): &'a Later) -> Sent<'a, Vec<Row>> {
+    let params: Vec<&(dyn ToSql + Sync)> =
+        params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+    Box::pin(async move { client.execute(statement, &params).await.map(|_| Vec::new()) })
+}
+
+/// The columns of the rows, an array each.
+pub(super) fn columns_of(rows: Vec<Vec<Param>>) -> Vec<Param> {
+    let width = rows.first().map_or(0, Vec::len);
+    let mut columns: Vec<Vec<Cell>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
+    for row in rows {
+        for (column, param) in columns.iter_mut().zip(row) {
+            column.push(Cell(param));
+        }
+    }
+    columns.into_iter().map(|column| Box::new(column) as Param).collect()
+}
+
+/// An element of an array, of the type that the statement says.
+#[derive(Debug)]
+struct Cell(Param);
+
+impl ToSql for Cell {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        self.0.to_sql_checked(ty, out)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 fn unreachable_count() -> outlast_core::StoreError {

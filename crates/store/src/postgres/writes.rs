@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_core::{EndNotices, Job, JobId, Record, Settlement, StoreError, Timestamp};
-use tokio::sync::oneshot;
 
+use super::batch::{self, Answer};
 use super::fault::{Fault, unavailable};
 use super::rows::{self, Stored};
 use super::step::{Durability, Work};
@@ -43,7 +43,7 @@ pub(super) struct Write {
 /// A write and where its answer goes.
 pub(super) struct Call {
     write: Write,
-    answer: oneshot::Sender<Result<(Job, Effect), StoreError>>,
+    answer: Answer<(Job, Effect)>,
 }
 
 type Written = Vec<Result<(Job, Effect), StoreError>>;
@@ -51,25 +51,12 @@ type Written = Vec<Result<(Job, Effect), StoreError>>;
 impl Shared {
     /// Carries the write out together with others; `None` where there is no such job.
     pub(super) async fn write(&self, write: Write) -> Result<(Job, Effect), StoreError> {
-        self.send(&self.writes, write).await
+        batch::ask(&self.writes, |answer| Call { write, answer }).await
     }
 
     /// The same for what is only shown, and may be lost.
     pub(super) async fn show(&self, write: Write) -> Result<(Job, Effect), StoreError> {
-        self.send(&self.notes, write).await
-    }
-
-    async fn send(
-        &self,
-        queue: &std::sync::OnceLock<tokio::sync::mpsc::UnboundedSender<Call>>,
-        write: Write,
-    ) -> Result<(Job, Effect), StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let sent = queue.get().map(|queue| queue.send(Call { write, answer }));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(unavailable("it was closed"));
-        }
-        answered.await.map_err(|_| unavailable("it was closed"))?
+        batch::ask(&self.notes, |answer| Call { write, answer }).await
     }
 
     /// Carries the gathered writes out in one transaction.
@@ -106,8 +93,12 @@ impl Shared {
         durability: Durability,
         writes: Arc<[Write]>,
     ) -> Result<Written, Fault> {
+        let settles = writes.iter().any(|write| write.settlement.is_some());
         let together = Together { writes, notices: self.notices };
         let (mut written, rev) = self.try_step(durability, &together).await?;
+        if settles {
+            self.owed_words.notify_one();
+        }
         for (job, effect) in written.iter_mut().flatten() {
             if *effect == Effect::Changed {
                 job.rev = rev;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use outlast_core::{JobQuery, JobState, NewJob, Output, Scope, StoreError, search};
+use outlast_core::{Job, JobQuery, Scope, StoreError, search};
 use rusqlite::Connection;
 use tokio::time::Instant;
 
@@ -47,14 +47,7 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
     while let Some(seq) = next(connection)? {
         match rows::whole(connection, "seq = ?1", seq) {
             Ok(Some(Stored { record, .. })) => {
-                let output = match &record.job.state {
-                    JobState::Succeeded { output, .. } => Some(&**output),
-                    JobState::Queued { .. }
-                    | JobState::Running { .. }
-                    | JobState::Failed { .. }
-                    | JobState::Cancelled { .. } => None,
-                };
-                put(connection, seq, &record.job.new, output)?;
+                put(connection, seq, &record.job)?;
             }
             Ok(None) => {}
             Err(fault) => match StoreError::from(fault) {
@@ -74,17 +67,8 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
 }
 
 /// Keeps the words of a job, in the place of those it had.
-pub(super) fn put(
-    connection: &Connection,
-    seq: i64,
-    new: &NewJob,
-    output: Option<&Output>,
-) -> Result<(), Fault> {
-    let mut words = search::words_of_question(new);
-    words.extend(output.map(search::words_of_output).unwrap_or_default());
-    words.extend(search::marks(new));
-    words.extend(output.map(|_| search::SUCCEEDED_MARK.to_owned()));
-    let words = words.into_iter().collect::<Vec<_>>().join(" ");
+pub(super) fn put(connection: &Connection, seq: i64, job: &Job) -> Result<(), Fault> {
+    let words = search::words_and_marks(job).into_iter().collect::<Vec<_>>().join(" ");
     let insert = "INSERT OR REPLACE INTO search (rowid, words) VALUES (?1, ?2)";
     sql::execute(connection, insert, (seq, words)).map(drop)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use outlast_core::rules::KeyRecord;
-use outlast_core::{JobState, Key, LedgerRow, Record, StoreError};
+use outlast_core::{Key, LedgerRow, Record, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::{Fault, unavailable};
@@ -225,16 +225,9 @@ fn add(tx: &mut Tx<'_>, WholeJob { seq, record, key, raw }: &WholeJob) -> Result
     let Record { job, bytes, .. } = &mut record;
     let (rev, created_at) = (job.rev, job.created_at);
     rows::add(tx, Some(seq), job, *bytes, created_at)?;
-    let output = match &job.state {
-        JobState::Succeeded { output, .. } => Some(&**output),
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => None,
-    };
-    search::put(tx.connection, seq, &job.new, output)?;
+    search::put(tx.connection, seq, job)?;
     search::forget(tx.connection, seq)?;
-    bodies::write(tx.connection, seq, output, raw.as_deref())?;
+    bodies::write(tx.connection, seq, job.output(), raw.as_deref())?;
     if let Some((text, KeyRecord { input_hash, made_at, life, answered_at })) = key {
         let named = Key { text: text.clone(), input_hash: *input_hash, life: *life };
         keys::put(tx.connection, &job.new.owner, &named, seq, *made_at)?;
