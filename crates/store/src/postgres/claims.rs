@@ -16,9 +16,10 @@ use super::rows::{self, get};
 use super::step::{Durability, Work};
 use super::text::escaped;
 use super::tx::Tx;
+use crate::columns::signed;
 
-/// Owners that wait with due jobs of these profiles ($1) at a moment ($2, or the server's), in turn, with the jobs at the head of
-/// their queues: the order of `rules::Turn`, and the test of `rules::claimable`. The owners of each profile are found one step
+/// Owners that wait with due jobs of these profiles ($1) at a moment ($2, or the server's), in turn, with so many jobs ($3) at the
+/// head of their queues: the order of `rules::Turn`, and the test of `rules::claimable`. The owners of each profile are found one step
 /// of the index each, however long their queues are.
 const CANDIDATES: &str = "with recursive
      moment as materialized (select coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now),
@@ -41,13 +42,13 @@ const CANDIDATES: &str = "with recursive
          select seq, priority from jobs, moment
          where state = 'queued' and visibility = 'promised' and profile = wanted.profile and jobs.owner = in_turn.owner
            and (run_at <= moment.now or updated_at > moment.now)
-         order by priority desc, seq limit 64) as due
-       order by due.priority desc, due.seq limit 64) as head
-     limit 256";
+         order by priority desc, seq limit $3::bigint) as due
+       order by due.priority desc, due.seq limit $3::bigint) as head
+     limit 4 * $3::bigint";
 
-/// The first few of the candidates that no other step holds.
-const LOCK: &str = "select jobs.seq from unnest($1::bigint[]) with ordinality as head (seq, place) join jobs on jobs.seq = head.seq
-     where state = 'queued' order by place limit $2::bigint for update of jobs skip locked";
+/// The first few of the candidates that no other step holds. The state is put so that no index of what is queued is read through.
+const LOCK: &str = "select seq from jobs where seq = any($1::bigint[]) and state || '' = 'queued'
+     order by array_position($1::bigint[], seq) limit $2::bigint for update skip locked";
 
 /// Records that these owners were served, the last one last. Written in the order of their names, so that no two claims wait for
 /// each other.
@@ -55,8 +56,8 @@ const SERVED: &str = "insert into served (owner, claim) select owner, claim
      from (select owner, nextval('claims') as claim from unnest($1::text[]) as owner) as served_now order by owner
      on conflict (owner) do update set claim = excluded.claim";
 
-/// How many candidates are looked at beyond those that are wanted: other processes hold some of them.
-const SPARE: usize = 32;
+/// How many candidates are looked at beyond twice those that are wanted: other processes hold some of them.
+const SPARE: usize = 8;
 
 /// How often claims that got nothing because of others' look again before they answer that there is nothing.
 const TRIES: u32 = 20;
@@ -214,17 +215,17 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
     let profiles: Vec<String> =
         claim.profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect();
     let worker = escaped(claim.worker.as_str()).into_owned();
-    let given = tx.given();
+    let (given, candidates) = (tx.given(), 2 * claim.count + SPARE);
     let [_, rows] = tx
         .load([
             (
                 "insert into worker_profiles (profile, worker) select unnest($1::text[]), $2 on conflict do nothing",
                 &[&profiles, &worker],
             ),
-            (CANDIDATES, &[&profiles, &given]),
+            (CANDIDATES, &[&profiles, &given, &signed(candidates as u64)]),
         ])
         .await?;
-    let heads = in_turn(&rows, claim.count + SPARE)?;
+    let heads = in_turn(&rows, candidates)?;
     if heads.is_empty() {
         return Ok(Found { claimed: Vec::new(), left: false });
     }

@@ -16,9 +16,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::{Fault, unavailable};
 
-/// What every connection is told. Behind a pooler these cannot be startup parameters.
+/// What every connection is told. Behind a pooler these cannot be startup parameters. A plan that was made while a table was small
+/// is kept until the table is analyzed, so none may read a whole table where an index leads to its rows.
 const SETTINGS: &str = "set idle_in_transaction_session_timeout = '10s'; set lock_timeout = '5s'; set jit = off;
-     set plan_cache_mode = force_generic_plan; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2;
+     set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2;
      set tcp_keepalives_count = 3; set client_min_messages = warning";
 
 /// Moves the sequence on before the first write over a fresh connection: after a failover numbers that were given out would be
