@@ -210,7 +210,9 @@ impl Attempt<'_> {
                 Ok(Step::Progress(progress)) => {
                     notes.latest = Some(progress);
                     // Between steps alone: a step that is dropped to look at the text may be the one that costs money.
-                    if let Some(text) = notes.text_to_show(|| run.text()) {
+                    if let Some(text) =
+                        notes.text_to_show(self.lease.held_by_worker(), || run.text())
+                    {
                         self.show_text(&text).await?;
                     }
                 }

@@ -110,6 +110,11 @@ impl KeptLease {
         &self.held.lease
     }
 
+    /// How many leases its worker holds, this one among them.
+    pub(crate) fn held_by_worker(&self) -> u32 {
+        u32::try_from(locked(&self.keeper.held).len()).unwrap_or(u32::MAX)
+    }
+
     /// Waits until another worker may have the job, because the store could not be reached for the length of the lease.
     /// Cancel-safe.
     pub(crate) async fn ran_out(&self) {

@@ -62,9 +62,9 @@ impl Engine {
                 () = self.shared.stop.asked() => {}
             }
         }
-        let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
-        if reading.job.state.kind().is_terminal() {
-            return Ok(Some(reading));
+        let Some(job) = self.job(scope, id).await? else { return Ok(None) };
+        if job.state.kind().is_terminal() {
+            return Ok(Some(Reading { job, now: self.now(), waits: None }));
         }
         // What needs no waiting was answered above, however many wait.
         let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;

@@ -24,7 +24,7 @@ impl Attempt<'_> {
 
     /// Shows the latest progress, if there is some.
     pub(super) async fn note(&self, notes: &mut Notes) -> Result<(), LeaseLost> {
-        let Some(progress) = notes.take() else { return Ok(()) };
+        let Some(progress) = notes.take(self.lease.held_by_worker()) else { return Ok(()) };
         match self.shared.store.note(self.lease.lease(), &progress).await {
             Ok(()) => Ok(()),
             Err(StoreError::LeaseLost | StoreError::NotFound) => Err(LeaseLost),
