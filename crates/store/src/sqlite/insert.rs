@@ -11,6 +11,10 @@ use super::writer::Tx;
 use super::{keys, ledger, owners, rows, sql};
 use crate::columns;
 
+/// How many of the owner's jobs have not ended. The index is named because SQLite would choose one with all of the owner's jobs.
+const UNFINISHED: &str =
+    "SELECT count(*) FROM jobs INDEXED BY jobs_unfinished WHERE owner = ?1 AND ended_at IS NULL";
+
 /// Adds a job, or finds the one its key names.
 pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
     let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation, carrier } =
@@ -30,8 +34,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         }
     }
     let turn = next_turn(tx.connection, &new)?;
-    let unfinished = "SELECT count(*) FROM jobs WHERE owner = ?1 AND ended_at IS NULL";
-    let unfinished: i64 = sql::value(tx.connection, unfinished, [new.owner.as_str()])?;
+    let unfinished: i64 = sql::value(tx.connection, UNFINISHED, [new.owner.as_str()])?;
     if unfinished >= i64::from(max_unfinished) {
         return Err(StoreError::TooManyJobs.into());
     }
@@ -80,4 +83,19 @@ fn next_turn(connection: &Connection, new: &NewJob) -> Result<u32, Fault> {
     }
     let last = format!("SELECT coalesce(max(turn), 0) {TURNS}");
     Ok(sql::value::<u32>(connection, &last, turns)? + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sqlite::open;
+
+    #[test]
+    fn an_insert_counts_only_jobs_that_have_not_ended() {
+        let dir = TempDir::new().unwrap();
+        let plan = sql::plan(&open::made_for_test(&dir), UNFINISHED);
+        assert_eq!(plan, ["SEARCH jobs USING INDEX jobs_unfinished (owner=?)"]);
+    }
 }

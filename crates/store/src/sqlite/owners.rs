@@ -109,11 +109,7 @@ mod tests {
             ("SELECT max(served) FROM owners", "SEARCH owners USING COVERING INDEX owners_served"),
         ];
         for (select, expected) in table {
-            let mut explained =
-                connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();
-            let plan: Vec<String> =
-                explained.raw_query().mapped(|row| row.get("detail")).map(Result::unwrap).collect();
-            assert_eq!(plan, [expected]);
+            assert_eq!(sql::plan(&connection, select), [expected]);
         }
     }
 }

@@ -277,14 +277,8 @@ mod tests {
             ),
         ];
         for (scope, query, expected) in table {
-            let (select, values) = page_of(scope, &query, START);
-            let mut explained =
-                connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();
-            let plan: Vec<String> = explained
-                .query_map(params_from_iter(values), |row| row.get("detail"))
-                .unwrap()
-                .map(Result::unwrap)
-                .collect();
+            let (select, _) = page_of(scope, &query, START);
+            let plan = sql::plan(&connection, &select);
             assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:?}");
             let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));
             assert_eq!(sorts, query.id_prefix.is_some(), "only what is few is sorted: {plan:?}");

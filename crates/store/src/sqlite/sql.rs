@@ -48,3 +48,10 @@ pub(super) fn execute(
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
+
+/// How SQLite carries a statement out, a line for each table: for tests.
+#[cfg(test)]
+pub(super) fn plan(connection: &Connection, select: &str) -> Vec<String> {
+    let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();
+    explained.raw_query().mapped(|row| row.get("detail")).map(Result::unwrap).collect()
+}
