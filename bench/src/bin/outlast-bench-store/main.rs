@@ -75,13 +75,8 @@ async fn main() {
         None => tempfile::tempdir().unwrap(),
     };
     if cli.page {
-        let kept = cli.dir.as_deref().unwrap_or(dir.path()).join("outlast.db");
-        let sqlite = open(&kept);
         let jobs = if cli.history < PAGE_JOBS { cli.history } else { PAGE_JOBS } as usize;
-        let mut is_good = page::measure("SQLite", Arc::clone(&sqlite) as _, jobs).await;
-        sqlite.close().await;
-        let postgres = beside_others::open(&outlast_testkit::postgres::fresh_schema().await).await;
-        is_good &= page::measure("PostgreSQL", Arc::new(postgres), jobs).await;
+        let is_good = page::measure(cli.dir.as_deref().unwrap_or(dir.path()), jobs).await;
         std::process::exit(if is_good { 0 } else { 1 });
     }
     if cli.postgres {

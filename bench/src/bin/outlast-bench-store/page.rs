@@ -1,20 +1,25 @@
 //! What the page asks of a store with many jobs (I6), and what the words by which jobs are found cost their jobs.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cost, Insert, Inserted, JobQuery, NewJob, Output, Scope, Settlement, StateKind, Store,
-    Usage, WorkerId,
+    Body, Cost, Insert, Inserted, JobQuery, Output, Scope, Settlement, StateKind, Store, Usage,
+    WorkerId,
 };
+use outlast_store::{StorePlace, copy};
 use outlast_testkit::store_suite::profiles;
+use rusqlite::Connection;
 use tokio::time::Instant;
 
-use crate::callers::new_job;
+use crate::beside_others;
+use crate::callers::{new_job, settle_all};
 
 const LEASE: Duration = Duration::from_secs(60);
-/// How many jobs are made at a time, so that they share commits.
-const TOGETHER: usize = 500;
+/// How many callers fill the store, so that they share commits.
+const CALLERS: usize = 256;
 /// How often each question is asked.
 const ROUNDS: usize = 15;
 /// How long each may take.
@@ -24,14 +29,38 @@ const VOCABULARY: f64 = 20_000.0;
 /// Words of a report in the store, and of one whose cost is measured.
 const SHORT: usize = 100;
 const LONG: usize = 2_000;
+/// How many of the latter.
+const PACE_JOBS: u32 = 100;
 const BIG_OWNER: &str = "ann";
 const SMALL_OWNER: &str = "bob";
 
-/// Fills the store, asks it, and prints a row for each question; whether all were answered in time.
-pub(crate) async fn measure(name: &str, store: Arc<dyn Store>, jobs: usize) -> bool {
-    for begun in (0..jobs).step_by(TOGETHER) {
-        make(&store, begun..(begun + TOGETHER).min(jobs)).await;
-    }
+/// Fills an SQLite store in this folder, copies it to PostgreSQL, and asks both; whether all was answered in time.
+pub(crate) async fn measure(dir: &Path, jobs: usize) -> bool {
+    let file = dir.join("outlast.db");
+    let sqlite = crate::open(&file);
+    let store: Arc<dyn Store> = Arc::clone(&sqlite) as _;
+    let begun = Instant::now();
+    fill(&store, jobs).await;
+    let filled = begun.elapsed().as_secs_f64();
+    let words = put_words(&*store, Some(&file)).await.as_secs_f64();
+    println!(
+        "{jobs} jobs came and ended in {filled:.0} s on SQLite; their words were put in another {words:.0} s"
+    );
+    let mut is_good = ask("SQLite", &*store, jobs).await;
+    print_cost_of_words(&*store, Some(&file)).await;
+    sqlite.close().await;
+    // Inserts of one owner wait for each other there, so filling it takes many times as long as a copy.
+    let url = outlast_testkit::postgres::fresh_schema().await;
+    let (from, to) = (StorePlace::Sqlite(&file), StorePlace::Postgres(&url));
+    copy(from, to, &mut |_, _, _| {}).await.unwrap();
+    let postgres = beside_others::open(&url).await;
+    is_good &= ask("PostgreSQL", &postgres, jobs).await;
+    print_cost_of_words(&postgres, None).await;
+    is_good
+}
+
+/// Asks what the page asks, and prints a row for each question; whether all were answered in time.
+async fn ask(name: &str, store: &dyn Store, jobs: usize) -> bool {
     let page = JobQuery { limit: 50, ..JobQuery::default() };
     let of = |state| JobQuery { states: vec![state], ..page.clone() };
     let words = |words: &str| JobQuery { words: Some(words.to_owned()), ..page.clone() };
@@ -69,16 +98,24 @@ pub(crate) async fn measure(name: &str, store: Arc<dyn Store>, jobs: usize) -> b
         taken.push(begun.elapsed());
     }
     is_good &= print("counts by state", 0, taken);
-    let (mut with, mut without) = (Vec::new(), Vec::new());
+    is_good
+}
+
+/// Prints what the words of a long report cost its job, beside a report of as many bytes and one word. `file` is that of a store that
+/// puts words later.
+async fn print_cost_of_words(store: &dyn Store, file: Option<&Path>) {
+    let (mut with, mut without, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
-        with.push(pace(&store, &report(LONG, 7)).await);
-        without.push(pace(&store, &"a".repeat(report(LONG, 7).len())).await);
+        with.push(pace(store, &report(LONG, 7)).await);
+        later.push(put_words(store, file).await.as_secs_f64());
+        without.push(pace(store, &"a".repeat(report(LONG, 7).len())).await);
+        put_words(store, file).await;
     }
     let ratio = crate::middle(without) / crate::middle(with);
+    let later = crate::middle(later) * 1_000.0 / f64::from(PACE_JOBS);
     println!(
-        "\ninsert and settle a report of {LONG} words, against one of one long word: {ratio:.2} x the time"
+        "\ninsert and settle a report of {LONG} words, against one of one long word: {ratio:.2} x the time, and {later:.1} ms a job later"
     );
-    is_good
 }
 
 fn print(case: &str, found: usize, mut taken: Vec<Duration>) -> bool {
@@ -95,28 +132,57 @@ fn report(words: usize, seed: u64) -> String {
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Jobs from the first question to the report; one in a thousand is another owner's, and the first is cancelled.
-async fn make(store: &Arc<dyn Store>, numbers: std::ops::Range<usize>) {
-    let each = numbers.map(|number| {
-        let store = Arc::clone(store);
+/// Jobs from the question to the report; one in a thousand is another owner's, and the first is cancelled.
+async fn fill(store: &Arc<dyn Store>, jobs: usize) {
+    if let Inserted::New(job) = store.insert(question(0)).await.unwrap() {
+        store.cancel(&Scope::Operator, &job.id).await.unwrap();
+    }
+    let next = Arc::new(AtomicUsize::new(1));
+    let caller = |_| {
+        let (store, next) = (Arc::clone(store), Arc::clone(&next));
         tokio::spawn(async move {
-            let owner = if number % 1_000 == 999 { SMALL_OWNER } else { BIG_OWNER };
-            let Insert { job, .. } = new_job(owner);
-            let job = NewJob { title: format!("Question {number}"), ..job };
-            let inserted = store.insert(Insert { job, ..new_job(owner) }).await.unwrap();
-            match inserted {
-                Inserted::New(job) if number == 0 => {
-                    store.cancel(&Scope::Operator, &job.id).await.unwrap();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= jobs {
+                    return;
                 }
-                Inserted::New(_) | Inserted::Existing { .. } => {
-                    settle(&*store, &report(SHORT, number as u64)).await;
-                }
+                make(&*store, number).await;
             }
         })
-    });
-    for made in each.collect::<Vec<_>>() {
-        made.await.unwrap();
+    };
+    for filled in (0..CALLERS).map(caller).collect::<Vec<_>>() {
+        filled.await.unwrap();
     }
+    settle_all(&**store).await;
+}
+
+async fn make(store: &dyn Store, number: usize) {
+    store.insert(question(number)).await.unwrap();
+    settle(store, &report(SHORT, number as u64)).await;
+}
+
+fn question(number: usize) -> Insert {
+    let owner = if number % 1_000 == 999 { SMALL_OWNER } else { BIG_OWNER };
+    let mut insert = new_job(owner);
+    insert.job.title = format!("Question {number}");
+    insert
+}
+
+/// Has searches put the words that are owed, and says how long that took.
+async fn put_words(store: &dyn Store, file: Option<&Path>) -> Duration {
+    let begun = Instant::now();
+    let query = JobQuery { words: Some("nothing".to_owned()), limit: 1, ..JobQuery::default() };
+    while file.is_some_and(owes_words) {
+        store.list(&Scope::Operator, &query).await.unwrap();
+    }
+    begun.elapsed()
+}
+
+#[expect(clippy::disallowed_methods, reason = "no store says what it still has to do for searches")]
+fn owes_words(file: &Path) -> bool {
+    let connection = Connection::open(file).unwrap();
+    let owed = "SELECT EXISTS (SELECT 1 FROM unindexed)";
+    connection.query_row(owed, [], |row| row.get(0)).unwrap()
 }
 
 /// Settles some job with this text.
@@ -133,12 +199,11 @@ async fn settle(store: &dyn Store, text: &str) {
 }
 
 /// Jobs a second that are inserted and settled with this text, one after the other.
-async fn pace(store: &Arc<dyn Store>, text: &str) -> f64 {
-    const JOBS: u32 = 100;
+async fn pace(store: &dyn Store, text: &str) -> f64 {
     let begun = Instant::now();
-    for _ in 0..JOBS {
+    for _ in 0..PACE_JOBS {
         store.insert(new_job(BIG_OWNER)).await.unwrap();
-        settle(&**store, text).await;
+        settle(store, text).await;
     }
-    f64::from(JOBS) / begun.elapsed().as_secs_f64()
+    f64::from(PACE_JOBS) / begun.elapsed().as_secs_f64()
 }
