@@ -6,18 +6,30 @@ use outlast_core::{
     JobQuery, OwnerId, Profile, RemoteRun, Scope, StateCount, StateKind, StoreError, search,
 };
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::Shared;
 use super::fault::Fault;
 use super::rows::{self, get};
 use super::text::escaped;
+use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
 use crate::page;
 
 /// What conversation tools show of a job: the same test as `Job::is_shown`.
 const SHOWN: &str = "(visibility <> 'unpromised' or state = 'succeeded')";
+
+/// How many of the latest jobs with the words of a query are looked at for its page before all of them are. So many that PostgreSQL
+/// takes few jobs from the index of words, and walks through the latest jobs for words that most have.
+const LATEST: u32 = 1_000;
+
+/// Which of the jobs with the words of a query are looked at.
+#[derive(Clone, Copy)]
+enum Among {
+    Latest,
+    All,
+}
 
 impl Shared {
     /// Runs a statement that only reads.
@@ -26,15 +38,32 @@ impl Shared {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Fault> {
-        let mut tries = 0;
-        loop {
-            match self.read_once(sql, params).await {
-                // A connection of the pool may have died since it was last used; every one of them after a restart.
-                Err(fault) if fault.is_transient() && tries < 20 => tries += 1,
-                done => return done,
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10 * tries)).await;
-        }
+        tried_again(|| self.read_once(sql, params)).await
+    }
+
+    /// The same for a statement whose best plan depends on the values: it is planned for these, where all others have one plan for any
+    /// values (`connect.rs`).
+    async fn read_planned(&self, sql: &str, values: &[(Param, Type)]) -> Result<Vec<Row>, Fault> {
+        let typed: Vec<(&(dyn ToSql + Sync), Type)> = values
+            .iter()
+            .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
+            .collect();
+        tried_again(|| self.read_planned_once(sql, &typed)).await
+    }
+
+    async fn read_planned_once(
+        &self,
+        sql: &str,
+        typed: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Fault> {
+        const BEGIN: &str = "begin read only; set local plan_cache_mode = force_custom_plan";
+        let client = self.pool.get().await?;
+        let sent: Vec<Sent<'_, Vec<Row>>> = vec![
+            Box::pin(async { client.batch_execute(BEGIN).await.map(|()| Vec::new()) }),
+            Box::pin(client.query_typed(sql, typed)),
+            Box::pin(async { client.batch_execute("commit").await.map(|()| Vec::new()) }),
+        ];
+        Ok(InOrder::new(sent).await?.into_iter().flatten().collect())
     }
 
     async fn read_once(
@@ -67,66 +96,62 @@ impl Shared {
         scope: &Scope,
         query: &JobQuery,
     ) -> Result<JobPage, StoreError> {
-        let expression = words_expression(scope, query);
-        if expression.is_some() {
-            self.put_words().await;
-        }
-        let mut conditions = vec!["(expires_at is null or expires_at > $1)".to_owned()];
-        let mut params: Vec<Box<dyn ToSql + Sync + Send>> = vec![Box::new(self.now().as_millis())];
-        let mut conditions_of_states = Vec::new();
-        let mut push = |condition: &dyn Fn(usize) -> String,
-                        param: Box<dyn ToSql + Sync + Send>| {
-            params.push(param);
-            conditions.push(condition(params.len()));
+        let mut conditions = self.conditions(scope, query);
+        let Some(expression) = words_expression(scope, query) else {
+            return self.page_of(&conditions, query.limit).await;
         };
-        if let Scope::Owner(owner) = scope {
-            push(&|n| format!("owner = ${n}"), Box::new(escaped(owner.as_str()).into_owned()));
+        self.put_words().await;
+        let place = conditions.value(&expression);
+        let found = |among| found_by(&place, query.after, among);
+        conditions.texts.push(found(Among::Latest));
+        let page = self.page_of(&conditions, query.limit).await?;
+        if page.next.is_some() {
+            return Ok(page);
         }
-        if let Some(Cursor(seq)) = query.after {
-            push(&|n| format!("seq < ${n}"), Box::new(columns::signed(seq)));
-        }
-        if !query.states.is_empty() {
-            let states: Vec<&'static str> =
-                query.states.iter().map(|state| state.as_str()).collect();
-            match (states.as_slice(), query.states.iter().all(|state| !state.is_terminal())) {
-                (_, true) => conditions_of_states.push("ended_at is null"),
-                // The index of ends has the order of a list for one state alone.
-                ([_], false) => conditions_of_states.push("ended_at is not null"),
-                (_, false) => {}
-            }
-            match states.as_slice() {
-                [state] => push(&|n| format!("state = ${n}"), Box::new(*state)),
-                _ => push(&|n| format!("state = any(${n}::text[])"), Box::new(states)),
-            }
-        }
-        if let Some(provider) = &query.provider {
-            push(&|n| format!("provider = ${n}"), Box::new(escaped(provider).into_owned()));
-        }
-        if let Some(expression) = expression {
-            let found = "seq in (select job from search where words @@ $";
-            push(&|n| format!("{found}{n}::text::tsquery)"), Box::new(expression));
-        }
-        if let Some(text) = &query.search {
-            let folded = escaped(&text.to_lowercase()).into_owned();
-            push(&|n| format!("strpos(title_folded, ${n}) > 0"), Box::new(folded));
-        }
-        if let Some(prefix) = &query.id_prefix {
-            // Everything that goes on in hexadecimal sorts below "g".
-            let prefix = escaped(prefix).into_owned();
-            push(&|n| format!("id >= ${n} and id < ${n} || 'g'"), Box::new(prefix));
-        }
-        conditions.extend(conditions_of_states.into_iter().map(str::to_owned));
+        conditions.texts.pop();
+        conditions.texts.push(found(Among::All));
+        self.page_of(&conditions, query.limit).await
+    }
+
+    async fn page_of(&self, conditions: &Conditions, limit: u32) -> Result<JobPage, StoreError> {
         let select = format!(
             "select jobs.*, {} from jobs where {} order by seq desc limit {}",
             charge_columns(),
-            conditions.join(" and "),
-            u64::from(query.limit) + 1
+            conditions.texts.join(" and "),
+            u64::from(limit) + 1
         );
-        let params: Vec<&(dyn ToSql + Sync)> =
-            params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-        let rows = self.read(&select, &params).await?;
-        let (jobs, next) = page(rows.iter().map(Columns::summary), query.limit)?;
+        let rows = self.read_planned(&select, &conditions.values).await?;
+        let (jobs, next) = page(rows.iter().map(Columns::summary), limit)?;
         Ok(JobPage { jobs, next })
+    }
+
+    /// What jobs must be to be listed, but for their words.
+    fn conditions(&self, scope: &Scope, query: &JobQuery) -> Conditions {
+        let now = self.now().as_millis();
+        let mut conditions = Conditions::default();
+        conditions.texts.push(format!("(expires_at is null or expires_at > {now})"));
+        if let Scope::Owner(owner) = scope {
+            let place = conditions.value(owner.as_str());
+            conditions.texts.push(format!("owner = {place}"));
+        }
+        if let Some(Cursor(seq)) = query.after {
+            conditions.texts.push(format!("seq < {}", columns::signed(seq)));
+        }
+        conditions.texts.extend(of_states(&query.states));
+        if let Some(provider) = &query.provider {
+            let place = conditions.value(provider);
+            conditions.texts.push(format!("provider = {place}"));
+        }
+        if let Some(text) = &query.search {
+            let place = conditions.value(&text.to_lowercase());
+            conditions.texts.push(format!("strpos(title_folded, {place}) > 0"));
+        }
+        if let Some(prefix) = &query.id_prefix {
+            // Everything that goes on in hexadecimal sorts below "g".
+            let place = conditions.value(prefix);
+            conditions.texts.push(format!("id >= {place} and id < {place} || 'g'"));
+        }
+        conditions
     }
 
     /// How many jobs are in each state, no further than `at_most`.
@@ -276,6 +301,64 @@ impl Shared {
             + others
                 .map(|(_, turn, queued)| rules::ahead(&mine, before, turn, *queued))
                 .sum::<u64>())
+    }
+}
+
+/// The conditions of a statement that is planned for its values, and those of its values that are texts of callers.
+#[derive(Default)]
+struct Conditions {
+    texts: Vec<String>,
+    values: Vec<(Param, Type)>,
+}
+
+impl Conditions {
+    /// Adds a value and returns its place in the statement.
+    fn value(&mut self, text: &str) -> String {
+        self.values.push((Box::new(escaped(text).into_owned()), Type::TEXT));
+        format!("${}", self.values.len())
+    }
+}
+
+/// The condition for jobs in these states, and one by which PostgreSQL knows the index that has them.
+fn of_states(states: &[StateKind]) -> Vec<String> {
+    // Words of our own, none of them with a quote.
+    let words: Vec<_> = states.iter().map(|state| format!("'{}'", state.as_str())).collect();
+    let ended = match states {
+        [] => return Vec::new(),
+        states if states.iter().all(|state| !state.is_terminal()) => Some("ended_at is null"),
+        // The index of ends has the order of a list for one state alone.
+        [_] => Some("ended_at is not null"),
+        _ => None,
+    };
+    let of_them = format!("state in ({})", words.join(", "));
+    ended.map(str::to_owned).into_iter().chain([of_them]).collect()
+}
+
+/// The condition for jobs with the words at that place in the statement. Of an array PostgreSQL expects few jobs and takes them one by
+/// one; otherwise it might walk through all jobs in the order of the list.
+fn found_by(place: &str, after: Option<Cursor>, among: Among) -> String {
+    let after = after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
+    let some = match among {
+        Among::Latest => format!("order by job desc limit {LATEST}"),
+        Among::All => String::new(),
+    };
+    format!(
+        "seq = any(array(select job from search where words @@ {place}::tsquery and job < {after} {some}))"
+    )
+}
+
+/// Reads again where a connection of the pool has died since it was last used: every one of them after a restart.
+async fn tried_again<Fut>(read: impl Fn() -> Fut) -> Result<Vec<Row>, Fault>
+where
+    Fut: Future<Output = Result<Vec<Row>, Fault>>,
+{
+    let mut tries = 0;
+    loop {
+        match read().await {
+            Err(fault) if fault.is_transient() && tries < 20 => tries += 1,
+            done => return done,
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10 * tries)).await;
     }
 }
 

@@ -145,3 +145,61 @@ async fn f2_no_step_walks_through_all_jobs() {
     client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
     assert_eq!(scans(&client).await, before, "no table of jobs is read from end to end");
 }
+
+/// Jobs of one owner, but for a hundred of another; the oldest was cancelled, all others failed. The newest thousand lack a word that
+/// all others have.
+const FILL_LISTS: &str = "
+    insert into jobs (id, owner, turn, profile, workflow, title, title_folded, priority, visibility, max_failures, attempt_timeout,
+      state, ended_at, remote, fence, checkpoint, failures, failed, created_at, updated_at, bytes)
+    select md5(n::text), case when n % 1000 = 0 then 'bob' else 'ann' end, 1, 'research', 'research', 'Question ' || n, 'question ' || n,
+      0, 'promised', 1, 1000, case when n = 1 then 'cancelled' else 'failed' end, n, case when n = 1 then 'not_needed' end, 1,
+      '{\"at\":\"not_begun\"}', '[]', 0, n, n, 100
+    from generate_series(1, 100000) as n;
+    insert into search (job, words) select seq, array_to_tsvector(array[case when seq > 99000 then 'new' else 'question' end, 'w' || seq % 3000,
+      '§o' || encode(convert_to(owner, 'UTF8'), 'hex'), '§p' || encode(convert_to(provider, 'UTF8'), 'hex')]) from jobs;
+    analyze";
+
+/// How many rows of these tables were read.
+async fn rows_read(client: &Client) -> i64 {
+    let select =
+        "select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
+         where schemaname = current_schema() and relname in ('jobs', 'search')";
+    client.query_one(select, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
+    let database = Database::fresh().await;
+    database.open().await.close().await;
+    let client = database.client().await;
+    client.batch_execute(FILL_LISTS).await.unwrap();
+    let page = JobQuery { limit: 50, ..JobQuery::default() };
+    let words = |text: &str| JobQuery { words: Some(text.to_owned()), ..page.clone() };
+    let of = |state| JobQuery { states: vec![state], ..page.clone() };
+    let none = Some("none".to_owned());
+    let cases = [
+        ("ann", page.clone(), 50),
+        ("bob", page.clone(), 50),
+        ("ann", of(StateKind::Cancelled), 1),
+        ("ann", of(StateKind::Succeeded), 0),
+        ("ann", JobQuery { provider: none, ..page.clone() }, 0),
+        ("ann", words("question"), 50),
+        ("ann", words("nothing"), 0),
+        ("ann", words("w2999"), 33),
+        ("bob", words("question"), 50),
+        ("bob", words("question w1000"), 33),
+    ];
+    for (owner, query, expected) in cases {
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let before = rows_read(&client).await;
+        let store = database.open().await;
+        let listed = store.list(&Scope::Owner(OwnerId::new(owner)), &query).await.unwrap();
+        store.close().await;
+        assert_eq!(listed.jobs.len(), expected, "{owner} {query:?}");
+        // A connection tells what it did when it ends.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let read = rows_read(&client).await - before;
+        assert!((expected as i64..6_000).contains(&read), "{owner} {query:?}: {read} rows");
+    }
+}
