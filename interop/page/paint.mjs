@@ -2,6 +2,14 @@
 import { ANN, check, end, launch, profile, serve, signIn, simulate } from "./world.mjs";
 
 const GOAL = 300;
+
+// A page may be loaded before it is painted.
+const firstPaint = () =>
+  new Promise((done) => {
+    const seen = (list) => list.getEntriesByName("first-contentful-paint").forEach((entry) => done(entry.startTime));
+    new PerformanceObserver(seen).observe({ type: "paint", buffered: true });
+  });
+
 try {
   await simulate();
   const server = await serve();
@@ -12,7 +20,7 @@ try {
     const painted = [];
     for (let round = 0; round < 7; round += 1) {
       await page.goto(server.url + path);
-      painted.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+      painted.push(await page.evaluate(firstPaint));
     }
     painted.sort((one, other) => one - other);
     const middle = Math.round(painted[3]);

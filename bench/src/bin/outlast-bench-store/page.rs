@@ -37,30 +37,27 @@ const SMALL_OWNER: &str = "bob";
 /// Fills an SQLite store in this folder, copies it to PostgreSQL, and asks both; whether all was answered in time.
 pub(crate) async fn measure(dir: &Path, jobs: usize) -> bool {
     let file = dir.join("outlast.db");
+    let place = StorePlace::Sqlite(&file);
     let sqlite = crate::open(&file);
     let store: Arc<dyn Store> = Arc::clone(&sqlite) as _;
     let begun = Instant::now();
     fill(&store, jobs).await;
-    let filled = begun.elapsed().as_secs_f64();
-    let words = put_words(&*store, Some(&file)).await.as_secs_f64();
-    println!(
-        "{jobs} jobs came and ended in {filled:.0} s on SQLite; their words were put in another {words:.0} s"
-    );
-    let mut is_good = ask("SQLite", &*store, jobs).await;
-    print_cost_of_words(&*store, Some(&file)).await;
+    println!("SQLite: {jobs} jobs came and ended in {:.0} s", begun.elapsed().as_secs_f64());
+    let mut is_good = ask("SQLite", &*store, place, jobs).await;
     sqlite.close().await;
-    // Inserts of one owner wait for each other there, so filling it takes many times as long as a copy.
     let url = outlast_testkit::postgres::fresh_schema().await;
-    let (from, to) = (StorePlace::Sqlite(&file), StorePlace::Postgres(&url));
-    copy(from, to, &mut |_, _, _| {}).await.unwrap();
+    let begun = Instant::now();
+    copy(place, StorePlace::Postgres(&url), &mut |_, _, _| {}).await.unwrap();
+    println!("\nPostgreSQL: they were copied in {:.0} s", begun.elapsed().as_secs_f64());
     let postgres = beside_others::open(&url).await;
-    is_good &= ask("PostgreSQL", &postgres, jobs).await;
-    print_cost_of_words(&postgres, None).await;
+    is_good &= ask("PostgreSQL", &postgres, StorePlace::Postgres(&url), jobs).await;
     is_good
 }
 
 /// Asks what the page asks, and prints a row for each question; whether all were answered in time.
-async fn ask(name: &str, store: &dyn Store, jobs: usize) -> bool {
+async fn ask(name: &str, store: &dyn Store, place: StorePlace<'_>, jobs: usize) -> bool {
+    let words_took = put_words(store, place).await.as_secs_f64();
+    println!("{name}: their words were put in {words_took:.0} s");
     let page = JobQuery { limit: 50, ..JobQuery::default() };
     let of = |state| JobQuery { states: vec![state], ..page.clone() };
     let words = |words: &str| JobQuery { words: Some(words.to_owned()), ..page.clone() };
@@ -98,18 +95,18 @@ async fn ask(name: &str, store: &dyn Store, jobs: usize) -> bool {
         taken.push(begun.elapsed());
     }
     is_good &= print("counts by state", 0, taken);
+    print_cost_of_words(store, place).await;
     is_good
 }
 
-/// Prints what the words of a long report cost its job, beside a report of as many bytes and one word. `file` is that of a store that
-/// puts words later.
-async fn print_cost_of_words(store: &dyn Store, file: Option<&Path>) {
+/// Prints what the words of a long report cost its job, beside a report of as many bytes and one word.
+async fn print_cost_of_words(store: &dyn Store, place: StorePlace<'_>) {
     let (mut with, mut without, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
         with.push(pace(store, &report(LONG, 7)).await);
-        later.push(put_words(store, file).await.as_secs_f64());
+        later.push(put_words(store, place).await.as_secs_f64());
         without.push(pace(store, &"a".repeat(report(LONG, 7).len())).await);
-        put_words(store, file).await;
+        put_words(store, place).await;
     }
     let ratio = crate::middle(without) / crate::middle(with);
     let later = crate::middle(later) * 1_000.0 / f64::from(PACE_JOBS);
@@ -169,20 +166,28 @@ fn question(number: usize) -> Insert {
 }
 
 /// Has searches put the words that are owed, and says how long that took.
-async fn put_words(store: &dyn Store, file: Option<&Path>) -> Duration {
+async fn put_words(store: &dyn Store, place: StorePlace<'_>) -> Duration {
     let begun = Instant::now();
     let query = JobQuery { words: Some("nothing".to_owned()), limit: 1, ..JobQuery::default() };
-    while file.is_some_and(owes_words) {
+    while owes_words(place).await {
         store.list(&Scope::Operator, &query).await.unwrap();
     }
     begun.elapsed()
 }
 
 #[expect(clippy::disallowed_methods, reason = "no store says what it still has to do for searches")]
-fn owes_words(file: &Path) -> bool {
-    let connection = Connection::open(file).unwrap();
-    let owed = "SELECT EXISTS (SELECT 1 FROM unindexed)";
-    connection.query_row(owed, [], |row| row.get(0)).unwrap()
+async fn owes_words(place: StorePlace<'_>) -> bool {
+    const OWED: &str = "select exists (select 1 from unindexed)";
+    match place {
+        StorePlace::Sqlite(file) => {
+            let connection = Connection::open(file).unwrap();
+            connection.query_row(OWED, [], |row| row.get(0)).unwrap()
+        }
+        StorePlace::Postgres(url) => {
+            let client = outlast_testkit::postgres::connect(url).await;
+            client.query_one(OWED, &[]).await.unwrap().get(0)
+        }
+    }
 }
 
 /// Settles some job with this text.
@@ -201,8 +206,8 @@ async fn settle(store: &dyn Store, text: &str) {
 /// Jobs a second that are inserted and settled with this text, one after the other.
 async fn pace(store: &dyn Store, text: &str) -> f64 {
     let begun = Instant::now();
-    for _ in 0..PACE_JOBS {
-        store.insert(new_job(BIG_OWNER)).await.unwrap();
+    for number in 0..PACE_JOBS {
+        store.insert(question(number as usize)).await.unwrap();
         settle(store, text).await;
     }
     f64::from(PACE_JOBS) / begun.elapsed().as_secs_f64()
