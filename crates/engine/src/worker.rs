@@ -45,6 +45,7 @@ pub struct Worker {
     profiles: Vec<Profile>,
     takes: Takes,
     keeper: Arc<Keeper>,
+    is_current: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// What came of claims made at once.
@@ -61,7 +62,16 @@ impl Worker {
         let shared = Arc::clone(&engine.shared);
         let profiles = shared.providers.keys().cloned().collect();
         let id = WorkerId::new(uuid::Uuid::new_v4().simple().to_string());
-        Self { shared, id, profiles, takes, keeper: Arc::default() }
+        let (keeper, is_current) = (Arc::default(), Box::new(|| true));
+        Self { shared, id, profiles, takes, keeper, is_current }
+    }
+
+    /// Takes nothing more from the queue once this says no, which it is asked before every claim, and leaves when what it has in
+    /// hand has ended: for a worker whose configuration may be replaced.
+    #[must_use]
+    pub fn while_current(mut self, is_current: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.is_current = Box::new(is_current);
+        self
     }
 
     /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when no try is under way. Fails only
@@ -137,9 +147,15 @@ impl Worker {
             while let Some(ended) = queued.try_join_next() {
                 self.log_lost_attempt(ended);
             }
+            let is_current = (self.is_current)();
+            if !is_current && queued.is_empty() && held.tries.is_empty() {
+                return;
+            }
             let room = match self.takes {
-                Takes::TheQueue => self.shared.options.concurrency.saturating_sub(queued.len()),
-                Takes::HeldCallsOnly => 0,
+                Takes::TheQueue if is_current => {
+                    self.shared.options.concurrency.saturating_sub(queued.len())
+                }
+                Takes::TheQueue | Takes::HeldCallsOnly => 0,
             };
             let pause = match self.claim(room.min(at_once), queued).await {
                 Ok(Claims::AllOfThem) if room > 0 => {

@@ -37,7 +37,7 @@ pub(crate) use notify::Notify;
 pub(crate) use places::Places;
 pub(crate) use providers::{ResearchProvider, VendorName, VendorSettings};
 pub(crate) use shown::{ShownConfig, ShownSetting};
-pub(crate) use worker_digest::PartsDigest;
+pub(crate) use worker_digest::{FileRead, PartsDigest};
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 pub(crate) use wrap::wrap_environment;
 
@@ -72,7 +72,7 @@ pub(crate) struct Config {
     pub(crate) worker_idle: Duration,
     settings_digest: String,
     /// The file that was read, if there is one.
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) file: Option<FileRead>,
     pub(crate) inline_budget: Duration,
     pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
@@ -272,7 +272,7 @@ impl Config {
             detach: layers.parsed("server.detach", "auto, true or false", Detach::parse)?,
             worker_idle: layers.worker_idle(),
             settings_digest: worker_digest::of_settings(layers),
-            file: layers.file.as_ref().map(|file| file.path.clone()),
+            file: layers.file.as_ref().map(FileRead::of),
             inline_budget: layers.duration("server.inline_budget_ms")?,
             job_ttl: layers.duration("server.job_ttl_ms")?,
             owner: OwnerId::new(layers.owner()?),

@@ -1,8 +1,13 @@
 //! What a detached worker is recognised by: everything configured that decides what it does. Two processes with the same digest
 //! may leave their jobs to the same worker.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
 use sha2::{Digest as _, Sha256};
 
+use super::file::ConfigFile;
 use super::layers::Layers;
 use super::settings::SETTINGS;
 use super::workflows::{Program, Upstream, Workflow, WorkflowAction};
@@ -48,6 +53,34 @@ pub(super) fn of_settings(layers: &Layers) -> String {
         digest.add(setting.key);
         digest.add(layers.find(setting.key).text);
     }
+    digest.text()
+}
+
+/// The configuration file as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRead {
+    pub(crate) path: PathBuf,
+    digest: String,
+}
+
+impl FileRead {
+    pub(super) fn of(file: &ConfigFile) -> Self {
+        let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+        Self { path, digest: of_text(file.text.as_bytes()) }
+    }
+
+    /// Whether the file still says the same. One that cannot be read counts as unchanged, one that is gone does not.
+    pub(crate) fn is_current(&self) -> bool {
+        match fs::read(&self.path) {
+            Ok(text) => of_text(&text) == self.digest,
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        }
+    }
+}
+
+fn of_text(text: &[u8]) -> String {
+    let mut digest = PartsDigest::default();
+    digest.add(text);
     digest.text()
 }
 

@@ -47,7 +47,7 @@ impl InfoFile {
             id: identity.to_string(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            config: config.file.clone(),
+            config: config.file.as_ref().map(|file| file.path.clone()),
             started_at: now,
             log: super::log::path(&config.data_dir),
         };

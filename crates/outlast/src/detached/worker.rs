@@ -7,12 +7,13 @@ use anyhow::Context as _;
 use outlast_core::Profile;
 use outlast_engine::{Engine, Shutdown, Takes, Until, Worker};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::identity::Identity;
 use super::info::InfoFile;
 use super::message::Message;
 use super::socket::{BindError, OwnSocket, SocketFolder};
-use crate::config::Config;
+use crate::config::{Config, FileRead};
 
 /// How long the store may take to know the worker.
 const MAX_REGISTRATION: Duration = Duration::from_secs(5);
@@ -36,8 +37,10 @@ pub(crate) async fn work(
         tracing::info!("another worker was started first");
         return Ok(());
     };
-    let worker = Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(config.worker_idle));
-    let worker = tokio::spawn(worker);
+    let replaced = CancellationToken::new();
+    let worker = Worker::new(engine, Takes::TheQueue)
+        .while_current(is_current(config.file.clone(), replaced.clone()));
+    let mut worker = tokio::spawn(worker.run(Until::IdleFor(config.worker_idle)));
     // Whoever is answered may tell a caller that a worker is there, and reads that from the store.
     registered(engine, profiles).await;
     let info = InfoFile::write(&folder, identity, config, engine.now());
@@ -57,7 +60,13 @@ pub(crate) async fn work(
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
     let listener = tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone()));
     let leaver = tokio::spawn(leave_with_the_store(folder.clone(), stop.clone()));
-    let worked = worker.await;
+    let ended = tokio::select! {
+        worked = &mut worker => Some(worked),
+        () = replaced.cancelled() => {
+            tracing::info!(worker = %identity, "The configuration has changed: no job is taken any more");
+            None
+        }
+    };
     leaver.abort();
     listener.abort();
     // It holds the socket.
@@ -66,12 +75,29 @@ pub(crate) async fn work(
     folder.remove_lock(&name);
     drop((info, socket, lock));
     folder.remove_dead();
+    let worked = match ended {
+        Some(worked) => worked,
+        None => worker.await,
+    };
     worked??;
-    if !stop.is_asked() && !engine.is_idle().await {
+    if !stop.is_asked() && !replaced.is_cancelled() && !engine.is_idle().await {
         Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await?;
     }
     tracing::info!(worker = %identity, "Detached worker ended");
     Ok(())
+}
+
+/// Whether the configuration is the one that was read, in the way an engine's worker asks; `replaced` is cancelled once it is not.
+fn is_current(
+    file: Option<FileRead>,
+    replaced: CancellationToken,
+) -> impl Fn() -> bool + Send + Sync {
+    move || {
+        if file.as_ref().is_some_and(|file| !file.is_current()) {
+            replaced.cancel();
+        }
+        !replaced.is_cancelled()
+    }
 }
 
 /// Waits until the store knows this worker.

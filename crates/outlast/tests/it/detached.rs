@@ -28,8 +28,13 @@ impl Project {
     fn new(world: &World, name: &str, workflows: &str) -> Self {
         let folder = world.data_dir().parent().unwrap().join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("outlast.toml"), workflows).unwrap();
-        Self { folder }
+        let project = Self { folder };
+        project.configure(workflows);
+        project
+    }
+
+    fn configure(&self, workflows: &str) {
+        std::fs::write(self.config(), workflows).unwrap();
     }
 
     fn config(&self) -> String {

@@ -46,6 +46,38 @@ async fn h1_servers_of_one_configuration_share_a_worker() {
     eventually("all ran", || project.lines("ended").len() == 3).await;
 }
 
+/// H1: a command that was changed in the file runs as it stands there now, although a worker that knows it as it was still lives.
+/// What that worker has in hand it carries to its end.
+#[tokio::test]
+async fn h1_a_worker_takes_no_job_once_its_configuration_has_changed() {
+    let mut world = detaching().await;
+    world.set("OUTLAST_TEST_WORKER_IDLE_MS", "60000");
+    world.set("WHO", "as it was");
+    let project = Project::new(&world, "project", WAITS);
+    let mut before = project.serve(&world).await;
+    let mut ids = vec![start_workflow(&mut before).await];
+    eventually("the command runs", || project.lines("begun").len() == 1).await;
+    let [worker] = world.detached_workers()[..] else { panic!("one worker") };
+    before.kill().await;
+    project.configure(&WAITS.replace("echo $WHO", "echo changed"));
+    let mut after = project.serve(&world).await;
+    for number in 2..=4 {
+        ids.push(start_workflow(&mut after).await);
+        eventually("the command runs", || project.lines("begun").len() == number).await;
+    }
+    project.go();
+    for id in &ids {
+        assert_eq!(ended(&world, id).await["state"], "succeeded");
+    }
+    let mut said = project.lines("ended");
+    said.sort();
+    assert_eq!(said, ["as it was", "changed", "changed", "changed"]);
+    eventually("the worker leaves", || !runs(worker)).await;
+    after.kill().await;
+    world.run(&["worker", "stop"]).await;
+    nothing_is_left(&world).await;
+}
+
 /// H1: a worker dies between being told of a job and taking it; another is started for it.
 #[tokio::test]
 async fn h1_a_worker_that_was_killed_before_it_took_a_job_is_replaced() {
