@@ -1,7 +1,7 @@
 // Every view, light and dark, wide and narrow.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { ANN, ask, end, launch, profile, serve, signIn, simulate } from "./world.mjs";
+import { ANN, BOB, ask, end, launch, profile, serve, signIn, simulate } from "./world.mjs";
 
 const folder = process.env.PICTURES;
 mkdirSync(folder, { recursive: true });
@@ -21,11 +21,11 @@ try {
   const running = await ask(page, server.url, "How much of Europe's heat is district heat? [[sim:ok;words=60;hold]]");
   await page.locator("#standing progress").waitFor();
   const cookies = await context.cookies();
-  const views = { list: "/ui", search: "/ui?q=batteries", job: new URL(done).pathname, running: new URL(running).pathname, failed: new URL(failed).pathname, conversations: "/ui/conversations", ask: "/ui/ask", spend: "/ui/spend" };
+  const views = { list: "/ui", search: "/ui?q=batteries", job: new URL(done).pathname, running: new URL(running).pathname, failed: new URL(failed).pathname, conversations: "/ui/conversations", ask: "/ui/ask", spend: "/ui/spend", "none-found": "/ui?q=zeppelin", "no-such-job": new URL(done).pathname.replace(/[^/]+$/, "0".repeat(32)) };
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1280, 360]) {
       const { context: other, page } = await profile({ colorScheme, viewport: { width, height: width === 360 ? 740 : 860 } });
-      page.expected.push(/401/);
+      page.expected.push(/401/, /404/);
       await page.goto(`${server.url}/ui`);
       await page.screenshot({ path: join(folder, `sign-in-${colorScheme}-${width}.png`) });
       await other.addCookies(cookies);
@@ -41,6 +41,10 @@ try {
         if (wide) { console.error(`${name} is wider than ${width}`); process.exitCode = 1; }
         await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`) });
       }
+      await other.clearCookies();
+      await signIn(page, server.url, BOB);
+      await page.goto(`${server.url}/ui`);
+      await page.screenshot({ path: join(folder, `empty-${colorScheme}-${width}.png`) });
       await other.close();
     }
   }
