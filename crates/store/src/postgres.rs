@@ -70,7 +70,7 @@ use text::escaped;
 use time::Time;
 use tx::Tx;
 use workers::Suspects;
-use writes::{Effect, Reads, Write};
+use writes::{Effect, Reads, Write, amended, leased, lost};
 
 /// How a store is opened.
 pub struct PostgresOptions {
@@ -204,32 +204,6 @@ impl Drop for PostgresStore {
 impl Shared {
     fn now(&self) -> Timestamp {
         self.time.now()
-    }
-}
-
-/// A write of the worker that holds the job.
-fn leased(
-    lease: &Lease,
-    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
-) -> Write {
-    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
-    Write { id: lease.job, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
-}
-
-/// A write to a cancelled job.
-fn amended(
-    id: &JobId,
-    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
-) -> Write {
-    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
-    Write { id: *id, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
-}
-
-/// A lease on a job that is not there is lost.
-fn lost(error: StoreError) -> StoreError {
-    match error {
-        StoreError::NotFound => StoreError::LeaseLost,
-        other => other,
     }
 }
 

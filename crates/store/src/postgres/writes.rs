@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_core::{EndNotices, Job, JobId, Record, Settlement, StoreError, Timestamp};
+use outlast_core::{EndNotices, Job, JobId, Lease, Record, Settlement, StoreError, Timestamp};
 
 use super::batch::{self, Answer};
 use super::fault::{Fault, unavailable};
@@ -38,6 +38,32 @@ pub(super) struct Write {
     pub(super) rule: Arc<Rule>,
     /// What the end of the try leaves behind.
     pub(super) settlement: Option<Arc<Settlement>>,
+}
+
+/// A write of the worker that holds the job.
+pub(super) fn leased(
+    lease: &Lease,
+    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
+) -> Write {
+    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
+    Write { id: lease.job, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
+}
+
+/// A write to a cancelled job.
+pub(super) fn amended(
+    id: &JobId,
+    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
+) -> Write {
+    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
+    Write { id: *id, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
+}
+
+/// A lease on a job that is not there is lost.
+pub(super) fn lost(error: StoreError) -> StoreError {
+    match error {
+        StoreError::NotFound => StoreError::LeaseLost,
+        other => other,
+    }
 }
 
 /// A write and where its answer goes.
