@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outlast_core::{ChangeWait, Insert, Inserted, JobId, Rev, StateKind, Store};
+use futures_util::future::join_all;
+use outlast_core::{
+    ChangeWait, ConversationId, Insert, Inserted, JobId, OwnerId, Rev, StateKind, Store, StoreError,
+};
 use outlast_store::PostgresStore;
-use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, a_key, an_insert, profiles, worker};
 
 use crate::database::Database;
 
@@ -147,4 +150,37 @@ async fn f2_no_claim_comes_back_empty_while_jobs_wait() {
     claimed.sort_by_key(|job| job.id);
     claimed.dedup_by_key(|job| job.id);
     assert_eq!(claimed.len(), 200);
+}
+
+/// F2: inserts that come together share a transaction, and each is decided as if it had come alone: two owners with the same key, one
+/// conversation, and a limit on unfinished jobs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f2_inserts_of_one_moment_are_decided_one_after_the_other() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let of =
+        |owner: &str| an_insert(outlast_core::NewJob { owner: OwnerId::new(owner), ..a_job() });
+    let made = |inserted: &[Result<Inserted, StoreError>]| {
+        inserted.iter().filter(|one| matches!(one, Ok(Inserted::New(_)))).count()
+    };
+    let keyed = (0..60).map(|number| {
+        let owner = ["ann", "bob"][number % 2];
+        store.insert(Insert { key: Some(a_key("same", 1)), ..of(owner) })
+    });
+    let keyed = join_all(keyed).await;
+    assert!(keyed.iter().all(Result::is_ok), "{keyed:?}");
+    assert_eq!(made(&keyed), 2, "one for each owner");
+
+    let talking = (0..30).map(|_| {
+        let mut insert = of("carl");
+        insert.job.conversation = Some(ConversationId::new("talk"));
+        store.insert(insert)
+    });
+    assert_eq!(made(&join_all(talking).await), 1);
+
+    let limited = (0..30).map(|_| store.insert(Insert { max_unfinished: 7, ..of("dora") }));
+    let limited = join_all(limited).await;
+    assert_eq!(made(&limited), 7);
+    let refused = |one: &&Result<Inserted, StoreError>| matches!(one, Err(StoreError::TooManyJobs));
+    assert_eq!(limited.iter().filter(refused).count(), 23);
 }
