@@ -156,17 +156,18 @@ pub(crate) struct Keeper {
 
 /// Runs a keeper whose first front is at the other end of standard input.
 pub async fn run(options: KeeperOptions) -> io::Result<()> {
-    let first = first_front()?;
+    // One that was killed before it said a word leaves nothing to keep; before the first, no other front is taken.
+    let Some((first, hello)) = fronts::hear(first_front()?).await else { return Ok(()) };
     let KeeperOptions { command, identity, data_dir, rows, idle } = options;
     paths::sweep(&data_dir);
     let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
     let (events, happened) = mpsc::channel(256);
     let (dropped, cancelled) = mpsc::unbounded_channel();
     let accepting = tokio::spawn(fronts::accept(listener, events.clone()));
-    tokio::spawn(fronts::greet(first, events.clone()));
     journal::sweep(&data_dir);
     let journal = Journal::open(&data_dir, &identity.0);
     let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal);
+    keeper.new_front(first, *hello);
     let done = keeper.work(happened, cancelled).await;
     accepting.abort();
     drop(std::fs::remove_file(&socket));
@@ -234,7 +235,6 @@ impl Keeper {
     ) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut terminate = signal(SignalKind::terminate())?;
-        let born = Instant::now();
         loop {
             let timer = self.next_timer();
             tokio::select! {
@@ -249,9 +249,7 @@ impl Keeper {
                     return Ok(());
                 }
             }
-            // The first front has said nothing yet.
-            let is_new = self.fronts == 0 && born.elapsed() < Duration::from_secs(10);
-            if !is_new && self.has_nothing_left() {
+            if self.has_nothing_left() {
                 return Ok(());
             }
         }

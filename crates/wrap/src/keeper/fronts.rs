@@ -39,11 +39,17 @@ pub(super) async fn accept(listener: Listener, events: mpsc::Sender<Event>) {
     }
 }
 
-/// Hears who a front is.
-pub(super) async fn greet(mut stream: UnixStream, events: mpsc::Sender<Event>) {
-    let hello = tokio::time::timeout(HELLO_WAIT, ToKeeper::read(&mut stream)).await;
-    if let Ok(Ok(Some(ToKeeper::Hello(hello)))) = hello {
+async fn greet(stream: UnixStream, events: mpsc::Sender<Event>) {
+    if let Some((stream, hello)) = hear(stream).await {
         drop(events.send(Event::NewFront(stream, hello)).await);
+    }
+}
+
+/// Hears who a front is.
+pub(super) async fn hear(mut stream: UnixStream) -> Option<(UnixStream, Box<Hello>)> {
+    match tokio::time::timeout(HELLO_WAIT, ToKeeper::read(&mut stream)).await {
+        Ok(Ok(Some(ToKeeper::Hello(hello)))) => Some((stream, hello)),
+        _ => None,
     }
 }
 

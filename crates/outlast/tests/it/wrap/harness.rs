@@ -122,6 +122,16 @@ impl Wrapping {
         Wrapped::new(command)
     }
 
+    /// A keeper whose front was killed before it said a word.
+    pub(super) fn spawn_keeper_of_killed_front(&self) -> Child {
+        let (keeper, front) = std::os::unix::net::UnixStream::pair().unwrap();
+        let arguments = ["wrap", "--keeper", "--", "cat"].map(str::to_owned);
+        let mut command = self.command(binary(), &arguments);
+        let spawned = command.stdin(Stdio::from(std::os::fd::OwnedFd::from(keeper))).spawn();
+        drop(front);
+        spawned.unwrap()
+    }
+
     /// The server itself.
     pub(super) fn bare(&self) -> Wrapped {
         Wrapped::new(self.command(Path::new("python3"), &[script()]))

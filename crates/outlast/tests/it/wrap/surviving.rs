@@ -121,6 +121,15 @@ async fn h7_a_keeper_ends_with_its_client_or_when_it_was_idle() {
 }
 
 #[tokio::test]
+async fn h7_a_keeper_ends_though_its_front_was_killed_before_it_said_a_word() {
+    let wrapping = Wrapping::new();
+    let mut keeper = wrapping.spawn_keeper_of_killed_front();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), keeper.wait()).await;
+    assert_eq!(ended.expect("it waits for a front that is gone").unwrap().code(), Some(0));
+    assert!(!wrapping.path("data/wrap").exists(), "it has made a socket that no front needs");
+}
+
+#[tokio::test]
 async fn h7_a_server_that_dies_is_started_again_and_its_calls_may_have_happened() {
     let wrapping = lasting();
     let mut wrapped = wrapping.start().await;
