@@ -7,6 +7,22 @@
 
 use std::collections::VecDeque;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A line up to this is read where it came; memory for longer ones is taken again (see [`SseDecoder::reuse`]).
+const SHORT_LINE: usize = 4096;
+
+/// What a line is.
+enum Field {
+    Data,
+    Event,
+    Id,
+    Retry,
+    /// The end of an event.
+    End,
+    Other,
+}
+
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
@@ -64,18 +80,24 @@ impl SseDecoder {
                 bytes = &bytes[1..]; // the second half of a CRLF
                 continue;
             }
-            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = memchr::memchr2(b'\n', b'\r', bytes);
             let (part, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
             if self.event_size() + part.len() > self.limit {
                 return Err(EventTooLarge { limit: self.limit });
             }
-            self.line.extend_from_slice(part);
-            bytes = rest;
-            if let Some((end, rest)) = rest.split_first() {
-                self.last_was_cr = *end == b'\r';
-                self.end_line();
-                bytes = rest;
+            let Some((end, rest)) = rest.split_first() else {
+                self.line.extend_from_slice(part);
+                break;
+            };
+            self.last_was_cr = *end == b'\r';
+            if self.line.is_empty() && part.len() <= SHORT_LINE {
+                self.end_line(part);
+            } else {
+                self.line.extend_from_slice(part);
+                self.end_gathered_line();
             }
+            self.first_line = false;
+            bytes = rest;
         }
         Ok(())
     }
@@ -107,37 +129,57 @@ impl SseDecoder {
         self.line.len() + self.data.as_ref().map_or(0, Vec::len) + names
     }
 
-    fn end_line(&mut self) {
-        let mut line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.first_line) && line.starts_with(b"\xEF\xBB\xBF") {
-            line.drain(..3);
-        }
-        if line.is_empty() {
-            self.end_event();
-        }
-        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
-        let space = line.get(colon + 1) == Some(&b' ');
-        let value = (colon + 1 + usize::from(space)).min(line.len());
-        let text = || String::from_utf8_lossy(&line[value..]);
-        match &line[..colon] {
-            b"data" => {
-                line.drain(..value);
-                // The usual event has one line of data, which may be megabytes: it is moved, not copied.
-                match &mut self.data {
-                    None => self.data = Some(std::mem::take(&mut line)),
-                    Some(data) => {
-                        data.push(b'\n');
-                        data.append(&mut line);
-                    }
+    /// A line that came in one piece.
+    fn end_line(&mut self, line: &[u8]) {
+        let (name, value) = self.field(line);
+        let value = &line[value..];
+        let text = || String::from_utf8_lossy(value).into_owned();
+        match name {
+            Field::Data => match &mut self.data {
+                None => self.data = Some(value.to_vec()),
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
                 }
+            },
+            Field::Event => self.event.event = Some(text()),
+            Field::Id => self.event.id = Some(text()),
+            Field::Retry => self.event.retry = text().parse().ok(),
+            Field::End => self.end_event(),
+            Field::Other => {}
+        }
+    }
+
+    /// A line that came in several pieces, or a long one. Data of megabytes is moved, not copied.
+    fn end_gathered_line(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        match self.field(&line) {
+            (Field::Data, value) if self.data.is_none() => {
+                line.drain(..value);
+                self.data = Some(std::mem::take(&mut line));
             }
-            b"event" => self.event.event = Some(text().into_owned()),
-            b"id" => self.event.id = Some(text().into_owned()),
-            b"retry" => self.event.retry = text().parse().ok(),
-            _ => {}
+            _ => self.end_line(&line),
         }
         line.clear();
         self.line = line;
+    }
+
+    /// Which field a line is, and where its value begins.
+    fn field(&self, line: &[u8]) -> (Field, usize) {
+        let mark = if self.first_line && line.starts_with(BYTE_ORDER_MARK) { 3 } else { 0 };
+        let rest = &line[mark..];
+        let colon = memchr::memchr(b':', rest).unwrap_or(rest.len());
+        let space = rest.get(colon + 1) == Some(&b' ');
+        let value = (mark + colon + 1 + usize::from(space)).min(line.len());
+        let name = match &rest[..colon] {
+            _ if rest.is_empty() => Field::End,
+            b"data" => Field::Data,
+            b"event" => Field::Event,
+            b"id" => Field::Id,
+            b"retry" => Field::Retry,
+            _ => Field::Other,
+        };
+        (name, value)
     }
 
     fn end_event(&mut self) {
