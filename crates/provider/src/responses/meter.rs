@@ -2,7 +2,7 @@
 
 use outlast_core::Progress;
 
-use super::wire::{Event, Response};
+use super::wire::{Event, Response, TEXT_DELTA};
 use crate::vendor::{Milestones, Vendor};
 
 /// Counts what happened and turns it into percent; never goes down.
@@ -52,7 +52,7 @@ impl Meter {
             return self.milestones.processing();
         }
         match event.kind.as_str() {
-            "response.output_text.delta" => {
+            TEXT_DELTA => {
                 let delta = event.delta.as_deref().unwrap_or_default();
                 self.by_events.words += delta.split_whitespace().count();
                 self.milestones.written(self.done().words)

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::api::{Attached, Responses};
 use super::meter::Meter;
-use super::wire::{self, Event, Status};
+use super::wire::{self, Event, Status, TEXT_DELTA};
 use crate::vendor::{Checks, EventStream, HttpAnswer, unreadable};
 
 /// A run, whoever begins it.
@@ -113,7 +113,7 @@ impl ResponseRun {
     /// Adds what an event has of the report. Every try hears its stream from the first event on, so nothing is missing.
     fn writes(&mut self, event: &Event) {
         match event.kind.as_str() {
-            "response.output_text.delta" => {
+            TEXT_DELTA => {
                 self.partial.push(event.delta.as_deref().unwrap_or_default());
             }
             _ if event.opens_the_report() && !self.partial.is_empty() => self.partial.push("\n\n"),

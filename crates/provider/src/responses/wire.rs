@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::vendor::billed::Billed;
 use crate::vendor::lenient::{Known, object};
-pub(crate) use event::Event;
+pub(crate) use event::{Event, TEXT_DELTA};
 pub(crate) use output::{Annotation, Page};
 use output::{ContentPart, OutputItem, output_items};
 pub(crate) use run_error::{ErrorCode, RunError};

@@ -137,6 +137,8 @@ impl Writer {
     pub(super) fn start(mut thread: WriterThread) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel();
         let file = Arc::clone(&thread.file);
+        // Else what savepoints need to be undone is a file, made and removed for each.
+        thread.connection.pragma_update(None, "temp_store", "MEMORY").map_err(unavailable)?;
         let checkpoints = LogCheckpoints::follow(&mut thread.connection, file)?;
         let run = move || {
             thread.serve(&commands);
@@ -378,6 +380,20 @@ fn transact(
     answers: &mut Vec<Answer>,
 ) -> Result<Option<OwnCommit>, StoreError> {
     execute(tx.connection, "BEGIN IMMEDIATE")?;
+    if batch.len() == 1 {
+        let command = batch.next();
+        // Without a savepoint, for which SQLite would copy every page that is changed.
+        let refused = command.map(|command| run(tx, command, answers));
+        if let Some(error) = refused.flatten() {
+            // On a full disk and the like SQLite may have ended the transaction by itself.
+            let has_ended = tx.connection.is_autocommit();
+            return if has_ended {
+                Err(error)
+            } else {
+                execute(tx.connection, "ROLLBACK").map(|()| None)
+            };
+        }
+    }
     for command in batch {
         run_alone(tx, command, answers)?;
     }
@@ -394,15 +410,9 @@ fn run_alone(
 ) -> Result<(), StoreError> {
     execute(tx.connection, "SAVEPOINT command")?;
     let before = (tx.rev, tx.changes.len());
-    // A command that panics drops the way to its caller, which is answered by that.
-    let refused = match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
-        Ok((refused, answer)) => {
-            answers.push(answer);
-            refused
-        }
-        Err(_) => Some(unavailable("a command of the store panicked")),
+    let Some(error) = run(tx, command, answers) else {
+        return execute(tx.connection, "RELEASE command");
     };
-    let Some(error) = refused else { return execute(tx.connection, "RELEASE command") };
     // On a full disk and the like SQLite may have ended the whole transaction by itself.
     if tx.connection.is_autocommit() {
         return Err(error);
@@ -412,6 +422,18 @@ fn run_alone(
     tx.changes.truncate(before.1);
     execute(tx.connection, "ROLLBACK TO command")?;
     execute(tx.connection, "RELEASE command")
+}
+
+/// Runs one command and says why it was refused, if it was.
+fn run(tx: &mut Tx<'_>, command: Command, answers: &mut Vec<Answer>) -> Option<StoreError> {
+    // A command that panics drops the way to its caller, which is answered by that.
+    match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
+        Ok((refused, answer)) => {
+            answers.push(answer);
+            refused
+        }
+        Err(_) => Some(unavailable("a command of the store panicked")),
+    }
 }
 
 fn execute(connection: &Connection, statement: &str) -> Result<(), StoreError> {

@@ -1,10 +1,15 @@
 //! One event of a stream.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use super::output::{Action, is_search_call};
 use super::{Page, Response, RunError, Status};
 use crate::vendor::lenient::{Known, known_items, object, word};
+
+/// The kind of most events: a piece of the report.
+pub(crate) const TEXT_DELTA: &str = "response.output_text.delta";
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -13,7 +18,7 @@ pub(crate) struct Event {
     #[serde(rename = "type", deserialize_with = "word")]
     pub(crate) kind: String,
     pub(crate) sequence_number: Known<u64>,
-    pub(crate) response: Known<Response>,
+    pub(crate) response: Known<Box<Response>>,
     pub(crate) error: Known<RunError>,
     #[serde(deserialize_with = "known_items")]
     queries: Option<Vec<String>>,
@@ -28,6 +33,16 @@ pub(crate) struct Event {
     pub(crate) raw: Vec<u8>,
 }
 
+/// All that is needed of a piece of the report, of which there are a thousand in one stream: read without looking at each
+/// field as one that may have any type.
+#[derive(Deserialize)]
+struct TextDelta<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    sequence_number: u64,
+    delta: String,
+}
+
 /// What an event of an item speaks of; more of it comes with the end of the run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -40,11 +55,27 @@ impl Event {
     /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event. One that ends a
     /// run takes the data.
     pub(crate) fn parse(data: &mut String) -> Option<Self> {
+        if let Some(event) = Self::parse_text_delta(data) {
+            return Some(event);
+        }
         let mut event: Self = object(data.as_bytes())?;
         if event.status().is_some_and(Status::is_terminal) {
             event.raw = std::mem::take(data).into_bytes();
         }
         Some(event)
+    }
+
+    fn parse_text_delta(data: &str) -> Option<Self> {
+        if !data.starts_with('{') || !data.contains(TEXT_DELTA) {
+            return None;
+        }
+        let TextDelta { r#type, sequence_number, delta } = serde_json::from_str(data).ok()?;
+        (r#type == TEXT_DELTA).then(|| Self {
+            kind: r#type.into_owned(),
+            sequence_number: Known(Some(sequence_number)),
+            delta: Known(Some(delta)),
+            ..Self::default()
+        })
     }
 
     /// Where the run stands after this event, when the event says so.
@@ -101,5 +132,64 @@ impl Event {
     /// Whether nothing of use follows it.
     pub(crate) fn ends_the_stream(&self) -> bool {
         self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A piece of the report is read the short way; one of another form, or another event that speaks of one, as any event.
+    #[test]
+    fn g1_a_piece_of_the_report_is_read_in_whatever_form_it_comes() {
+        let cases: [(&str, &str, Option<u64>, Option<&str>); 6] = [
+            (
+                r#"{"type":"response.output_text.delta","sequence_number":7,"delta":"a\n\u00e9 b","x":[{}]}"#,
+                TEXT_DELTA,
+                Some(7),
+                Some("a\n\u{e9} b"),
+            ),
+            (
+                r#"{"type":"response.output_text.delta","delta":"no number"}"#,
+                TEXT_DELTA,
+                None,
+                Some("no number"),
+            ),
+            (
+                r#"{"type":"response.output_text.delta","sequence_number":"7","delta":"a"}"#,
+                TEXT_DELTA,
+                None,
+                Some("a"),
+            ),
+            (
+                r#"{"type":"response.output_text.delta","sequence_number":8,"delta":["a"]}"#,
+                TEXT_DELTA,
+                Some(8),
+                None,
+            ),
+            (
+                r#" {"type":"response.output_text.delta","sequence_number":9,"delta":"a"}"#,
+                TEXT_DELTA,
+                Some(9),
+                Some("a"),
+            ),
+            (
+                r#"{"type":"response.completed","sequence_number":9,"delta":"response.output_text.delta"}"#,
+                "response.completed",
+                Some(9),
+                Some(TEXT_DELTA),
+            ),
+        ];
+        for (data, kind, number, delta) in cases {
+            let event = Event::parse(&mut data.to_owned()).unwrap();
+            assert_eq!(event.kind, kind, "{data}");
+            assert_eq!(*event.sequence_number, number, "{data}");
+            assert_eq!(event.delta.as_deref(), delta, "{data}");
+        }
+        for data in
+            ["[\"response.output_text.delta\",7,\"a\"]", "\"response.output_text.delta\"", ""]
+        {
+            assert!(Event::parse(&mut data.to_owned()).is_none(), "{data}");
+        }
     }
 }
