@@ -37,6 +37,7 @@ begin() {
 start() {
   local name=$1 pattern=$2 tries=0
   shift 2
+  : >"$work/$name.log"
   "$@" >"$work/$name.log" 2>&1 </dev/null &
   started+=($!)
   until found=$(grep -oE "$pattern" "$work/$name.log" | head -1) && [ -n "$found" ]; do
