@@ -17,12 +17,11 @@ use outlast_server::{
     serve_http, serve_stdio,
 };
 use outlast_store::Judgement;
-use tokio::task::JoinHandle;
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::{Config, Detach};
-use crate::detached::WorkerStarter;
 use crate::detached::socket::SocketFolder;
+use crate::detached::{WorkerStarter, telling};
 use crate::error::CommandResult;
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
@@ -87,7 +86,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let store = OpenStore::open_by(&config, clock, judgement).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
-    let folder = front.as_ref().and_then(|_| SocketFolder::of(&config));
+    let folder =
+        SocketFolder::of(&config).filter(|folder| front.is_some() || folder.is_beside_a_file());
     let store = store.telling(folder.clone(), SocketFolder::front_name());
     let (store, front) = store.fronted(front);
     let mut options = options(&config);
@@ -119,7 +119,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
             }
         });
     }
-    let listener = folder.and_then(|folder| listener(&folder, &engine));
+    let listener = folder.and_then(|folder| telling::listen(&folder, &engine));
     log_providers(&profiles);
     log_mode(&config, takes);
     tokio::spawn(stop_on_signals(stop.clone())?);
@@ -153,28 +153,12 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
-    if let Some(listener) = listener {
-        // With it goes its socket.
-        listener.abort();
-        drop(listener.await);
-    }
+    telling::end(listener).await;
     mirror_task.finish().await;
     drop(follower.await);
     store.close().await;
     served?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The task that hears of changes which other processes made.
-fn listener(folder: &SocketFolder, engine: &Engine) -> Option<JoinHandle<()>> {
-    let engine = engine.clone();
-    match folder.bind(&SocketFolder::front_name()) {
-        Ok(socket) => Some(tokio::spawn(async move { socket.listen(|_| engine.look_now()).await })),
-        Err(error) => {
-            tracing::debug!(%error, "no socket beside the store; it is looked at instead");
-            None
-        }
-    }
 }
 
 /// What starts the worker that this server leaves its jobs to; `None` where it carries them itself. The flags of tests that change

@@ -14,7 +14,7 @@ use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::Config;
 use crate::detached::log::RotatingLog;
 use crate::detached::socket::SocketFolder;
-use crate::detached::{self, Identity};
+use crate::detached::{self, Identity, telling};
 use crate::error::CommandResult;
 use crate::logging;
 use crate::open_store::{OpenEngine, OpenStore};
@@ -47,13 +47,19 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let profiles: Vec<Profile> = providers.keys().cloned().collect();
     let stop = Shutdown::new();
     let mut store = OpenStore::open(&config).await?;
+    let folder = SocketFolder::of(&config);
+    let mut listens_in = None;
     if args.detached.is_some() {
         let own = Identity::of(&config, &args.library).socket_name();
-        store = store.telling(SocketFolder::of(&config), own);
+        store = store.telling(folder, own);
+    } else {
+        listens_in = folder.filter(SocketFolder::is_beside_a_file);
+        store = store.telling(listens_in.clone(), SocketFolder::front_name());
     }
     let OpenEngine { engine, follower, mirror } =
         store.engine(&config, providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
+    let listener = listens_in.and_then(|folder| telling::listen(&folder, &engine));
     tokio::spawn(stop_on_signals(stop.clone())?);
     let until = match args.until_idle {
         _ if args.detached.is_some() => Until::Asked,
@@ -75,6 +81,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     };
 
     stop.ask();
+    telling::end(listener).await;
     mirror_task.finish().await;
     drop(follower.await);
     store.close().await;

@@ -20,7 +20,10 @@ const MAX_PATH_BYTES: usize = 100;
 
 /// The folder of the sockets of one store.
 #[derive(Clone, Debug)]
-pub(crate) struct SocketFolder(PathBuf);
+pub(crate) struct SocketFolder {
+    path: PathBuf,
+    is_beside_a_file: bool,
+}
 
 /// A socket of this process; removed with the value.
 #[derive(Debug)]
@@ -43,21 +46,26 @@ pub(crate) enum BindError {
 impl SocketFolder {
     /// Where the processes on the configured store meet; `None` for a store that has one process.
     pub(crate) fn of(config: &Config) -> Option<Self> {
-        let path = match &config.store {
+        let (path, is_beside_a_file) = match &config.store {
             StoreUrl::Memory => return None,
             StoreUrl::Sqlite(database) => {
                 let mut beside = database.clone().into_os_string();
                 beside.push(".sockets");
-                beside.into()
+                (beside.into(), true)
             }
             StoreUrl::Postgres(Secret(address)) => {
                 let mut digest = PartsDigest::default();
                 digest.add(address);
                 let digest: String = digest.text().chars().take(8).collect();
-                config.data_dir.join(format!("{digest}.sockets"))
+                (config.data_dir.join(format!("{digest}.sockets")), false)
             }
         };
-        Some(Self(path))
+        Some(Self { path, is_beside_a_file })
+    }
+
+    /// Whether the store is a file, which tells its processes of no change by itself.
+    pub(crate) fn is_beside_a_file(&self) -> bool {
+        self.is_beside_a_file
     }
 
     /// Listens under this name, in the place of a process that has died.
@@ -68,9 +76,9 @@ impl SocketFolder {
         }
         // Under another name first: a socket is there from the moment that its name is.
         let partial = format!("{}.{name}", std::process::id());
-        drop(fs::remove_file(self.0.join(&partial)));
+        drop(fs::remove_file(self.path.join(&partial)));
         let socket = self.at(&partial, |path| UnixDatagram::bind(path))?;
-        let (partial, path) = (self.0.join(partial), self.0.join(name));
+        let (partial, path) = (self.path.join(partial), self.path.join(name));
         fs::set_permissions(&partial, fs::Permissions::from_mode(0o600))?;
         let inode = fs::symlink_metadata(&partial)?.ino();
         fs::rename(partial, &path)?;
@@ -96,9 +104,9 @@ impl SocketFolder {
 
     /// Makes the folder.
     fn make(&self) -> io::Result<()> {
-        match fs::DirBuilder::new().mode(0o700).create(&self.0) {
+        match fs::DirBuilder::new().mode(0o700).create(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            Ok(()) | Err(_) => fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)),
+            Ok(()) | Err(_) => fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700)),
         }
     }
 
@@ -119,7 +127,7 @@ impl SocketFolder {
     pub(crate) fn send_or_remove(&self, name: &str, message: Message) -> io::Result<()> {
         let sent = self.send(name, message);
         if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            drop(fs::remove_file(self.0.join(name)));
+            drop(fs::remove_file(self.path.join(name)));
         }
         sent
     }
@@ -139,7 +147,7 @@ impl SocketFolder {
 
     /// Whether the folder is there.
     pub(crate) fn is_there(&self) -> bool {
-        self.0.is_dir()
+        self.path.is_dir()
     }
 
     /// The names of the sockets of workers.
@@ -149,7 +157,7 @@ impl SocketFolder {
 
     /// The names of all sockets here.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let is_whole =
             |name: &str| [WORKER_PREFIX, FRONT_PREFIX].iter().any(|it| name.starts_with(it));
@@ -158,16 +166,16 @@ impl SocketFolder {
 
     /// The path of what stands here beside a socket.
     pub(crate) fn beside(&self, name: &str, suffix: &str) -> PathBuf {
-        self.0.join(format!("{}{suffix}", name.trim_end_matches(SOCKET_SUFFIX)))
+        self.path.join(format!("{}{suffix}", name.trim_end_matches(SOCKET_SUFFIX)))
     }
 
     /// Uses the path of a socket, by a shorter one through the open folder where it is too long.
     fn at<T>(&self, name: &str, operate: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         if path.as_os_str().len() <= MAX_PATH_BYTES || !cfg!(target_os = "linux") {
             return operate(&path);
         }
-        let folder = File::open(&self.0)?;
+        let folder = File::open(&self.path)?;
         operate(&Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
     }
 }

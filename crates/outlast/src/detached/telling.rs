@@ -1,10 +1,12 @@
-//! A store whose changes are told to the other processes on it that listen (H2): a front hears of progress and of ends, a worker of
+//! A store whose changes are told to the other processes on it that listen (H2): a server hears of progress and of ends, a worker of
 //! cancellations, without waiting until the store is looked at the next time.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_core::{Store, StoreError, StoreMethod, StoreWrapper};
+use outlast_engine::Engine;
+use tokio::task::JoinHandle;
 
 use super::message::Message;
 use super::socket::SocketFolder;
@@ -23,6 +25,26 @@ impl TellingStore {
             // A process that cannot be told looks by itself.
             drop(self.folder.send_or_remove(&name, Message::Look));
         }
+    }
+}
+
+/// The task that hears of changes which other processes made.
+pub(crate) fn listen(folder: &SocketFolder, engine: &Engine) -> Option<JoinHandle<()>> {
+    let engine = engine.clone();
+    match folder.bind(&SocketFolder::front_name()) {
+        Ok(socket) => Some(tokio::spawn(async move { socket.listen(|_| engine.look_now()).await })),
+        Err(error) => {
+            tracing::debug!(%error, "no socket beside the store; it is looked at instead");
+            None
+        }
+    }
+}
+
+/// Ends it, and with it its socket.
+pub(crate) async fn end(listener: Option<JoinHandle<()>>) {
+    if let Some(listener) = listener {
+        listener.abort();
+        drop(listener.await);
     }
 }
 
