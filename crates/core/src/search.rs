@@ -2,7 +2,7 @@
 //!
 //! Every store breaks text into words here, so that all of them find the same jobs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
@@ -112,13 +112,12 @@ pub fn finds(wanted: &BTreeSet<String>, words: &BTreeSet<String>) -> bool {
 }
 
 fn add_words(found: &mut BTreeSet<String>, text: &str) {
-    for word in text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    // Most words come many times, in the same form.
+    let mut seen = HashSet::new();
+    let words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    for word in words.filter(|word| seen.insert(*word)) {
         if found.len() >= MAX_WORDS {
             return;
-        }
-        // Most words are there already, in the form they have.
-        if found.contains(word) && !word.chars().any(char::is_uppercase) {
-            continue;
         }
         found.insert(word.chars().take(MAX_WORD_CHARS).flat_map(char::to_lowercase).collect());
     }
