@@ -27,9 +27,11 @@ mod thinking;
 mod partial;
 mod redact_request;
 mod reason;
+mod remote;
 
 pub mod rules;
 
+mod progress;
 mod provider;
 mod store;
 mod key;
@@ -43,7 +45,7 @@ pub use budget::{BudgetLimit, BudgetRefusal};
 pub use changes::{Change, ChangeWait, Changes, Uncarried};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
-pub use job::{Checkpoint, Job, JobState, NewJob, Progress, RemoteRun, RemoteStop};
+pub use job::{Checkpoint, Job, JobState, NewJob};
 pub use key::{HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
 pub use ledger::{ChargeState, LedgerRow, Reservation, SpendBy, SpendLimits, SpendQuery, SpendSum};
@@ -56,10 +58,12 @@ pub use notice::{
 };
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use partial::Partial;
+pub use progress::Progress;
 pub use provider::{
     Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
 };
 pub use redact_request::RequestWords;
+pub use remote::{RemoteRun, RemoteStop};
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{

@@ -6,15 +6,13 @@ mod notes;
 mod settled;
 mod writes;
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use outlast_core::rules::{self, Approach, End, Retrying};
+use outlast_core::rules::{self, Approach, End};
 use outlast_core::{
-    Again, BeginError, Checkpoint, Job, Lease, Nature, Provider, RemoteRun, Resumes, Run,
-    Settlement, Step, StoreError,
+    BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, Run, Settlement, Step,
 };
 
 use crate::keeper::KeptLease;
@@ -56,22 +54,6 @@ pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: KeptLease, st
     };
     attempt.run().await;
     shared.wakeups.try_is_over(&lease.lease().job);
-}
-
-/// Gives a job back that was recorded as about to be sent, and was not.
-pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
-    let given_back = async {
-        shared.store.checkpoint(lease, &Checkpoint::NotBegun).await?;
-        shared.store.settle(lease, Settlement::Release).await
-    };
-    match given_back.await {
-        Ok(_) => tracing::info!(job.id = %lease.job, "Job given back"),
-        // It is another worker's, or it has ended.
-        Err(StoreError::LeaseLost | StoreError::NotFound) => {}
-        Err(error) => {
-            tracing::warn!(job.id = %lease.job, %error, "a held call could not be given back");
-        }
-    }
 }
 
 struct Attempt<'a> {
@@ -227,19 +209,5 @@ impl Attempt<'_> {
                 Err(error) => return Ok(End::Broken(error)),
             }
         }
-    }
-
-    /// The adapter's own code failed, perhaps before it said of what nature the work is; then none is assumed.
-    fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
-        let none = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-        self.verdict(self.nature.unwrap_or(none), End::Panicked)
-    }
-
-    fn verdict(&self, nature: Nature, end: End) -> Settlement {
-        let retrying = Retrying { base: self.shared.options.retry_base, jitter: fastrand::f64() };
-        rules::verdict(&self.job, nature, end, retrying, self.shared.store.now())
     }
 }

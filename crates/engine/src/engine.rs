@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Cancelled, Carrier, Insert, Inserted, Job, JobId, Key, NewJob, Prune, Pruned, RemoteRun, Rev,
-    Scope, Store, StoreError,
+    Cancelled, Carrier, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Rev, Scope, Store,
+    StoreError,
 };
 use tokio::task::JoinHandle;
 
@@ -115,20 +115,5 @@ impl Engine {
             Err(StoreError::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Looks for changes now, because another process told of one.
-    pub fn look_now(&self) {
-        self.shared.wakeups.look_now();
-    }
-
-    /// Has this process's worker look for jobs again, whatever it found before.
-    pub fn look_for_jobs(&self) {
-        self.shared.wakeups.publish_due();
-    }
-
-    /// Removes finished jobs for good.
-    pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.shared.store.prune(scope, prune).await
     }
 }

@@ -15,8 +15,8 @@ use outlast_core::{
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::attempt;
 use crate::engine::{Engine, Started};
+use crate::leaving;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked, until};
 
@@ -76,7 +76,7 @@ impl Engine {
             let taken = Taken { claimed: Claimed { job, lease }, since };
             if let Err(lease) = self.shared.wakeups.hand_over(taken) {
                 // The worker has left.
-                attempt::give_back(&self.shared, &lease).await;
+                leaving::give_back(&self.shared, &lease).await;
             }
         }
         Ok(started)

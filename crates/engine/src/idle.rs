@@ -1,5 +1,6 @@
 //! When a worker leaves, also by itself.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use outlast_core::{Profile, StoreError};
@@ -12,7 +13,7 @@ use crate::shared::Shared;
 /// worker may have removed the store since, and then no process would ever ask the worker to leave.
 const GIVES_UP: Duration = Duration::from_secs(300);
 /// How often such a worker looks whether it is idle.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How often it looks whether the store can be read.
 const LOOK_AT_STORE: Duration = Duration::from_secs(10);
 
@@ -26,13 +27,35 @@ pub enum Until {
     IdleFor(Duration),
 }
 
-impl Until {
-    /// Whether a worker that has had nothing to do since then leaves.
-    pub(crate) fn is_over(self, idle_since: Instant) -> bool {
-        match self {
-            Self::Asked => false,
-            Self::IdleFor(limit) => idle_since.elapsed() >= limit,
+/// Since when a worker has had nothing to do.
+pub(crate) struct Idleness {
+    until: Until,
+    since: Option<Instant>,
+}
+
+impl Idleness {
+    pub(crate) fn new(until: Until) -> Self {
+        Self { until, since: None }
+    }
+
+    /// What a worker does that found no job: it leaves, or waits for news, so long at most.
+    pub(crate) async fn without_jobs(
+        &mut self,
+        shared: &Shared,
+        profiles: &[Profile],
+        has_tries: bool,
+    ) -> ControlFlow<(), Option<Duration>> {
+        let Until::IdleFor(limit) = self.until else { return ControlFlow::Continue(None) };
+        if has_tries {
+            self.since = None;
+            return ControlFlow::Continue(None);
         }
+        if !nothing_left(shared, profiles).await {
+            self.since = None;
+        } else if self.since.get_or_insert_with(Instant::now).elapsed() >= limit {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(Some(LOOK_AGAIN))
     }
 }
 
@@ -45,7 +68,7 @@ impl Engine {
 }
 
 /// Whether neither a job nor an owed stop is left for a worker with these profiles, now or later.
-pub(crate) async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
+async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
     let store = &shared.store;
     let look = async || {
         Ok::<bool, StoreError>(

@@ -17,6 +17,7 @@ mod held_calls;
 
 mod idle;
 mod keeper;
+mod leaving;
 mod rescuer;
 mod remote_stops;
 mod notices;

@@ -1,10 +1,18 @@
 //! Forgets finished jobs when their retention ends. Readers stop seeing them at that moment; this only gives the
 //! room back, so it may be late, by half the sweep interval at most. No tick: it sleeps while nothing can expire.
 
-use outlast_core::{Prune, Scope};
+use outlast_core::{Prune, Pruned, Scope, StoreError};
 
+use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
+
+impl Engine {
+    /// Removes finished jobs for good.
+    pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.shared.store.prune(scope, prune).await
+    }
+}
 
 /// Sweeps as retentions end. Runs until dropped; keeps nothing alive.
 pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {

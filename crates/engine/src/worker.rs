@@ -1,27 +1,26 @@
 //! A worker: claims jobs while it has room, works on them side by side, and leaves cleanly. The held calls of its process
 //! it takes beside the queue (`held_calls.rs`).
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{Claimed, Profile, StoreError, WorkerId};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::Start;
 use crate::engine::Engine;
 use crate::held_calls::{HeldCalls, Taken};
-use crate::idle::{self, Until};
+use crate::idle::{self, Idleness, Until};
 use crate::keeper::Keeper;
 use crate::rescuer::{ClockTrust, Leases};
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
-use crate::{attempt, notices, remote_stops, rescuer, sweeper};
+use crate::{attempt, leaving, notices, remote_stops, rescuer, sweeper};
 
-/// How long attempts may take to give their jobs back when the worker leaves.
-const LEAVING: Duration = Duration::from_millis(1_500);
 /// After a claim that failed, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -99,27 +98,8 @@ impl Worker {
             () = sweeper::run(&self.shared, signals) => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
-        let drained = async {
-            for taken in signals.leave() {
-                attempt::give_back(&self.shared, &taken.claimed.lease).await;
-            }
-            self.drain(&mut queued).await;
-            self.drain(&mut held.tries).await;
-        };
-        if tokio::time::timeout(LEAVING, drained).await.is_err() {
-            // What is left is waiting for a provider's answer; the next process finds its job.
-            tracing::warn!(worker.id = %self.id, "left before every job was given back");
-        }
-        if let Err(error) = self.shared.store.dismiss(&self.id).await {
-            tracing::warn!(worker.id = %self.id, %error, "could not be taken off the list of workers");
-        }
+        leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
         worked
-    }
-
-    async fn drain(&self, tries: &mut JoinSet<()>) {
-        while let Some(ended) = tries.join_next().await {
-            self.log_lost_attempt(ended);
-        }
     }
 
     /// Fills free room with jobs until asked to stop.
@@ -134,7 +114,7 @@ impl Worker {
         if let Err(error) = rescuer::rescue(&self.shared, &mut trust, Leases::MayHaveEnded).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
-        let (mut at_once, mut idle_since) = (1, None);
+        let (mut at_once, mut idleness) = (1, Idleness::new(until));
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
             for Taken { claimed, since } in signals.taken() {
@@ -145,7 +125,7 @@ impl Worker {
                 self.spawn(claimed, taken, Start::Claimed, &mut held.tries);
             }
             while let Some(ended) = queued.try_join_next() {
-                self.log_lost_attempt(ended);
+                leaving::log_lost_attempt(&self.id, ended);
             }
             let is_current = (self.is_current)();
             if !is_current && queued.is_empty() && held.tries.is_empty() {
@@ -166,16 +146,9 @@ impl Worker {
                 Ok(Claims::NoMore) => {
                     at_once = 1;
                     let has_tries = !queued.is_empty() || !held.tries.is_empty();
-                    if until == Until::Asked || has_tries {
-                        idle_since = None;
-                        None
-                    } else if !idle::nothing_left(&self.shared, profiles).await {
-                        idle_since = None;
-                        Some(idle::LOOK_AGAIN)
-                    } else if until.is_over(*idle_since.get_or_insert_with(Instant::now)) {
-                        return;
-                    } else {
-                        Some(idle::LOOK_AGAIN)
+                    match idleness.without_jobs(&self.shared, profiles, has_tries).await {
+                        ControlFlow::Continue(pause) => pause,
+                        ControlFlow::Break(()) => return,
                     }
                 }
                 Err(error) => {
@@ -186,8 +159,8 @@ impl Worker {
             };
             tokio::select! {
                 () = signals.jobs_due.notified(), if room > 0 => {}
-                ended = held.next(signals) => self.log_lost_attempt(ended),
-                Some(ended) = queued.join_next() => self.log_lost_attempt(ended),
+                ended = held.next(signals) => leaving::log_lost_attempt(&self.id, ended),
+                Some(ended) = queued.join_next() => leaving::log_lost_attempt(&self.id, ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
                 () = self.shared.stop.asked() => {}
             }
@@ -225,11 +198,5 @@ impl Worker {
         );
         let lease = self.keeper.keep(claimed.lease, taken, self.shared.options.lease);
         tries.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, lease, start));
-    }
-
-    fn log_lost_attempt(&self, ended: Result<(), JoinError>) {
-        if let Err(error) = ended {
-            tracing::error!(worker.id = %self.id, %error, "an attempt ended without settling its job");
-        }
     }
 }

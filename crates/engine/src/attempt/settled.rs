@@ -1,8 +1,30 @@
-//! The log lines of a try's end.
+//! A try's end: how it is settled, by the rules, and what the log says of it.
 
-use outlast_core::{Failure, Job, JobState, Output, ResearchAsk, Settlement};
+use std::any::Any;
 
+use outlast_core::rules::{self, End, Retrying};
+use outlast_core::{
+    Again, Failure, Job, JobState, Nature, Output, ResearchAsk, Resumes, Settlement,
+};
+
+use super::Attempt;
 use crate::report_check::ReportCheck;
+
+impl Attempt<'_> {
+    /// The adapter's own code failed, perhaps before it said of what nature the work is; then none is assumed.
+    pub(super) fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
+        let none = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+        self.verdict(self.nature.unwrap_or(none), End::Panicked)
+    }
+
+    pub(super) fn verdict(&self, nature: Nature, end: End) -> Settlement {
+        let retrying = Retrying { base: self.shared.options.retry_base, jitter: fastrand::f64() };
+        rules::verdict(&self.job, nature, end, retrying, self.shared.store.now())
+    }
+}
 
 pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     let retries = job.failures.len();
