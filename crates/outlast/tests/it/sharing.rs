@@ -6,7 +6,7 @@ use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{POLL, START, World, eventually, question};
+use crate::support::{POLL, START, World, question};
 
 const SERVERS: usize = 8;
 /// Through so many of them jobs are started; few, so that the others have work only if they hear of it.
@@ -107,32 +107,4 @@ async fn eight_servers_share_one_store_fairly_and_do_every_job_once() {
     let busiest = shares[SERVERS - 1];
     assert!(busiest * 10 < jobs * 4, "the busiest had {busiest} of {jobs}: {shares:?}");
     assert!(took < Duration::from_secs(120), "{took:?}");
-}
-
-/// H2: servers that carry their jobs themselves, and plain workers, tell the others on the store's file of each change, and leave no
-/// socket behind.
-#[tokio::test]
-async fn h2_processes_on_one_file_tell_each_other_of_changes() {
-    let world = World::new().await;
-    let mut server = world.serve().await;
-    eventually("it listens", || world.beside_sockets().len() == 1).await;
-    let folder = world.data_dir().join("outlast.db.sockets");
-    let heard = tokio::net::UnixDatagram::bind(folder.join("front-0.sock")).unwrap();
-    let arguments = question("ok;words=20;delay_ms=0");
-    let started = server.call(START, arguments).await;
-    assert_ne!(started["isError"], true, "{started}");
-    let told = tokio::time::timeout(Duration::from_secs(30), heard.recv(&mut [0; 64])).await;
-    assert!(told.is_ok(), "no change was told");
-    let worker = world.spawn(&["worker"]);
-    eventually("the worker listens", || world.beside_sockets().len() == 3).await;
-    drop((server, worker));
-    drop(heard);
-    std::fs::remove_file(folder.join("front-0.sock")).unwrap();
-    // They were killed: the next process that tells something removes what they left.
-    let mut next = world.serve().await;
-    next.call(START, question("ok;words=20;delay_ms=0")).await;
-    eventually("one socket is left", || world.beside_sockets().len() == 1).await;
-    next.close_input();
-    let (status, log) = next.ended().await;
-    assert!(status.success() && world.beside_sockets().is_empty(), "{log}");
 }

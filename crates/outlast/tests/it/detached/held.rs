@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Project, WAITS, detaching, nothing_is_left};
-use crate::support::eventually;
+use crate::support::{START, World, eventually, question};
 
 const DEEP: &str = "perplexity_deep_research";
 
@@ -72,6 +72,35 @@ async fn h1_a_quick_answer_needs_no_worker() {
     let answer = server.call("perplexity_ask", json!({ "messages": messages })).await;
     assert_ne!(answer["isError"], true, "{answer}");
     assert!(world.detached_workers().is_empty());
+}
+
+/// H2: servers that carry their jobs themselves, and plain workers, tell the others on the store's file of each change, and leave no
+/// socket behind.
+#[tokio::test]
+async fn h2_processes_on_one_file_tell_each_other_of_changes() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    eventually("it listens", || world.beside_sockets().len() == 1).await;
+    let folder = world.data_dir().join("outlast.db.sockets");
+    let heard = tokio::net::UnixDatagram::bind(folder.join("front-0.sock")).unwrap();
+    let arguments = question("ok;words=20;delay_ms=0");
+    let started = server.call(START, arguments).await;
+    assert_ne!(started["isError"], true, "{started}");
+    let told =
+        tokio::time::timeout(std::time::Duration::from_secs(30), heard.recv(&mut [0; 64])).await;
+    assert!(told.is_ok(), "no change was told");
+    let worker = world.spawn(&["worker"]);
+    eventually("the worker listens", || world.beside_sockets().len() == 3).await;
+    drop((server, worker));
+    drop(heard);
+    std::fs::remove_file(folder.join("front-0.sock")).unwrap();
+    // They were killed: the next process that tells something removes what they left.
+    let mut next = world.serve().await;
+    next.call(START, question("ok;words=20;delay_ms=0")).await;
+    eventually("one socket is left", || world.beside_sockets().len() == 1).await;
+    next.close_input();
+    let (status, log) = next.ended().await;
+    assert!(status.success() && world.beside_sockets().is_empty(), "{log}");
 }
 
 /// H2: how long after its end a held call is answered, by the clock of this machine. Measured with `--ignored`.
