@@ -1,5 +1,7 @@
 //! The work of a detached worker: jobs until there have been none for a minute, and messages from the processes that left them.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +15,13 @@ use super::identity::Identity;
 use super::info::InfoFile;
 use super::message::Message;
 use super::socket::{BindError, OwnSocket, SocketFolder};
-use crate::config::{Config, FileRead};
+use crate::config::{Config, FileRead, StoreUrl};
 
 /// How long the store may take to know the worker.
 const MAX_REGISTRATION: Duration = Duration::from_secs(5);
 /// How often it is asked.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// How often it is seen whether the store's folder is there.
+/// How often it is seen whether the store is there.
 const LOOK_AT_FOLDER: Duration = Duration::from_secs(1);
 
 /// Works until idle for as long as is configured.
@@ -37,9 +39,9 @@ pub(crate) async fn work(
         tracing::info!("another worker was started first");
         return Ok(());
     };
-    let replaced = CancellationToken::new();
-    let worker = Worker::new(engine, Takes::TheQueue)
-        .while_current(is_current(config.file.clone(), replaced.clone()));
+    let base = Arc::new(Base::of(config));
+    let asked = Arc::clone(&base);
+    let worker = Worker::new(engine, Takes::TheQueue).while_current(move || asked.is_current());
     let mut worker = tokio::spawn(worker.run(Until::IdleFor(config.worker_idle)));
     // Whoever is answered may tell a caller that a worker is there, and reads that from the store.
     registered(engine, profiles).await;
@@ -58,14 +60,13 @@ pub(crate) async fn work(
         }
     };
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
-    let listener = tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone()));
-    let leaver = tokio::spawn(leave_with_the_store(folder.clone(), stop.clone()));
+    let listener =
+        tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone(), Arc::clone(&base)));
+    let leaver =
+        tokio::spawn(leave_with_the_store(folder.clone(), stop.clone(), Arc::clone(&base)));
     let ended = tokio::select! {
         worked = &mut worker => Some(worked),
-        () = replaced.cancelled() => {
-            tracing::info!(worker = %identity, "The configuration has changed: no job is taken any more");
-            None
-        }
+        () = base.replaced.cancelled() => None,
     };
     leaver.abort();
     listener.abort();
@@ -80,24 +81,51 @@ pub(crate) async fn work(
         None => worker.await,
     };
     worked??;
-    if !stop.is_asked() && !replaced.is_cancelled() && !engine.is_idle().await {
+    if !stop.is_asked() && base.is_current() && !engine.is_idle().await {
         Worker::new(engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)).await?;
     }
     tracing::info!(worker = %identity, "Detached worker ended");
     Ok(())
 }
 
-/// Whether the configuration is the one that was read, in the way an engine's worker asks; `replaced` is cancelled once it is not.
-fn is_current(
-    file: Option<FileRead>,
+/// What a worker was started with. Once that is replaced, jobs are for another worker.
+struct Base {
+    configuration: Option<FileRead>,
+    /// The store's file and which one it is: another at its path is another store.
+    store: Option<(PathBuf, (u64, u64))>,
+    /// Cancelled when one of them was replaced.
     replaced: CancellationToken,
-) -> impl Fn() -> bool + Send + Sync {
-    move || {
-        if file.as_ref().is_some_and(|file| !file.is_current()) {
-            replaced.cancel();
-        }
-        !replaced.is_cancelled()
+}
+
+impl Base {
+    fn of(config: &Config) -> Self {
+        let store = match &config.store {
+            StoreUrl::Sqlite(path) => which_file(path).map(|file| (path.clone(), file)),
+            StoreUrl::Postgres(_) | StoreUrl::Memory => None,
+        };
+        Self { configuration: config.file.clone(), store, replaced: CancellationToken::new() }
     }
+
+    fn is_current(&self) -> bool {
+        if self.replaced.is_cancelled() {
+            return false;
+        }
+        let is_same = |(path, file): &(PathBuf, _)| which_file(path).as_ref() == Some(file);
+        let why = if self.configuration.as_ref().is_some_and(|file| !file.is_current()) {
+            "the configuration has changed"
+        } else if self.store.as_ref().is_some_and(|store| !is_same(store)) {
+            "the store's file was removed or replaced"
+        } else {
+            return true;
+        };
+        tracing::info!(why, "No job is taken any more");
+        self.replaced.cancel();
+        false
+    }
+}
+
+fn which_file(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Waits until the store knows this worker.
@@ -113,18 +141,23 @@ async fn registered(engine: &Engine, profiles: &[Profile]) {
 }
 
 /// Does what other processes tell.
-async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown) {
+async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown, base: Arc<Base>) {
     let hear = |message| match message {
+        Message::Stop => stop.ask(),
+        // What another store has, its own process starts a worker for, as soon as this one has left its socket.
+        Message::Look | Message::Carry(_) if !base.is_current() => {}
         Message::Look => engine.look_now(),
         Message::Carry(id) => engine.carry(&id),
-        Message::Stop => stop.ask(),
     };
     socket.listen(hear).await;
 }
 
 /// Leaves when the folder of the sockets is gone, and with it the store beside it.
-async fn leave_with_the_store(folder: SocketFolder, stop: Shutdown) {
+async fn leave_with_the_store(folder: SocketFolder, stop: Shutdown, base: Arc<Base>) {
     while folder.is_there() {
+        if !base.is_current() {
+            return;
+        }
         tokio::time::sleep(LOOK_AT_FOLDER).await;
     }
     tracing::warn!("the folder beside the store was removed, leaving");

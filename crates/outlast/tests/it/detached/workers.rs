@@ -78,6 +78,33 @@ async fn h1_a_worker_takes_no_job_once_its_configuration_has_changed() {
     nothing_is_left(&world).await;
 }
 
+/// H1: the store's file is removed under a worker that lives, as people do to begin anew: the jobs of the next store are not left to
+/// that worker, which cannot see them.
+#[tokio::test]
+async fn h1_a_store_that_was_replaced_has_a_worker_of_its_own() {
+    let mut world = detaching().await;
+    world.set("OUTLAST_TEST_WORKER_IDLE_MS", "60000");
+    let project = Project::new(&world, "project", WAITS);
+    let mut before = project.serve(&world).await;
+    start_workflow(&mut before).await;
+    eventually("the command runs", || project.lines("begun").len() == 1).await;
+    let [worker] = world.detached_workers()[..] else { panic!("one worker") };
+    before.kill().await;
+    for file in ["outlast.db", "outlast.db-wal", "outlast.db-shm"] {
+        std::fs::remove_file(world.data_dir().join(file)).unwrap();
+    }
+    project.go();
+    let mut after = project.serve(&world).await;
+    let id = start_workflow(&mut after).await;
+    assert_eq!(ended(&world, &id).await["state"], "succeeded");
+    let [next] = world.detached_workers()[..] else { panic!("one worker") };
+    assert_ne!(next, worker);
+    signal(worker, Signal::KILL);
+    after.kill().await;
+    world.run(&["worker", "stop"]).await;
+    nothing_is_left(&world).await;
+}
+
 /// H1: a worker dies between being told of a job and taking it; another is started for it.
 #[tokio::test]
 async fn h1_a_worker_that_was_killed_before_it_took_a_job_is_replaced() {
