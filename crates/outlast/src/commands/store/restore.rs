@@ -22,7 +22,7 @@ use crate::wire::natures;
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 const GIVE_A_BACKUP: &str = "give the file that `outlast store backup FILE` made";
-pub(super) const IN_USE: &str = "stop every server and worker that uses it, then try again";
+pub(super) const IN_USE: &str = "stop every server and worker that uses it (`outlast worker stop` ends those in the background), then try again";
 
 pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
     let restored = match &config.store {
