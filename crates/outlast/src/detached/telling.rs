@@ -31,6 +31,7 @@ impl TellingStore {
 /// The task that hears of changes which other processes made.
 pub(crate) fn listen(folder: &SocketFolder, engine: &Engine) -> Option<JoinHandle<()>> {
     let engine = engine.clone();
+    folder.remove_dead();
     match folder.bind(&SocketFolder::front_name()) {
         Ok(socket) => Some(tokio::spawn(async move { socket.listen(|_| engine.look_now()).await })),
         Err(error) => {
