@@ -25,10 +25,9 @@ impl Database {
     }
 
     /// Removes everything that was stored.
-    pub(crate) async fn empty(&self) {
+    pub(crate) async fn empty(&self, client: &Client) {
         let tables = "select string_agg(format('delete from %I', tablename), '; ') from pg_tables
              where schemaname = current_schema() and tablename <> 'meta'";
-        let client = self.client().await;
         let deletes: String = client.query_one(tables, &[]).await.unwrap().get(0);
         client.batch_execute(&deletes).await.unwrap();
     }

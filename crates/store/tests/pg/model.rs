@@ -3,33 +3,63 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
-use outlast_core::{Clock, Store};
+use outlast_core::{Clock, Store, Timestamp};
 use outlast_store::{MemoryStore, PostgresStore};
 use outlast_testkit::model::{self, TestedStore};
+use tokio_postgres::Client;
 
 use crate::database::Database;
 
-/// Schemas of the cases, found by their folders.
+/// What the cases of each thread use one after the other: connections, and what the server prepares on them, take longer than most cases.
 #[derive(Default)]
-struct Postgres(Mutex<HashMap<PathBuf, Database>>);
+struct Postgres(Mutex<HashMap<ThreadId, Schema>>);
 
-impl Postgres {
-    /// The schema of an ended case, whose folder is gone, without what was in it: to make one takes longer than most cases.
-    fn left_behind(&self) -> Option<Database> {
-        let mut known = self.0.lock().unwrap();
-        let ended = known.keys().find(|dir| !dir.exists())?.clone();
-        known.remove(&ended)
+struct Schema {
+    database: Database,
+    client: Client,
+    clock: Arc<CaseClock>,
+    /// The folder of the case that uses it.
+    dir: PathBuf,
+    /// Stores that the case has not opened yet.
+    idle: Vec<PostgresStore>,
+}
+
+impl Schema {
+    async fn fresh() -> Self {
+        let database = Database::fresh().await;
+        let client = database.client().await;
+        Self { database, client, clock: Arc::default(), dir: PathBuf::new(), idle: Vec::new() }
     }
 
-    async fn for_a_new_case(&self) -> Database {
-        match self.left_behind() {
-            Some(database) => {
-                database.empty().await;
-                database
-            }
-            None => Database::fresh().await,
+    /// Forgets what the last case did.
+    async fn begin(&mut self, clock: Arc<dyn Clock>, dir: &Path) {
+        if !self.dir.as_os_str().is_empty() {
+            self.database.empty(&self.client).await;
         }
+        *self.clock.0.lock().unwrap() = Some(clock);
+        dir.clone_into(&mut self.dir);
+    }
+}
+
+/// The clock of the case that uses a store.
+#[derive(Default)]
+struct CaseClock(Mutex<Option<Arc<dyn Clock>>>);
+
+impl Clock for CaseClock {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().as_ref().expect("a case has begun").now()
+    }
+}
+
+impl Postgres {
+    fn schema_of_this_thread(&self) -> Option<Schema> {
+        self.0.lock().unwrap().remove(&thread::current().id())
+    }
+
+    fn put_back(&self, schema: Schema) {
+        self.0.lock().unwrap().insert(thread::current().id(), schema);
     }
 }
 
@@ -42,16 +72,26 @@ impl TestedStore for Postgres {
     }
 
     async fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> PostgresStore {
-        let known = self.0.lock().unwrap().get(dir).cloned();
-        let database = match known {
-            Some(database) => database,
-            None => {
-                let database = self.for_a_new_case().await;
-                self.0.lock().unwrap().insert(dir.to_owned(), database.clone());
-                database
-            }
+        let mut schema = match self.schema_of_this_thread() {
+            Some(schema) => schema,
+            None => Schema::fresh().await,
         };
-        database.open_with(Some(clock)).await
+        if schema.dir != dir {
+            schema.begin(clock, dir).await;
+        }
+        let store = match schema.idle.pop() {
+            Some(store) => store,
+            None => schema.database.open_with(Some(schema.clock.clone())).await,
+        };
+        self.put_back(schema);
+        store
+    }
+
+    async fn end(&self, handles: Vec<PostgresStore>) {
+        if let Some(mut schema) = self.schema_of_this_thread() {
+            schema.idle = handles;
+            self.put_back(schema);
+        }
     }
 
     async fn crash(&self, handle: PostgresStore) {

@@ -114,7 +114,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
     }
 
     /// What is compared once, after the last step.
-    pub(super) async fn end(&mut self) -> Result<(), String> {
+    pub(super) async fn end(mut self) -> Result<(), String> {
         for via in [0, 1] {
             self.steps += 1;
             self.observe(via).await?;
@@ -136,11 +136,15 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             return Err("a job has two holders".to_owned());
         }
         let problems = self.subject.problems(&self.handles[1]).await;
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("the store is unsound: {problems:?}"))
+        if !problems.is_empty() {
+            return Err(format!("the store is unsound: {problems:?}"));
         }
+        for (number, worker) in self.workers.iter().enumerate() {
+            let dismissed = self.handles[worker.handle].dismiss(&self.name(number)).await;
+            dismissed.map_err(|error| error.to_string())?;
+        }
+        self.subject.end(self.handles).await;
+        Ok(())
     }
 
     async fn apply(&mut self, op: &Op) -> Result<(), String> {
