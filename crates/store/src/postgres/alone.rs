@@ -27,10 +27,11 @@ pub(super) async fn refuse_closed(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The connection.
+/// Two connections: one to work with, and one whose open transaction keeps the others away, which a pooler leaves in its place as well.
 pub(super) struct Alone {
     pub(super) client: Client,
-    driving: JoinHandle<Result<(), tokio_postgres::Error>>,
+    guard: Client,
+    driving: [JoinHandle<Result<(), tokio_postgres::Error>>; 2],
 }
 
 impl Alone {
@@ -39,27 +40,37 @@ impl Alone {
         let target = Target::parse(url)?;
         let (client, connection) = target.connect().await?;
         let driving = tokio::spawn(connection);
-        target.prepare(&client).await?;
-        Ok(Self { client, driving })
+        let (guard, connection) = target.connect().await?;
+        let alone = Self { client, guard, driving: [driving, tokio::spawn(connection)] };
+        for client in [&alone.client, &alone.guard] {
+            target.prepare(client).await?;
+        }
+        Ok(alone)
     }
 
     /// Keeps servers and workers away from now on; false while there is one. The tables must be there.
     pub(super) async fn lock(&self) -> Result<bool, Fault> {
-        const TAKE: &str = "select pg_try_advisory_lock(lock_class('meta') | 1) as is_taken";
-        let is_taken: bool = get(&self.client.query_one(TAKE, &[]).await?, "is_taken")?;
+        const BEGIN: &str = "begin; set local idle_in_transaction_session_timeout = 0";
+        const TAKE: &str = "select pg_try_advisory_xact_lock(lock_class('meta') | 1) as is_taken";
+        self.guard.batch_execute(BEGIN).await?;
+        let is_taken: bool = get(&self.guard.query_one(TAKE, &[]).await?, "is_taken")?;
         // Behind a pooler that gives no connection of its own, processes hold no lock and say that they live.
         Ok(is_taken && upkeep::look(&self.client).await?.live_workers == 0)
     }
 
     /// Lets servers in.
     pub(super) async fn close(self) {
-        // Where the connection is broken the lock is gone already.
-        let _ = self.client.batch_execute("rollback; select pg_advisory_unlock_all()").await;
+        for client in [&self.client, &self.guard] {
+            // Where the connection is broken the transaction is gone already.
+            let _ = client.batch_execute("rollback").await;
+        }
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        self.driving.abort();
+        for driving in &self.driving {
+            driving.abort();
+        }
     }
 }

@@ -43,6 +43,13 @@ const TRANSIENT: [SqlState; 9] = [
     SqlState::TOO_MANY_CONNECTIONS,
 ];
 
+/// A prepared statement is known twice, or not at all.
+const POOLED: [SqlState; 2] =
+    [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME];
+
+const NOT_PASSED_ON: &str = "; a pooler that gives out connections per transaction must pass prepared statements on (PgBouncer 1.21, \
+     max_prepared_statements): better connect to PostgreSQL itself, or in session mode (docs/postgres.md)";
+
 fn is_io(error: &tokio_postgres::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
 }
@@ -92,7 +99,11 @@ fn of_sql(error: tokio_postgres::Error) -> StoreError {
 /// The server's own words where it has said something; the driver's text leaves them out.
 fn told(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(database) => format!("{} ({})", database.message(), database.code().code()),
+        Some(database) => {
+            let is_pooled = POOLED.contains(database.code());
+            let why = if is_pooled { NOT_PASSED_ON } else { "" };
+            format!("{} ({}){why}", database.message(), database.code().code())
+        }
         None => match std::error::Error::source(error) {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),

@@ -203,7 +203,8 @@ impl Session {
         target.prepare(client).await?;
         client.batch_execute(NEED_NOT_LAST).await?;
         let _no_new_worker = self.holding.lock().await;
-        if self.mode() == WakeupMode::Sessions {
+        // Not before the first probe: behind a pooler the lock would stay with a connection that others get.
+        if self.mode.get() == Some(&WakeupMode::Sessions) {
             let numbers: Vec<i64> = self.own().values().copied().collect();
             for nr in numbers {
                 lock(client, nr).await?;
@@ -241,20 +242,24 @@ impl Session {
         let lasts = async {
             let token = i64::from(uuid::Uuid::new_v4().as_fields().0) + 2;
             let session = self.live().await?.client;
-            session.execute("select pg_advisory_lock(lock_class('meta') | $1)", &[&token]).await?;
             let other = pool.get().await?;
-            let take = "select pg_try_advisory_lock(lock_class('meta') | $1)";
-            let is_given: bool = other.query_one(take, &[&token]).await?.try_get(0)?;
             let payload = token.to_string();
             other.execute(&format!("select pg_notify({CHANNEL_NAME}, $1)"), &[&payload]).await?;
             let heard = probed.wait_for(|heard| *heard == payload);
-            let is_heard = matches!(tokio::time::timeout(PROBE_WAIT, heard).await, Ok(Ok(_)));
+            if !matches!(tokio::time::timeout(PROBE_WAIT, heard).await, Ok(Ok(_))) {
+                return Ok(false);
+            }
+            session.execute("select pg_advisory_lock(lock_class('meta') | $1)", &[&token]).await?;
+            let take = "select pg_try_advisory_lock(lock_class('meta') | $1)";
+            let is_given: bool = other.query_one(take, &[&token]).await?.try_get(0)?;
             let unlock = "select pg_advisory_unlock(lock_class('meta') | $1)";
             session.execute(unlock, &[&token]).await?;
-            Ok::<_, Fault>(is_heard && !is_given)
+            Ok::<_, Fault>(!is_given)
         };
         if !lasts.await? {
             self.look_from_now_on();
+        } else if self.mode.set(WakeupMode::Sessions).is_ok() {
+            self.live().await?.client.batch_execute(IN_USE).await.map_err(Fault::from)?;
         }
         Ok(())
     }

@@ -182,6 +182,10 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     let relay = Relay::start(Through::NoNotifications).await;
     let (here, there) = (open_over(&relay, &database).await, open_over(&relay, &database).await);
     assert_eq!(here.wakeup_mode(), WakeupMode::Looking);
+    let held = "select count(*) from pg_locks where locktype = 'advisory'
+         and (classid::bigint >> 16) in (lock_class('meta') >> 48, lock_class('workers') >> 48)";
+    let held: i64 = database.client().await.query_one(held, &[]).await.unwrap().get(0);
+    assert_eq!(held, 0, "a lock would stay with a connection that a pooler gives to others");
     let after = there.rev().await.unwrap();
     let wait = ChangeWait { at_most: Duration::from_secs(30), look_every: Duration::from_secs(1) };
     let (changes, inserted) = tokio::join!(there.changes(after, wait), here.insert(an_insert()));
