@@ -88,6 +88,7 @@ macro_rules! store_suite {
                 of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next
                 held_calls_take_no_part_in_the_turns_of_the_queue
                 places_are_counted_over_all_owners
+                a_refused_owner_has_not_come
                 a_job_is_not_claimed_before_its_time
                 a_job_of_another_profile_is_not_claimed
                 a_claim_raises_the_fence_and_starts_the_run

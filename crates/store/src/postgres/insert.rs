@@ -18,7 +18,9 @@ use super::tx::{Param, Tx};
 use super::{Shared, ledger, room};
 use crate::columns::{self, Columns as _};
 
-const KNOW_OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
+const KNOW_OWNER: &str =
+    "insert into owners (owner) values ($1) on conflict do nothing returning owner";
+const FORGET_OWNER: &str = "delete from owners where owner = $1";
 const LOCK_OWNER: &str = "select owner from owners where owner = $1 for update";
 const STANDING: &str = "select
        (select id from jobs where owner = $1 and conversation = $2 and ended_at is null) as busy,
@@ -132,10 +134,17 @@ impl Work for Inserts {
     async fn run(&self, tx: &mut Tx) -> Result<Decided, Fault> {
         let mut decided = Vec::with_capacity(self.0.len());
         for (insert, id) in &self.0 {
-            decided.push(match decide(tx, insert, *id).await {
+            let owner = escaped(insert.job.owner.as_str()).into_owned();
+            let mut is_new_owner = false;
+            decided.push(match decide(tx, insert, *id, &owner, &mut is_new_owner).await {
                 Ok(inserted) => Ok(inserted),
-                // Nothing was written for it.
-                Err(Fault::Refused(refusal)) => Err(refusal),
+                Err(Fault::Refused(refusal)) => {
+                    // Nothing else was written for it.
+                    if is_new_owner {
+                        tx.load([(FORGET_OWNER, &[&owner])]).await?;
+                    }
+                    Err(refusal)
+                }
                 Err(fault) => return Err(fault),
             });
         }
@@ -143,18 +152,23 @@ impl Work for Inserts {
     }
 }
 
-async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fault> {
+async fn decide(
+    tx: &mut Tx,
+    insert: &Insert,
+    id: JobId,
+    owner: &str,
+    is_new_owner: &mut bool,
+) -> Result<Inserted, Fault> {
     // A carrier would not know of its job where the answer to the commit is lost; so the job waits to be taken.
     let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation, carrier: _ } =
         insert;
-    let owner = escaped(new.owner.as_str()).into_owned();
     let conversation = new.conversation_id().map(|id| escaped(id).into_owned());
     let key_text = key.as_ref().map(|key| escaped(&key.text).into_owned());
     let named = format!(
         "{} where jobs.seq = (select job from keys where owner = $1 and text = $2::text)",
         rows::WHOLE
     );
-    let [_, _, named, standing, bytes] = tx
+    let [made, _, named, standing, bytes] = tx
         .load([
             (KNOW_OWNER, &[&owner]),
             (LOCK_OWNER, &[&owner]),
@@ -163,6 +177,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
             (room::ADD_UP, &[&owner]),
         ])
         .await?;
+    *is_new_owner = !made.is_empty();
     let now = tx.now();
     let mut takes_up = takes_up.clone();
     let mut before = None;
@@ -200,7 +215,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
     let reservation = reservation.as_ref().filter(|_| takes_up.is_none());
     if let Some(reservation) = reservation {
         let counted = match reservation.limits.per_day {
-            Some(_) => ledger::counted(tx, &owner, now.day()).await?,
+            Some(_) => ledger::counted(tx, owner, now.day()).await?,
             None => NanoUsd::default(),
         };
         rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
@@ -220,7 +235,7 @@ async fn decide(tx: &mut Tx, insert: &Insert, id: JobId) -> Result<Inserted, Fau
     }
     tx.write(
         "update owners set bytes = bytes + $2 where owner = $1",
-        vec![Box::new(owner), Box::new(columns::signed(bytes))],
+        vec![Box::new(owner.to_owned()), Box::new(columns::signed(bytes))],
     )
     .await?;
     if let Some(key) = key {

@@ -57,11 +57,11 @@ pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
 }
 
 /// What the owner's runs of this day count for. The caller has locked the owner's row.
-pub(super) async fn counted(tx: &mut Tx, owner: &String, day: Day) -> Result<NanoUsd, Fault> {
+pub(super) async fn counted(tx: &mut Tx, owner: &str, day: Day) -> Result<NanoUsd, Fault> {
     let select = format!(
         "select coalesce(sum({COUNTED}), 0)::bigint as counted from ledger where owner = $1 and day = $2"
     );
-    let [rows] = tx.load([(&select, &[owner, &day.0])]).await?;
+    let [rows] = tx.load([(&select, &[&owner, &day.0])]).await?;
     rows.first().map_or(Ok(NanoUsd(0)), |row| Ok(NanoUsd(row.count("counted")?)))
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Fence, JobQuery, JobState, NewJob, OwnerId, Profile, Scope, Settlement, StateKind,
-    Visibility,
+    Checkpoint, Fence, Insert, JobQuery, JobState, NewJob, OwnerId, Profile, Scope, Settlement,
+    StateKind, StoreError, Visibility,
 };
 
-use super::fixture::{Fixture, LEASE, a_failure, a_job, alice, bob, carol, fail, worker};
+use super::fixture::{
+    Fixture, LEASE, a_failure, a_job, alice, an_insert, bob, carol, fail, worker,
+};
 use crate::clock::START;
 
 /// The order of the queue.
@@ -125,6 +127,17 @@ pub async fn places_are_counted_over_all_owners(fixture: Fixture) {
     let told: Vec<_> =
         places.into_iter().map(|(_, id)| id).filter(|id| claimed.contains(id)).collect();
     assert_eq!(told, claimed);
+}
+
+/// F10: an owner comes with the first job, not with one that was refused.
+pub async fn a_refused_owner_has_not_come(fixture: Fixture) {
+    let refused = Insert { max_bytes: 0, ..an_insert(of(alice(), 0)) };
+    let refused = fixture.store.insert(refused).await;
+    assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
+    let first = fixture.add(of(bob(), 0)).await;
+    fixture.add(of(alice(), 0)).await;
+    assert_eq!(fixture.store.ahead(&first.id).await.unwrap(), 0);
+    assert_eq!(fixture.claim().await.job.id, first.id);
 }
 
 /// A wait after a failure is kept to the millisecond, and delays no other job.
