@@ -34,6 +34,9 @@ pub trait TestedStore {
     /// Whether a new job can have a carrier.
     const CARRIES: bool = true;
 
+    /// Whether a request on its way stays with a worker that was killed until its lease is over, because its death is not certain.
+    const BEGUN_WAITS_FOR_ITS_LEASE: bool = false;
+
     /// Makes an empty store of the same promises, to compare with.
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store>;
 

@@ -66,6 +66,7 @@ impl Postgres {
 impl TestedStore for Postgres {
     type Handle = PostgresStore;
     const CARRIES: bool = false;
+    const BEGUN_WAITS_FOR_ITS_LEASE: bool = true;
 
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store> {
         Box::new(MemoryStore::new(clock))

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Carrier, ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, JobState,
-    Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+    Carrier, ChangeWait, Checkpoint, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery,
+    JobState, Lease, Profile, Progress, Prune, Rescued, Rev, Scope, Store, StoreError, Timestamp,
+    WorkerId,
 };
 use tempfile::TempDir;
 
@@ -24,6 +25,8 @@ use crate::store_suite::{a_reservation, a_run};
 /// How many steps lie between two looks at everything.
 const LOOK_EVERY: usize = 4;
 
+const LONGER_THAN_ANY_LEASE: i64 = 3600;
+
 const LOOK_ONCE: ChangeWait =
     ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
 
@@ -32,7 +35,7 @@ pub(super) struct StorePair<'a, S: TestedStore> {
     model: Box<dyn Store>,
     /// Two, except while one is being opened again.
     handles: Vec<S::Handle>,
-    /// The model's clock is moved for a moment where the model cannot know what the subject does.
+    /// Of both.
     clock: Arc<ManualClock>,
     dir: TempDir,
     model_ids: Ids,
@@ -244,6 +247,9 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 self.same("cancel", cancelled, Ids::cancelled)?;
             }
             Action::RescueProven => {
+                if S::BEGUN_WAITS_FOR_ITS_LEASE && self.a_killed_one_had_begun().await {
+                    self.clock.set(moved(self.clock.now(), LONGER_THAN_ANY_LEASE));
+                }
                 // The model has one handle and so no other workers to watch.
                 let watched = self.others_that_hold(via).await;
                 let model = self.model.rescue(&Dead::Proven).await;
@@ -354,20 +360,36 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         Ok(())
     }
 
+    /// Whether a worker whose handle is closed holds a request on its way.
+    async fn a_killed_one_had_begun(&self) -> bool {
+        let living: Vec<_> = (0..WORKERS).map(|number| self.name(number)).collect();
+        for lease in self.latest.values().filter(|lease| !living.contains(&lease.worker)) {
+            let job = self.held_by(lease).await;
+            if job.is_some_and(|job| matches!(job.checkpoint, Checkpoint::Beginning { .. })) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Live workers of the other handle that hold jobs.
     async fn others_that_hold(&self, via: usize) -> u32 {
         let mut watched = 0;
         for (number, worker) in self.workers.iter().enumerate() {
             let mut holds = false;
             for lease in self.latest.values().filter(|lease| lease.worker == self.name(number)) {
-                let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap();
-                holds |= job.is_some_and(|job| {
-                    job.fence == lease.fence && matches!(job.state, JobState::Running { .. })
-                });
+                holds |= self.held_by(lease).await.is_some();
             }
             watched += u32::from(worker.alive && worker.handle != via && holds);
         }
         watched
+    }
+
+    /// The job, if it runs under this lease.
+    async fn held_by(&self, lease: &Lease) -> Option<Job> {
+        let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap()?;
+        let is_held = job.fence == lease.fence && matches!(job.state, JobState::Running { .. });
+        is_held.then_some(job)
     }
 
     /// Compares two claims and remembers the leases they gave.
