@@ -385,13 +385,7 @@ fn transact(
         // Without a savepoint, for which SQLite would copy every page that is changed.
         let refused = command.map(|command| run(tx, command, answers));
         if let Some(error) = refused.flatten() {
-            // On a full disk and the like SQLite may have ended the transaction by itself.
-            let has_ended = tx.connection.is_autocommit();
-            return if has_ended {
-                Err(error)
-            } else {
-                execute(tx.connection, "ROLLBACK").map(|()| None)
-            };
+            return undo(tx, error, &["ROLLBACK"]).map(|()| None);
         }
     }
     for command in batch {
@@ -413,15 +407,19 @@ fn run_alone(
     let Some(error) = run(tx, command, answers) else {
         return execute(tx.connection, "RELEASE command");
     };
+    // The change number is rolled back with the rest.
+    tx.rev = before.0;
+    tx.changes.truncate(before.1);
+    undo(tx, error, &["ROLLBACK TO command", "RELEASE command"])
+}
+
+/// Undoes what a refused command wrote; an error means that the whole transaction failed.
+fn undo(tx: &Tx<'_>, error: StoreError, statements: &[&str]) -> Result<(), StoreError> {
     // On a full disk and the like SQLite may have ended the whole transaction by itself.
     if tx.connection.is_autocommit() {
         return Err(error);
     }
-    // The change number is rolled back with the rest.
-    tx.rev = before.0;
-    tx.changes.truncate(before.1);
-    execute(tx.connection, "ROLLBACK TO command")?;
-    execute(tx.connection, "RELEASE command")
+    statements.iter().try_for_each(|statement| execute(tx.connection, statement))
 }
 
 /// Runs one command and says why it was refused, if it was.
