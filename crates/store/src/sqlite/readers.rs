@@ -1,10 +1,11 @@
 //! Connections for reading: made when first needed, a few at most, kept for the next reader.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use outlast_core::StoreError;
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use super::database_file::DatabaseFile;
 use super::fault::{Fault, unavailable};
@@ -12,11 +13,14 @@ use super::fault::{Fault, unavailable};
 /// How many reads run at once; the rest queue without a thread.
 const MAX_READERS: usize = 4;
 
+/// How long a read waits for a connection that another has before it makes one more. Most reads take less than to make one, which also
+/// keeps some hundred kilobytes.
+const MAX_WAIT: Duration = Duration::from_millis(5);
+
 /// Runs reads off the async threads.
 pub(super) struct Readers {
     file: Arc<DatabaseFile>,
-    /// Connections that are not in use.
-    idle: Arc<Mutex<Vec<Connection>>>,
+    connections: Arc<Connections>,
     /// Closed with the store.
     permits: Arc<Semaphore>,
 }
@@ -24,7 +28,8 @@ pub(super) struct Readers {
 impl Readers {
     /// Will read this database.
     pub(super) fn new(file: Arc<DatabaseFile>) -> Self {
-        Self { file, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_READERS)) }
+        let permits = Arc::new(Semaphore::new(MAX_READERS));
+        Self { file, connections: Arc::default(), permits }
     }
 
     /// Runs `read` on a connection of its own.
@@ -35,16 +40,17 @@ impl Readers {
     {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(|_| unavailable("the store is closed"))?;
-        let (file, idle) = (self.file.clone(), self.idle.clone());
+        let file = self.file.clone();
+        let (idle, in_use) = self.connections.take().await;
         let task = tokio::task::spawn_blocking(move || {
+            let InUse(connections) = &in_use;
             file.check()?;
-            let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let connection = connection.map_or_else(|| file.connect(), Ok)?;
+            let connection = idle.map_or_else(|| file.connect(), Ok)?;
             let read = read(&connection)?;
-            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = connections.known();
             // Asked under the lock, so that `close` leaves no connection behind.
             if !permit.semaphore().is_closed() {
-                idle.push(connection);
+                known.idle.push(connection);
             }
             Ok(read)
         });
@@ -54,6 +60,108 @@ impl Readers {
     /// Closes the idle connections; those in use are closed after their read.
     pub(super) fn close(&self) {
         self.permits.close();
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.connections.known().idle.clear();
+    }
+}
+
+#[derive(Default)]
+struct Connections {
+    known: Mutex<Known>,
+    /// Told when one is no longer in use.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Known {
+    idle: Vec<Connection>,
+    in_use: usize,
+}
+
+impl Connections {
+    /// An idle connection, or none where one is to be made.
+    async fn take(self: &Arc<Self>) -> (Option<Connection>, InUse) {
+        let mut waited = std::pin::pin!(tokio::time::sleep(MAX_WAIT));
+        loop {
+            {
+                let mut known = self.known();
+                let idle = known.idle.pop();
+                if idle.is_some() || known.in_use == 0 || waited.is_elapsed() {
+                    known.in_use += 1;
+                    return (idle, InUse(Arc::clone(self)));
+                }
+            }
+            tokio::select! {
+                () = self.freed.notified() => {}
+                () = &mut waited => {}
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a connection that a read has, or makes, as long as it has it.
+struct InUse(Arc<Connections>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.known().in_use -= 1;
+        self.0.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::sqlite::open::{self, Access};
+
+    fn readers(dir: &tempfile::TempDir) -> Readers {
+        let path = dir.path().join("jobs.db");
+        open::make_files(&path).unwrap();
+        Readers::new(Arc::new(DatabaseFile::of(&path, Access::Read).unwrap()))
+    }
+
+    fn count(readers: &Readers) -> usize {
+        readers.connections.known().idle.len()
+    }
+
+    /// Time stands still while a read is under way.
+    #[tokio::test(start_paused = true)]
+    async fn short_reads_share_a_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let readers = readers(&dir);
+        let reads = (0..20).map(|_| readers.run(|_| Ok(())));
+        for read in futures_util::future::join_all(reads).await {
+            read.unwrap();
+        }
+        assert_eq!(count(&readers), 1);
+    }
+
+    #[tokio::test]
+    async fn a_long_read_keeps_no_other_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let readers = readers(&dir);
+        let (end, ended) = mpsc::channel::<()>();
+        let long = readers.run(move |_| Ok(ended.recv().is_ok()));
+        let short = async {
+            readers.run(|_| Ok(())).await.unwrap();
+            end.send(()).unwrap();
+        };
+        let (long, ()) = tokio::join!(long, short);
+        assert!(long.unwrap());
+        assert_eq!(count(&readers), 2);
+        // A read that fails gives its connection up, and the next one makes another.
+        for _ in 0..3 {
+            assert!(
+                readers.run(|_| Err::<(), _>(Fault::from(unavailable("a fault")))).await.is_err()
+            );
+        }
+        readers.run(|_| Ok(())).await.unwrap();
+        assert_eq!(count(&readers), 1);
+        assert_eq!(readers.connections.known().in_use, 0);
     }
 }
