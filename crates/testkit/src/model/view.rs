@@ -80,10 +80,13 @@ impl Ids {
         (jobs, page.next.is_some())
     }
 
+    /// In the order of their ids: jobs that one rescue puts back may change in any order.
     pub(super) fn changes(&self, changes: Changes) -> (Vec<Change>, Option<Timestamp>) {
         let jobs = changes.jobs.into_iter();
         let jobs = jobs.map(|change| Change { id: self.plain(change.id), ..change });
-        (jobs.collect(), changes.next_due)
+        let mut jobs: Vec<_> = jobs.collect();
+        jobs.sort_by_key(|change| change.id);
+        (jobs, changes.next_due)
     }
 
     /// A refusal in words; the port's errors cannot be compared.
