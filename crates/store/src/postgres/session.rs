@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect::Target;
 use super::fault::{Fault, unavailable};
+use crate::copy_side::IS_CLOSED;
 
 /// The name under which changes are told.
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
@@ -258,10 +259,13 @@ impl Session {
         };
         if !lasts.await? {
             self.look_from_now_on();
-        } else if self.mode.set(WakeupMode::Sessions).is_ok() {
-            self.live().await?.client.batch_execute(IN_USE).await.map_err(Fault::from)?;
         }
-        Ok(())
+        if *self.mode.get_or_init(|| WakeupMode::Sessions) == WakeupMode::Looking {
+            return Ok(());
+        }
+        let session = self.live().await?.client;
+        let taken = tokio::time::timeout(WAIT, session.batch_execute(IN_USE)).await;
+        Ok(taken.map_err(|_| unavailable(IS_CLOSED))?.map_err(Fault::from)?)
     }
 
     /// Where no lock says it: this process's workers live.
