@@ -159,7 +159,7 @@ impl PostgresStore {
             answers: RwLock::new(()),
         });
         shared.session.live().await?;
-        shared.session.probe(&shared.pool).await?;
+        shared.session.probe(&shared.pool, &shared.wakeups).await?;
         Shared::gather(&shared);
         let owed_words = Arc::clone(&shared.owed_words);
         tokio::spawn(words::run(Arc::downgrade(&shared), owed_words, closed.clone()));

@@ -3,7 +3,7 @@
 use outlast_core::rules::{self, Fate};
 use outlast_core::{EndNotices, Nature, Profile, Timestamp};
 use serde_json::Value;
-use tokio_postgres::Client;
+use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 
 use super::alone::Alone;
@@ -29,15 +29,23 @@ impl PostgresStore {
         if !alone.lock().await? {
             return Err(RestoreError::InUse);
         }
-        let decided = decided(&alone.client, nature).await?;
+        let tx = alone.client.transaction().await.map_err(Fault::from)?;
+        // A server that could not be seen cannot write meanwhile.
+        let lock = "lock table jobs, keys, ledger in share row exclusive mode";
+        tx.batch_execute(lock).await.map_err(Fault::from)?;
+        let decided = decided(&tx, nature).await?;
         let ended = decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count();
-        if ended > 0 && !force {
-            alone.close().await;
-            return Err(RestoreError::Current { jobs: ended });
-        }
-        let saved = save(&mut alone.client, &decided, notices).await;
+        let may_end = ended == 0 || force;
+        let saved = if may_end {
+            save(tx, &decided, notices).await
+        } else {
+            tx.rollback().await.map_err(Fault::from)
+        };
         alone.close().await;
         saved?;
+        if !may_end {
+            return Err(RestoreError::Current { jobs: ended });
+        }
         let jobs = decided.into_iter();
         let jobs = jobs.map(|(stored, fate)| RestoredJob { job: stored.record.job, fate });
         Ok(Restored { jobs: jobs.collect(), kept: None })
@@ -52,14 +60,14 @@ impl From<Fault> for RestoreError {
 
 /// Every unfinished job as it would be from now on, oldest first; nothing is written.
 async fn decided(
-    client: &Client,
+    tx: &Transaction<'_>,
     nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
 ) -> Result<Vec<(Stored, Fate)>, Fault> {
     let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-    let now = Timestamp::from_millis(client.query_one(now, &[]).await?.try_get(0)?);
+    let now = Timestamp::from_millis(tx.query_one(now, &[]).await?.try_get(0)?);
     let select = format!("{} where jobs.ended_at is null order by jobs.seq", rows::WHOLE);
     let mut decided = Vec::new();
-    for row in client.query(&select, &[]).await? {
+    for row in tx.query(&select, &[]).await? {
         let mut stored = rows::stored(&row)?;
         let new = &stored.record.job.new;
         let nature = nature(&new.profile, &new.ask);
@@ -69,13 +77,12 @@ async fn decided(
     Ok(decided)
 }
 
-/// In one transaction, with change numbers above every one that the database may have given out since the dump.
+/// With change numbers above every one that the database may have given out since the dump.
 async fn save(
-    client: &mut Client,
+    tx: Transaction<'_>,
     decided: &[(Stored, Fate)],
     notices: EndNotices,
 ) -> Result<(), Fault> {
-    let tx = client.transaction().await?;
     tx.batch_execute(SKIP_LOST_REVS).await?;
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
     let mut saved = Vec::with_capacity(decided.len());

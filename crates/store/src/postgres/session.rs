@@ -26,6 +26,7 @@ const NEED_NOT_LAST: &str = "set synchronous_commit = off";
 
 /// Keeps commands away that need the store for themselves: see `alone`.
 const IN_USE: &str = "select pg_advisory_lock_shared(lock_class('meta') | 1)";
+const TRY_IN_USE: &str = "select pg_try_advisory_lock_shared(lock_class('meta') | 1)";
 
 /// How long a claim waits for the session to come back.
 const WAIT: Duration = Duration::from_secs(5);
@@ -238,7 +239,7 @@ impl Session {
 
     /// Finds out whether the connection of the session is one: whether it hears what another connection tells, and whether its
     /// lock keeps that one out.
-    pub(super) async fn probe(&self, pool: &Pool) -> Result<(), StoreError> {
+    pub(super) async fn probe(&self, pool: &Pool, wakeups: &Wakeups) -> Result<(), StoreError> {
         let mut probed = self.probed.subscribe();
         let lasts = async {
             let token = i64::from(uuid::Uuid::new_v4().as_fields().0) + 2;
@@ -248,6 +249,8 @@ impl Session {
             other.execute(&format!("select pg_notify({CHANNEL_NAME}, $1)"), &[&payload]).await?;
             let heard = probed.wait_for(|heard| *heard == payload);
             if !matches!(tokio::time::timeout(PROBE_WAIT, heard).await, Ok(Ok(_))) {
+                // A connection that broke heard nothing either.
+                session.batch_execute("select 1").await?;
                 return Ok(false);
             }
             session.execute("select pg_advisory_lock(lock_class('meta') | $1)", &[&token]).await?;
@@ -261,11 +264,13 @@ impl Session {
             self.look_from_now_on();
         }
         if *self.mode.get_or_init(|| WakeupMode::Sessions) == WakeupMode::Looking {
+            // From now on the session says that this process's workers live.
+            wakeups.tell.notify_one();
             return Ok(());
         }
         let session = self.live().await?.client;
-        let taken = tokio::time::timeout(WAIT, session.batch_execute(IN_USE)).await;
-        Ok(taken.map_err(|_| unavailable(IS_CLOSED))?.map_err(Fault::from)?)
+        let row = session.query_one(TRY_IN_USE, &[]).await.map_err(Fault::from)?;
+        if row.try_get(0).map_err(Fault::from)? { Ok(()) } else { Err(unavailable(IS_CLOSED)) }
     }
 
     /// Where no lock says it: this process's workers live.

@@ -205,3 +205,26 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     };
     tokio::time::timeout(Duration::from_secs(30), put_back).await.expect("its lease ends");
 }
+
+/// F4: without sessions a worker says again and again that it lives, though it has nothing to do.
+#[tokio::test]
+async fn f4_without_sessions_an_idle_worker_says_that_it_lives() {
+    let database = Database::fresh().await;
+    let relay = Relay::start(Through::NoNotifications).await;
+    let store = open_over(&relay, &database).await;
+    assert!(
+        store.claim(&worker("w"), &profiles(), Duration::from_secs(2)).await.unwrap().is_none()
+    );
+    let client = database.client().await;
+    let seen = async || {
+        let row = client.query_one("select seen from workers", &[]).await.unwrap();
+        row.get::<_, i64>(0)
+    };
+    let first = seen().await;
+    let again = async {
+        while seen().await == first {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.expect("it says so again");
+}
