@@ -62,16 +62,20 @@ pub(crate) async fn work(
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
     let listener =
         tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone(), Arc::clone(&base)));
-    let leaver =
-        tokio::spawn(leave_with_the_store(folder.clone(), stop.clone(), Arc::clone(&base)));
+    let leaver = tokio::spawn(leave_with_the_store(
+        Arc::clone(&socket),
+        folder.clone(),
+        stop.clone(),
+        Arc::clone(&base),
+    ));
     let ended = tokio::select! {
         worked = &mut worker => Some(worked),
         () = base.replaced.cancelled() => None,
     };
     leaver.abort();
     listener.abort();
-    // It holds the socket.
-    drop(listener.await);
+    // They hold the socket.
+    drop((leaver.await, listener.await));
     // From here on no process leaves a job to this worker. One that was left before is seen by what follows.
     folder.remove_lock(&name);
     drop((info, socket, lock));
@@ -118,9 +122,13 @@ impl Base {
         } else {
             return true;
         };
+        self.is_over(why);
+        false
+    }
+
+    fn is_over(&self, why: &str) {
         tracing::info!(why, "No job is taken any more");
         self.replaced.cancel();
-        false
     }
 }
 
@@ -152,10 +160,20 @@ async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown, base: Ar
     socket.listen(hear).await;
 }
 
-/// Leaves when the folder of the sockets is gone, and with it the store beside it.
-async fn leave_with_the_store(folder: SocketFolder, stop: Shutdown, base: Arc<Base>) {
+/// Leaves when the folder of the sockets is gone, and with it the store beside it, or when the socket is, without which no process leaves
+/// a job to this worker.
+async fn leave_with_the_store(
+    socket: Arc<OwnSocket>,
+    folder: SocketFolder,
+    stop: Shutdown,
+    base: Arc<Base>,
+) {
     while folder.is_there() {
         if !base.is_current() {
+            return;
+        }
+        if !socket.is_found() {
+            base.is_over("the worker's socket was removed");
             return;
         }
         tokio::time::sleep(LOOK_AT_FOLDER).await;

@@ -105,6 +105,32 @@ async fn h1_a_store_that_was_replaced_has_a_worker_of_its_own() {
     nothing_is_left(&world).await;
 }
 
+/// H1: a worker that no process can find any more makes room for another.
+#[tokio::test]
+async fn h1_a_worker_whose_socket_was_removed_is_replaced() {
+    let mut world = detaching().await;
+    world.set("OUTLAST_TEST_WORKER_IDLE_MS", "600000");
+    let project = Project::new(&world, "project", WAITS);
+    project.go();
+    let mut server = project.serve(&world).await;
+    let id = start_workflow(&mut server).await;
+    ended(&world, &id).await;
+    let [worker] = world.detached_workers()[..] else { panic!("one worker") };
+    let sockets = world.data_dir().join("outlast.db.sockets");
+    for entry in std::fs::read_dir(&sockets).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if name.starts_with("worker-") && name.ends_with(".sock") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    eventually("it leaves", || !world.detached_workers().contains(&worker)).await;
+    let id = start_workflow(&mut server).await;
+    assert_eq!(ended(&world, &id).await["state"], "succeeded");
+    server.kill().await;
+    world.run(&["worker", "stop"]).await;
+    nothing_is_left(&world).await;
+}
+
 /// H1: a worker dies between being told of a job and taking it; another is started for it.
 #[tokio::test]
 async fn h1_a_worker_that_was_killed_before_it_took_a_job_is_replaced() {
