@@ -22,10 +22,23 @@ const EXPIRED: &str = "removable_at <= $1";
 /// The same for jobs that a person wants gone.
 const ENDED: &str = "ended_at < $1 and conversation is null and remote is distinct from 'owed'";
 
+/// What becomes of a job that another step has in hand.
+#[derive(Clone, Copy)]
+enum InHand {
+    /// It is left for the next time.
+    Left,
+    /// The step is waited for: a person who wants the job gone asks once.
+    WaitedFor,
+}
+
 /// Removes the jobs that the condition names, with all that belongs to them.
-fn delete(condition: &str) -> String {
+fn delete(condition: &str, in_hand: InHand) -> String {
+    let locked = match in_hand {
+        InHand::Left => "skip locked",
+        InHand::WaitedFor => "",
+    };
     format!(
-        "with doomed as (select seq from jobs where {condition} order by seq for update skip locked),
+        "with doomed as (select seq from jobs where {condition} order by seq for update {locked}),
            gone as (delete from jobs using doomed where jobs.seq = doomed.seq returning jobs.seq, owner, bytes),
            bodies_gone as (delete from bodies using gone where job = gone.seq),
            revs_gone as (delete from revs using gone where job = gone.seq),
@@ -49,9 +62,11 @@ impl Shared {
         let jobs = match prune {
             Prune::Expired => {
                 self.shorten_ledger(scope).await?;
-                self.remove(EXPIRED, self.now(), owner.clone()).await?
+                self.remove(EXPIRED, InHand::Left, self.now(), owner.clone()).await?
             }
-            Prune::EndedBefore(moment) => self.remove(ENDED, *moment, owner.clone()).await?,
+            Prune::EndedBefore(moment) => {
+                self.remove(ENDED, InHand::WaitedFor, *moment, owner.clone()).await?
+            }
             Prune::Conversation(conversation) => {
                 let conversation = escaped(conversation.as_str()).into_owned();
                 self.step(RemoveConversation { owner: owner.clone(), conversation }).await?.0
@@ -74,6 +89,7 @@ impl Shared {
     async fn remove(
         self: &Arc<Self>,
         condition: &'static str,
+        in_hand: InHand,
         moment: Timestamp,
         owner: Option<String>,
     ) -> Result<u32, StoreError> {
@@ -83,7 +99,8 @@ impl Shared {
         let found: Vec<i64> = found.iter().map(|row| get(row, "seq")).collect::<Result<_, _>>()?;
         let mut removed = 0;
         for some in found.chunks(TOGETHER) {
-            removed += self.step(RemoveSome { condition, moment, seqs: some.to_vec() }).await?.0;
+            let some = RemoveSome { condition, in_hand, moment, seqs: some.to_vec() };
+            removed += self.step(some).await?.0;
         }
         Ok(removed)
     }
@@ -92,6 +109,7 @@ impl Shared {
 /// Removes those of the jobs for which the condition still holds.
 struct RemoveSome {
     condition: &'static str,
+    in_hand: InHand,
     moment: Timestamp,
     seqs: Vec<i64>,
 }
@@ -101,7 +119,8 @@ impl Work for RemoveSome {
     type Done = u32;
 
     async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
-        let delete = delete(&format!("{} and seq = any($2::bigint[])", self.condition));
+        let condition = format!("{} and seq = any($2::bigint[])", self.condition);
+        let delete = delete(&condition, self.in_hand);
         let [gone] = tx.load([(&delete, &[&self.moment.as_millis(), &self.seqs])]).await?;
         gone.first().map_or(Ok(0), |row| row.small("jobs"))
     }
@@ -125,8 +144,8 @@ impl Work for RemoveConversation {
             "select owner from owners where owner in (select owner from jobs where {TURNS}) order by owner for update"
         );
         let turns = format!("select id, ended_at from jobs where {TURNS} order by seq");
-        let delete =
-            delete(&format!("{TURNS} and ended_at is not null and remote is distinct from 'owed'"));
+        let ended = format!("{TURNS} and ended_at is not null and remote is distinct from 'owed'");
+        let delete = delete(&ended, InHand::WaitedFor);
         let [_, turns] =
             tx.load([(&lock, &[conversation, owner]), (&turns, &[conversation, owner])]).await?;
         for row in &turns {

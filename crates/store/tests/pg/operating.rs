@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use outlast_core::rules::Fate;
 use outlast_core::{
-    Again, Checkpoint, Code, EndNotices, Inserted, Job, JobState, Nature, Resumes, Scope,
-    Settlement, Store, StoreError,
+    Again, Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobState, Nature, NewJob,
+    Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::{Judgement, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::store_suite::{LEASE, a_job, a_report, a_run, an_insert, profiles, worker};
@@ -191,4 +191,33 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     );
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     store.close().await;
+}
+
+/// F2: what a person wants gone goes, though another step has it in hand at the moment.
+#[tokio::test]
+async fn f2_what_a_person_removes_waits_for_the_step_that_has_it() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let conversation = ConversationId::new("talk");
+    let turn = NewJob { conversation: Some(conversation.clone()), ..a_job() };
+    store.insert(an_insert(turn)).await.unwrap();
+    let claimed = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap().unwrap();
+    let done = Settlement::Succeed { output: a_report().into(), raw: None };
+    store.settle(&claimed.lease, done).await.unwrap();
+    let reader = database.client().await;
+    reader.batch_execute("begin; select seq from jobs for key share").await.unwrap();
+    let prune = Prune::Conversation(conversation);
+    let removing = store.prune(&Scope::Operator, &prune);
+    let other = database.client().await;
+    let letting_go = async {
+        let waits = "select exists (select 1 from pg_stat_activity
+             where wait_event_type = 'Lock' and query like '%doomed%')";
+        while !other.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        reader.batch_execute("commit").await.unwrap();
+    };
+    let both = async { tokio::join!(removing, letting_go).0 };
+    let removed = tokio::time::timeout(Duration::from_secs(30), both).await;
+    assert_eq!(removed.expect("it waits").unwrap().jobs, 1);
 }
