@@ -2,6 +2,7 @@
 //! and then everything a reader can see.
 
 mod observe;
+mod rescuing;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -10,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Carrier, ChangeWait, Checkpoint, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery,
-    JobState, Lease, Profile, Progress, Prune, Pruned, Rescued, Rev, Scope, Store, StoreError,
-    Timestamp, WorkerId,
+    Carrier, ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, Lease,
+    Profile, Progress, Prune, Pruned, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -373,59 +373,6 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         let opened = self.subject.open(self.clock.clone(), self.dir.path()).await;
         self.handles.insert(via, opened);
         Ok(())
-    }
-
-    /// Rescues until as many jobs were put back as by the model, or for long enough: a store may leave one for the next time whose row is in
-    /// use at this moment.
-    async fn rescue(
-        &self,
-        via: usize,
-        dead: &Dead,
-        model: &Result<Rescued, StoreError>,
-    ) -> Result<Rescued, StoreError> {
-        let expected = model.as_ref().map_or(0, |rescued| rescued.jobs);
-        let mut rescued = self.handles[via].rescue(dead).await?;
-        for _ in 0..TRIES {
-            if rescued.jobs >= expected {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            let again = self.handles[via].rescue(dead).await?;
-            rescued = Rescued { jobs: rescued.jobs + again.jobs, ..again };
-        }
-        Ok(rescued)
-    }
-
-    /// Whether a worker whose handle is closed holds a request on its way.
-    async fn a_killed_one_had_begun(&self) -> bool {
-        let living: Vec<_> = (0..WORKERS).map(|number| self.name(number)).collect();
-        for lease in self.latest.values().filter(|lease| !living.contains(&lease.worker)) {
-            let job = self.held_by(lease).await;
-            if job.is_some_and(|job| matches!(job.checkpoint, Checkpoint::Beginning { .. })) {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Live workers of the other handle that hold jobs.
-    async fn others_that_hold(&self, via: usize) -> u32 {
-        let mut watched = 0;
-        for (number, worker) in self.workers.iter().enumerate() {
-            let mut holds = false;
-            for lease in self.latest.values().filter(|lease| lease.worker == self.name(number)) {
-                holds |= self.held_by(lease).await.is_some();
-            }
-            watched += u32::from(worker.alive && worker.handle != via && holds);
-        }
-        watched
-    }
-
-    /// The job, if it runs under this lease.
-    async fn held_by(&self, lease: &Lease) -> Option<Job> {
-        let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap()?;
-        let is_held = job.fence == lease.fence && matches!(job.state, JobState::Running { .. });
-        is_held.then_some(job)
     }
 
     /// Compares two claims and remembers the leases they gave.

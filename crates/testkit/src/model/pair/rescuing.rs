@@ -1,0 +1,64 @@
+//! Jobs of dead workers: what the model cannot know of them, and a rescue that may take several tries.
+
+use std::time::Duration;
+
+use outlast_core::{Checkpoint, Dead, Job, JobState, Lease, Rescued, Scope, Store, StoreError};
+
+use super::{StorePair, TRIES};
+use crate::model::TestedStore;
+use crate::model::operation::WORKERS;
+
+impl<S: TestedStore> StorePair<'_, S> {
+    /// Rescues until as many jobs were put back as by the model, or for long enough: a store may leave one for the next time whose row is in
+    /// use at this moment.
+    pub(super) async fn rescue(
+        &self,
+        via: usize,
+        dead: &Dead,
+        model: &Result<Rescued, StoreError>,
+    ) -> Result<Rescued, StoreError> {
+        let expected = model.as_ref().map_or(0, |rescued| rescued.jobs);
+        let mut rescued = self.handles[via].rescue(dead).await?;
+        for _ in 0..TRIES {
+            if rescued.jobs >= expected {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let again = self.handles[via].rescue(dead).await?;
+            rescued = Rescued { jobs: rescued.jobs + again.jobs, ..again };
+        }
+        Ok(rescued)
+    }
+
+    /// Whether a worker whose handle is closed holds a request on its way.
+    pub(super) async fn a_killed_one_had_begun(&self) -> bool {
+        let living: Vec<_> = (0..WORKERS).map(|number| self.name(number)).collect();
+        for lease in self.latest.values().filter(|lease| !living.contains(&lease.worker)) {
+            let job = self.held_by(lease).await;
+            if job.is_some_and(|job| matches!(job.checkpoint, Checkpoint::Beginning { .. })) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Live workers of the other handle that hold jobs.
+    pub(super) async fn others_that_hold(&self, via: usize) -> u32 {
+        let mut watched = 0;
+        for (number, worker) in self.workers.iter().enumerate() {
+            let mut holds = false;
+            for lease in self.latest.values().filter(|lease| lease.worker == self.name(number)) {
+                holds |= self.held_by(lease).await.is_some();
+            }
+            watched += u32::from(worker.alive && worker.handle != via && holds);
+        }
+        watched
+    }
+
+    /// The job, if it runs under this lease.
+    async fn held_by(&self, lease: &Lease) -> Option<Job> {
+        let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap()?;
+        let is_held = job.fence == lease.fence && matches!(job.state, JobState::Running { .. });
+        is_held.then_some(job)
+    }
+}
