@@ -161,8 +161,14 @@ async function main() {
   await update(50);
   const before = await size();
   await update(updates);
-  const after = await size();
-  check(`${updates} updates leave nothing behind`, after.nodes <= before.nodes + 200 && after.usedSize <= before.usedSize + 1_000_000, JSON.stringify({ before, after }));
+  // One collection leaves what the last updates still hold; what leaked stays after any number.
+  let after = await size();
+  const held = () => after.nodes <= before.nodes + 150 && after.usedSize <= before.usedSize + 1_000_000;
+  for (let tries = 0; !held() && tries < 50; tries += 1) {
+    await page.waitForTimeout(200);
+    after = await size();
+  }
+  check(`${updates} updates leave nothing behind`, held(), JSON.stringify({ before, after }));
 
   check("the browser had nothing to complain of", problems.length === 0, problems.join("\n"));
 }
