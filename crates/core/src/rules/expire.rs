@@ -30,8 +30,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, queued};
-    use crate::{JobState, RemoteStop};
+    use crate::rules::sample::{NOW, output, queued};
+    use crate::{ConversationId, JobState, RemoteStop};
 
     #[test]
     fn only_a_finished_job_is_ever_forgotten() {
@@ -44,5 +44,25 @@ mod tests {
         assert!(expired(&job, NOW.after(keep)));
         job.new.keep = None;
         assert!(!expired(&job, much_later), "kept for ever");
+    }
+
+    /// Only the answer of a held call is a turn that stays; a failed or promised one goes with its time.
+    #[test]
+    fn an_answered_held_call_stays_with_its_conversation() {
+        let held = (true, Visibility::Unpromised);
+        let ok = || JobState::Succeeded { at: NOW, output: output() };
+        let cases = [
+            (held, ok(), false),
+            (held, JobState::Failed { at: NOW }, true),
+            ((true, Visibility::Promised), ok(), true),
+            ((false, Visibility::Unpromised), ok(), true),
+        ];
+        for ((has_conversation, visibility), state, goes) in cases {
+            let mut job = queued().job;
+            job.new.conversation = has_conversation.then(|| ConversationId::new("c"));
+            job.new.visibility = visibility;
+            job.state = state;
+            assert_eq!(expires_at(&job).is_some(), goes, "{has_conversation} {visibility:?}");
+        }
     }
 }

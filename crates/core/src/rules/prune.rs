@@ -75,6 +75,10 @@ mod tests {
         }
         let mut kept = queued().job;
         kept.state = failed();
+        assert!(
+            !prunable(&kept, None, &Prune::EndedBefore(NOW), later),
+            "at that moment, not before"
+        );
         kept.new.keep = None;
         assert!(!prunable(&kept, None, &Prune::Expired, later), "kept for ever");
     }

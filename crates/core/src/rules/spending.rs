@@ -147,6 +147,7 @@ fn maybe() -> RunCharge {
         another_follows: false,
     }
 }
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -352,7 +353,25 @@ mod tests {
         let output = Output { cost, model: Some("m".to_owned()), ..(*output()).clone() };
         record.job.state = JobState::Succeeded { at: NOW, output: Arc::new(output) };
         let row = reserve(&asked(Some(50), None, false), record.job.id, &OwnerId::new("ann"), NOW);
-        let (row, next) = charge(&under_way, &record.job).unwrap().applied(&row, NOW);
-        assert_eq!((row.counts(), row.model.as_deref(), next), (usd(41), Some("m"), None));
+        let (spent, next) = charge(&under_way, &record.job).unwrap().applied(&row, NOW);
+        assert_eq!((spent.counts(), spent.model.as_deref(), next), (usd(41), Some("m"), None));
+        assert_eq!(left.applied(&row, NOW).0.remote.as_deref(), Some("resp_1"));
+    }
+
+    /// G6: the model that did the work is known where its price is not.
+    #[test]
+    fn g6_a_success_of_unknown_cost_tells_its_model() {
+        let (mut record, _) = running(Checkpoint::Running(remote()));
+        let output = Output { model: Some("m".to_owned()), ..(*output()).clone() };
+        record.job.state = JobState::Succeeded { at: NOW, output: Arc::new(output) };
+        let told = charge(&Checkpoint::Running(remote()), &record.job).unwrap();
+        assert_eq!((told.state, told.model.as_deref()), (ChargeState::Maybe, Some("m")));
+    }
+
+    #[test]
+    fn g6_the_ledger_is_kept_for_400_days() {
+        let day =
+            |day: u64| Timestamp::from_millis(1_000_000).after(Duration::from_secs(day * 86_400));
+        assert_eq!(ledger_begins(day(1_000)), day(600).day());
     }
 }

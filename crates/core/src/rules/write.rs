@@ -105,6 +105,7 @@ mod tests {
             let running = Checkpoint::Running(remote());
             assert!(checkpoint(&mut after, &lease, &running, NOW).is_err(), "{name}");
             assert!(note(&mut after, &lease, &progress, NOW).is_err(), "{name}");
+            assert!(show_text(&mut after, &lease, "t").is_err(), "{name}");
             assert!(settle(&mut after, &lease, &Settlement::Release, NOW).is_err(), "{name}");
             assert_eq!(after, record, "{name}: a refused write leaves no trace");
         }
@@ -120,6 +121,27 @@ mod tests {
             note(&mut record, &lease, &progress, NOW).unwrap();
             assert_eq!(record.job.progress.as_ref().unwrap().percent, shown, "{given:?}");
         }
+    }
+
+    /// G8: the text is there until the try ends, and moves no time.
+    #[test]
+    fn g8_a_text_is_shown_until_the_try_ends() {
+        let (mut record, lease) = running(Checkpoint::NotBegun);
+        let moved = record.job.updated_at;
+        show_text(&mut record, &lease, "so far").unwrap();
+        assert_eq!(record.job.partial.as_deref(), Some("so far"));
+        assert_eq!(record.job.updated_at, moved);
+        settle(&mut record, &lease, &Settlement::Release, NOW).unwrap();
+        assert_eq!(record.job.partial, None);
+    }
+
+    #[test]
+    fn what_a_settlement_stores_is_added_to_the_size_of_the_job() {
+        let (mut record, lease) = running(Checkpoint::NotBegun);
+        record.bytes = 1_000;
+        let success = Settlement::Succeed { output: output(), raw: None };
+        settle(&mut record, &lease, &success, NOW).unwrap();
+        assert_eq!(record.bytes, 1_000 + settled_bytes(&success));
     }
 
     #[test]
