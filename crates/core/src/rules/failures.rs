@@ -86,5 +86,5 @@ fn in_doubt(job: &Job, code: Code, known: &str, failure: Failure) -> Failure {
         "runs it again"
     };
     let message = format!("{known}: `outlast jobs retry {} --again` {next}", job.id);
-    Failure { code, message, run_goes_on: false, ..failure }
+    Failure { code, message, ..failure }
 }

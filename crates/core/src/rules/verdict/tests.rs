@@ -343,9 +343,11 @@ fn the_last_try_fails_for_good() {
 #[test]
 fn a_wait_beyond_the_jobs_life_fails_at_once() {
     let mut job = running(under_way()).0.job;
-    job.new.life = Some(Duration::from_secs(1));
-    let settlement = verdict(&job, PAID, End::AttemptTimedOut, PLAIN, NOW);
-    assert!(matches!(settlement, Settlement::Fail { .. }), "{settlement:?}");
+    for (millis, fails) in [(1_000, true), (2_000, true), (2_001, false)] {
+        job.new.life = Some(Duration::from_millis(millis));
+        let settlement = verdict(&job, PAID, End::AttemptTimedOut, PLAIN, NOW);
+        assert_eq!(matches!(settlement, Settlement::Fail { .. }), fails, "{settlement:?}");
+    }
 }
 
 #[test]
