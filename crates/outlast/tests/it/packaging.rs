@@ -133,7 +133,12 @@ fn the_bundle_s_manifest_is_what_clients_take() {
             "{name} is asked for and not used"
         );
     }
-    assert_eq!(manifest["user_config"]["api_key"]["sensitive"], true);
+    for (variable, value) in server["mcp_config"]["env"].as_object().unwrap() {
+        let asked = value.as_str().and_then(|value| value.strip_prefix("${user_config."));
+        let asked = asked.map(|name| &manifest["user_config"][name.trim_end_matches('}')]);
+        let is_secret = asked.is_some_and(|asked| asked["sensitive"] == true);
+        assert_eq!(is_secret, variable.ends_with("_KEY"), "{variable}");
+    }
 }
 
 #[test]
