@@ -1,11 +1,14 @@
 //! A soft stop: polls are answered, jobs given back, nothing new taken, nothing dropped that may have been paid.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{Checkpoint, StateKind};
+use outlast_engine::{Takes, Until, Worker};
 use outlast_testkit::scripted::Begin;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bench::{Bench, deliver, millis, remote_run, research, seconds, text};
@@ -133,4 +136,29 @@ async fn a_worker_that_was_killed_is_not_registered_any_more() {
     process.worker.as_ref().unwrap().abort();
     tokio::time::sleep(seconds(10)).await;
     assert_eq!(bench.store.looking(), 0);
+}
+
+/// A worker that is current no more ends what it has and takes nothing new; the next one does.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_not_current_ends_what_it_has_and_takes_nothing_new() {
+    let bench = Bench::new();
+    let mut first = bench.process_without_worker().await;
+    let current = Arc::new(AtomicBool::new(true));
+    let asked = current.clone();
+    let worker = Worker::new(&first.engine, Takes::TheQueue);
+    let worker = worker.while_current(move || asked.load(Ordering::Relaxed));
+    first.worker = Some(tokio::spawn(worker.run(Until::Asked)));
+    let old = first.under_way(&bench, 1).await;
+    current.store(false, Ordering::Relaxed);
+    let new = first.start(research()).await;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(bench.kind(&new).await, StateKind::Queued);
+    deliver(&bench, 1);
+    assert_eq!(text(&first.end(&old).await.job), "because");
+    bench.until(|| first.worker.as_ref().is_some_and(JoinHandle::is_finished)).await;
+
+    let second = bench.process().await;
+    bench.quiet().await;
+    deliver(&bench, 2);
+    assert_eq!(text(&second.end(&new).await.job), "because");
 }
