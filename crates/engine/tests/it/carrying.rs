@@ -54,9 +54,8 @@ async fn a_full_queue_is_claimed_from_side_by_side() {
     for _ in 0..7 {
         starter.start(research()).await;
     }
-    let (open, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    open.notify_one();
-    let moods = [Mood::After(open), Mood::After(gate.clone()), Mood::Unavailable];
+    let gate = Arc::new(Notify::new());
+    let moods = [Mood::ready(), Mood::After(gate.clone()), Mood::Unavailable];
     bench.store.next(Method::Claim, moods);
     let _process = bench.process_with(Options { concurrency: 7, ..Options::default() }).await;
     bench.quiet().await;
@@ -66,6 +65,24 @@ async fn a_full_queue_is_claimed_from_side_by_side() {
     bench.at_once(|| bench.provider.keys().len() == 2).await;
     bench.until(|| bench.provider.keys().len() == 7).await;
     assert_eq!(bench.store.claimants().len(), 7, "and no more than there is room for");
+}
+
+/// Claims that follow one that found a job go side by side, twice as many each time, and share the store's commits.
+#[tokio::test(start_paused = true)]
+async fn claims_double_while_they_find_jobs() {
+    let bench = Bench::new();
+    let starter = bench.process_without_worker().await;
+    for _ in 0..7 {
+        starter.start(research()).await;
+    }
+    let gate = Arc::new(Notify::new());
+    bench.store.next(Method::Claim, [Mood::ready(), Mood::ready(), Mood::ready()]);
+    bench.store.next(Method::Claim, (0..4).map(|_| Mood::After(gate.clone())));
+    let _process = bench.process_with(Options { concurrency: 7, ..Options::default() }).await;
+    bench.quiet().await;
+    assert_eq!(bench.store.calls(Method::Claim).len(), 1 + 2 + 4);
+    gate.notify_waiters();
+    bench.until(|| bench.provider.keys().len() == 7).await;
 }
 
 /// B7.

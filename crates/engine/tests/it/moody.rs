@@ -46,6 +46,15 @@ pub(crate) enum Mood {
     After(Arc<Notify>),
 }
 
+impl Mood {
+    /// All is well at once, before what the calls after this one meet.
+    pub(crate) fn ready() -> Self {
+        let notify = Arc::new(Notify::new());
+        notify.notify_one();
+        Self::After(notify)
+    }
+}
+
 pub(crate) struct Moody {
     inner: MemoryStore,
     moods: Mutex<HashMap<Method, Vec<Mood>>>,

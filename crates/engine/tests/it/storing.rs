@@ -30,6 +30,21 @@ async fn a_worker_that_cannot_claim_tries_again() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
+/// E14: a claim that fails beside one that finds no job is repeated too.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_fails_beside_another_is_tried_again() {
+    let bench = Bench::new();
+    let waiting = bench.process_without_worker().await;
+    waiting.start(research()).await;
+    // The first gets the job; of the two that follow, one fails and one finds no other.
+    bench.store.next(Method::Claim, [Mood::ready(), Mood::Unavailable]);
+    let _process = bench.process().await;
+    bench.quiet().await;
+    assert_eq!(bench.store.calls(Method::Claim).len(), 3);
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(bench.store.calls(Method::Claim).len(), 4);
+}
+
 /// Nothing is sent before it is written that it will be.
 #[tokio::test(start_paused = true)]
 async fn a_request_is_not_sent_before_its_checkpoint_is_stored() {
