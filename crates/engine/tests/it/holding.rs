@@ -1,10 +1,15 @@
 //! Held calls (promise 2): the same call is the same job, for a while after its end too.
 
-use futures_util::FutureExt;
-use outlast_core::{Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, StateKind, Visibility};
-use outlast_engine::{Options, Started, Takes};
+use std::time::Duration;
 
-use crate::bench::{Bench, LEASE, Process, deliver, research, seconds, text};
+use futures_util::FutureExt;
+use outlast_core::{
+    Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, Scope, StateKind, Visibility,
+};
+use outlast_engine::{Options, Started, Takes};
+use tokio::time::Instant;
+
+use crate::bench::{Bench, LEASE, LONG, Process, deliver, owner, research, seconds, text};
 use crate::moody::Method;
 
 const INPUT: [u8; 32] = [7; 32];
@@ -222,4 +227,25 @@ async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
     deliver(&bench, 1);
     assert_eq!(text(&next.end(&id).await.job), "because");
     assert_eq!(bench.provider.keys().len(), 1, "bought once");
+}
+
+/// The caller of a held call that this process carries costs no read before its end. A stranger is answered at once, not
+/// when it ends.
+#[tokio::test(start_paused = true)]
+async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_wait() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let (id, _) = hold(&process).await;
+    let engine = process.engine.clone();
+    let reads = || bench.store.calls(Method::Job).len();
+    let before = reads();
+    let caller = tokio::spawn(async move { engine.poll_own(&owner(), &id, LONG).await.unwrap() });
+    bench.quiet().await;
+    assert_eq!(reads(), before);
+    let (stranger, since) = (Scope::Owner(OwnerId::new("bob")), Instant::now());
+    assert!(process.engine.poll(&stranger, &id, LONG).await.unwrap().is_none());
+    assert_eq!(since.elapsed(), Duration::ZERO);
+    deliver(&bench, 1);
+    assert_eq!(text(&caller.await.unwrap().unwrap().job), "because");
 }
