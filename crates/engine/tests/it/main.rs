@@ -19,6 +19,7 @@ mod holding;
 mod leaving;
 mod polling;
 mod progress;
+mod reading;
 mod retrying;
 mod spending;
 mod storing;

@@ -13,6 +13,7 @@ use outlast_testkit::scripted::{Handle, Scripted};
 use serde_json::{Value, json};
 
 use crate::bench::research;
+use crate::overheard::Overheard;
 
 const CENT: u64 = 10_000_000;
 
@@ -122,4 +123,15 @@ async fn g6_what_is_free_is_started_whatever_the_limit() {
     let workflow = NewJob { ask: json!({ "message": "now" }), ..research() };
     engine.start(workflow, None).await.unwrap();
     assert_eq!(reserved(&engine).await, 0);
+}
+
+/// C10: a question that is likely to cost over a dollar is warned of before anything is spent, a cheap one is not.
+#[tokio::test]
+async fn a_question_that_is_likely_to_cost_much_is_warned_of() {
+    let log = Overheard::start();
+    for (cents, warnings) in [(99, 0), (101, 1)] {
+        let engine = engine(Some(cents), false, SpendLimits::default()).await;
+        engine.start(research(), None).await.unwrap();
+        assert_eq!(log.lines_with("likely to cost over $1").len(), warnings, "{cents}");
+    }
 }
