@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use outlast_core::{
-    Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, Scope, StateKind, Visibility,
+    Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, Profile, Scope, StateKind, Visibility,
 };
 use outlast_engine::{Options, Started, Takes};
 use tokio::time::Instant;
@@ -248,4 +248,51 @@ async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_
     assert_eq!(since.elapsed(), Duration::ZERO);
     deliver(&bench, 1);
     assert_eq!(text(&caller.await.unwrap().unwrap().job), "because");
+}
+
+/// Whether the process that carries a held call has died is looked for where another call attaches to it, and only there.
+#[tokio::test(start_paused = true)]
+async fn dead_workers_are_looked_for_when_a_call_attaches_to_one_that_runs() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let looks = || bench.store.calls(Method::Rescue).len();
+    let before = looks();
+    let (id, _) = hold(&process).await;
+    assert_eq!(looks(), before, "it was made and taken in one step");
+    assert_eq!(hold(&process).await, (id, true));
+    assert_eq!(looks(), before + 1);
+    deliver(&bench, 1);
+    process.end(&id).await;
+    let before = looks();
+    assert_eq!(hold(&process).await, (id, true));
+    assert_eq!(looks(), before, "it has ended");
+}
+
+/// What has its turn in the queue, or whose provider is another process's, is not carried from the start.
+#[tokio::test(start_paused = true)]
+async fn only_a_held_call_of_an_own_provider_is_taken_as_it_is_made() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let foreign = NewJob { profile: Profile::new("other"), ..held() };
+    for (input, (new, state)) in (0..).zip([
+        (held(), StateKind::Running),
+        (research(), StateKind::Queued),
+        (foreign, StateKind::Queued),
+    ]) {
+        let key = Key::held("workflow", [input; 32]);
+        let started = process.engine.start_held(new, key).await.unwrap();
+        assert_eq!(started.job.state.kind(), state, "{input}");
+    }
+}
+
+/// A held call that no worker could take as it was made is taken at once all the same.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_made_before_the_worker_listens_is_taken_at_once() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let (id, _) = hold(&process).await;
+    assert_eq!(bench.kind(&id).await, StateKind::Queued);
+    bench.at_once(|| bench.provider.keys().len() == 1).await;
 }

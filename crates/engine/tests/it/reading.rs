@@ -80,3 +80,17 @@ async fn a_process_leaves_when_it_is_asked_to() {
     process.stop.ask();
     process.engine.leaving().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_waits_for_a_change() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let id = process.under_way(&bench, 1).await;
+    let (_, mut watch) = process.engine.watch(&owner(), &id).await.unwrap().unwrap();
+    assert!(watch.changed().now_or_never().is_none());
+    deliver(&bench, 1);
+    let reading = watch.changed().await.unwrap().unwrap();
+    assert_eq!(reading.job.state.kind(), StateKind::Succeeded);
+    assert!(watch.changed().now_or_never().is_none(), "nothing else changed");
+}
