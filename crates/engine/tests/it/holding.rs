@@ -53,6 +53,11 @@ async fn a_call_made_again_attaches_and_receives_the_result_once() {
     process.engine.record_answer(&id).await.unwrap();
     let (other, existed) = hold(&process).await;
     assert!(other != id && !existed, "answered: the same call is a new one");
+    bench.quiet().await;
+    deliver(&bench, 2);
+    process.end(&other).await;
+    process.engine.record_answer_soon(&other);
+    assert!(!hold(&process).await.1, "it is recorded before what is asked later");
 }
 
 /// Promise 2: a report is told again for ten minutes after its end, a quick answer for one, and that is known.
@@ -262,6 +267,8 @@ async fn dead_workers_are_looked_for_when_a_call_attaches_to_one_that_runs() {
     assert_eq!(looks(), before, "it was made and taken in one step");
     assert_eq!(hold(&process).await, (id, true));
     assert_eq!(looks(), before + 1);
+    bench.quiet().await;
+    assert_eq!(bench.provider.keys().len(), 1, "bought once");
     deliver(&bench, 1);
     process.end(&id).await;
     let before = looks();
@@ -287,12 +294,23 @@ async fn only_a_held_call_of_an_own_provider_is_taken_as_it_is_made() {
     }
 }
 
-/// A held call that no worker could take as it was made is taken at once all the same.
+/// Also a promised job that a caller waits for does not wait for a slot; one that a caller only asks after does.
 #[tokio::test(start_paused = true)]
-async fn a_held_call_made_before_the_worker_listens_is_taken_at_once() {
+async fn what_a_caller_waits_for_is_carried_past_the_queue() {
     let bench = Bench::new();
-    let process = bench.process().await;
-    let (id, _) = hold(&process).await;
-    assert_eq!(bench.kind(&id).await, StateKind::Queued);
-    bench.at_once(|| bench.provider.keys().len() == 1).await;
+    let process = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
+    bench.quiet().await;
+    process.under_way(&bench, 1).await;
+    let key = Key::held("workflow", INPUT);
+    process.engine.start_held(research(), key).await.unwrap();
+    bench.at_once(|| bench.provider.keys().len() == 2).await;
+
+    let elsewhere = bench.process_without_worker().await;
+    let promised = elsewhere.start(research()).await;
+    process.engine.carry_if_held(&bench.job(&promised).await);
+    bench.quiet().await;
+    assert_eq!(bench.provider.keys().len(), 2);
+    let unpromised = elsewhere.start(held()).await;
+    process.engine.carry_if_held(&bench.job(&unpromised).await);
+    bench.at_once(|| bench.provider.keys().len() == 3).await;
 }
