@@ -20,6 +20,8 @@ use tokio::time::Instant;
 pub(crate) enum Method {
     Rev,
     Claim,
+    Take,
+    Orphans,
     Renew,
     Checkpoint,
     Note,
@@ -158,6 +160,22 @@ impl StoreWrapper for Moody {
             self.claimants.lock().unwrap().push(worker.clone());
         }
         Ok(claimed)
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let mood = self.mood(Method::Take).await?;
+        answered(mood, self.inner.take(worker, profiles, id, lease).await)
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        let mood = self.mood(Method::Orphans).await?;
+        answered(mood, self.inner.orphans(profiles).await)
     }
 
     async fn turns(

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Again, Nature, RemoteStop, Resumes, StateKind};
+use outlast_core::{Again, Nature, NewJob, RemoteStop, Resumes, StateKind, Visibility};
 use outlast_testkit::scripted::{Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::bench::{Bench, LEASE, deliver, natured, remote_stop, research, seconds, text};
+use crate::bench::{Bench, LEASE, deliver, millis, natured, remote_stop, research, seconds, text};
 use crate::moody::{Method, Mood};
 use crate::overheard::Overheard;
 
@@ -43,6 +43,22 @@ async fn a_claim_that_fails_beside_another_is_tried_again() {
     assert_eq!(bench.store.calls(Method::Claim).len(), 3);
     tokio::time::sleep(seconds(1)).await;
     assert_eq!(bench.store.calls(Method::Claim).len(), 4);
+}
+
+/// E14: a held call that cannot be found or taken is looked for again after a second, not without a pause.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_that_cannot_be_taken_is_tried_again_after_a_pause() {
+    for method in [Method::Orphans, Method::Take] {
+        let bench = Bench::new();
+        let elsewhere = bench.process_without_worker().await;
+        elsewhere.start(NewJob { visibility: Visibility::Unpromised, ..research() }).await;
+        bench.store.next(method, [Mood::Unavailable]);
+        let _process = bench.process().await;
+        tokio::time::sleep(millis(900)).await;
+        assert!(bench.provider.keys().is_empty(), "{method:?}");
+        tokio::time::sleep(millis(200)).await;
+        assert_eq!(bench.provider.keys().len(), 1, "{method:?}");
+    }
 }
 
 /// Nothing is sent before it is written that it will be.
