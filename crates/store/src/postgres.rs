@@ -136,6 +136,7 @@ impl PostgresStore {
         let id = schema::store_id(&client).await?;
         drop(client);
         driving.abort();
+        let pool = target.pool()?;
         let (session, wakeups) = (Arc::new(Session::new()), Arc::new(Wakeups::new()));
         let closed = CancellationToken::new();
         tokio::spawn(Arc::clone(&session).run(
@@ -144,7 +145,7 @@ impl PostgresStore {
             closed.clone(),
         ));
         let shared = Arc::new(Shared {
-            pool: target.pool()?,
+            pool,
             time,
             session,
             wakeups,
@@ -158,12 +159,15 @@ impl PostgresStore {
             owed_words: Arc::new(Notify::new()),
             answers: RwLock::new(()),
         });
+        // A store that cannot be opened ends its session when it is dropped.
+        let store = Self { shared, closed, id };
+        let Self { shared, closed, .. } = &store;
         shared.session.live().await?;
         shared.session.probe(&shared.pool, &shared.wakeups).await?;
-        Shared::gather(&shared);
+        Shared::gather(shared);
         let owed_words = Arc::clone(&shared.owed_words);
-        tokio::spawn(words::run(Arc::downgrade(&shared), owed_words, closed.clone()));
-        Ok(Self { shared, closed, id })
+        tokio::spawn(words::run(Arc::downgrade(shared), owed_words, closed.clone()));
+        Ok(store)
     }
 
     /// Names this store, whatever its address.

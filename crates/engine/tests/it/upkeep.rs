@@ -123,6 +123,27 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     assert!(!bench.store.has_worker(&Scripted::profile()).await.unwrap(), "it said goodbye");
 }
 
+/// A job that waits for its next try is left to do, also while no try is under way; what cannot be read may be.
+#[tokio::test(start_paused = true)]
+async fn a_worker_until_idle_stays_for_a_try_that_is_due_later() {
+    let bench = Bench::new();
+    let face = bench.process_without_worker().await;
+    assert!(face.engine.is_idle().await);
+    bench.store.next(Method::OwedStops, [Mood::Unavailable]);
+    assert!(!face.engine.is_idle().await);
+    let id = face.start(research()).await;
+    assert!(!face.engine.is_idle().await);
+    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    let worker = tokio::spawn(
+        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+    );
+    bench.until(|| bench.provider.keys().len() == 2).await;
+    bench.provider.act(2, Act::Done("because"));
+    worker.await.unwrap().unwrap();
+    assert_eq!(bench.kind(&id).await, StateKind::Succeeded);
+    assert!(face.engine.is_idle().await);
+}
+
 /// Whatever it has in hand: a run that never ends, here.
 #[tokio::test(start_paused = true)]
 async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() {
