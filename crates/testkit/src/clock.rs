@@ -47,18 +47,26 @@ impl Clock for ManualClock {
 pub struct TokioClock {
     base: Timestamp,
     started: Instant,
+    millis_ahead: AtomicI64,
 }
 
 impl TokioClock {
     /// Shows `base` now.
     pub fn new(base: Timestamp) -> Self {
-        Self { base, started: Instant::now() }
+        Self { base, started: Instant::now(), millis_ahead: AtomicI64::new(0) }
+    }
+
+    /// Is set forward while tokio's time stands.
+    pub fn set_forward(&self, by: Duration) {
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        self.millis_ahead.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        self.base.after(self.started.elapsed())
+        let elapsed = self.base.after(self.started.elapsed());
+        Timestamp::from_millis(elapsed.as_millis() + self.millis_ahead.load(Ordering::SeqCst))
     }
 }
 

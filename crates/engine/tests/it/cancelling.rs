@@ -189,6 +189,22 @@ async fn a_stop_that_fails_is_repeated_and_holds_up_no_other() {
     }
 }
 
+/// A3: a stop that the provider refuses for good is not tried again, and nothing is looked for once all are done.
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_is_refused_for_good_is_recorded_and_tried_once() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.next_stops([Answer::Fail(Trouble::Unauthorized)]);
+    process.cancel(&id).await;
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
+    let looks = bench.store.calls(Method::OwedStops).len();
+    tokio::time::sleep(seconds(120)).await;
+    assert_eq!(bench.provider.stops().len(), 1);
+    assert_eq!(bench.store.calls(Method::OwedStops).len(), looks);
+}
+
 /// A3: a crash does not lose the duty.
 #[tokio::test(start_paused = true)]
 async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {

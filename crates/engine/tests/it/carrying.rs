@@ -200,3 +200,20 @@ async fn a_job_of_another_profile_is_left_alone() {
     process.under_way(&bench, 1).await;
     assert_eq!(bench.kind(&foreign).await, StateKind::Queued);
 }
+
+/// A defect outside the provider's code is logged; its job is taken up again when its lease has ended, and no other is harmed.
+#[tokio::test(start_paused = true)]
+async fn a_try_that_panics_is_logged_and_its_job_is_not_lost() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let other = process.under_way(&bench, 1).await;
+    bench.store.next(Method::Settle, [Mood::Panics]);
+    deliver(&bench, 1);
+    bench.quiet().await;
+    assert_eq!(log.lines_with("ended without settling its job").len(), 1);
+    bench.until(|| bench.provider.resumes() == 1).await;
+    bench.quiet().await;
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&other).await.job), "because");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::{Again, Checkpoint, Code, Dead, Resumes, StateKind, Store, Trouble};
-use outlast_engine::Options;
+use outlast_engine::{Options, Takes};
 use outlast_testkit::scripted::{Answer, Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -15,11 +15,13 @@ use crate::overheard::Overheard;
 /// A11: the upstream sees exactly one submit, and no attempt is spent.
 #[tokio::test(start_paused = true)]
 async fn a_dead_workers_run_is_resumed_when_its_lease_ends() {
+    let log = Overheard::start();
     let bench = Bench::new();
     let first = bench.process().await;
     let id = first.under_way(&bench, 1).await;
     let second = bench.process().await;
     tokio::time::sleep(seconds(100)).await;
+    assert!(log.lines_with("took over the jobs").is_empty());
     first.die().await;
     let dead_since = Instant::now();
     bench.until(|| bench.provider.resumes() == 1).await;
@@ -30,6 +32,27 @@ async fn a_dead_workers_run_is_resumed_when_its_lease_ends() {
     assert_eq!(text(&job), "because");
     assert!(job.failures.is_empty());
     assert_eq!(bench.provider.keys().len(), 1);
+    assert_eq!(log.lines_with("took over the jobs").len(), 1);
+}
+
+/// A clock that is set forward ends no lease of a living worker: one that leaps by more than the living need to renew theirs is
+/// not believed for the time of a lease.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_leaps_costs_no_living_worker_its_job() {
+    for (leap, is_doubted) in [(LEASE / 3, false), (LEASE / 3 + millis(1), true), (LEASE, true)] {
+        let log = Overheard::start();
+        let bench = Bench::new();
+        let first = bench.process().await;
+        first.under_way(&bench, 1).await;
+        let second = bench.process_that_takes(Takes::HeldCallsOnly, Options::default()).await;
+        tokio::time::sleep(millis(500)).await;
+        bench.store.clock.set_forward(leap);
+        // A change makes the others look at the clock.
+        second.start(research()).await;
+        tokio::time::sleep(seconds(60)).await;
+        assert_eq!(bench.provider.resumes(), 0, "{leap:?}");
+        assert_eq!(!log.lines_with("set forward").is_empty(), is_doubted, "{leap:?}");
+    }
 }
 
 /// A lease much shorter than any tick of ours still ends on time.

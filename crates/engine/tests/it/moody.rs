@@ -44,6 +44,8 @@ pub(crate) enum Mood {
     Unavailable,
     /// It is written, and the answer is lost.
     AnswerLost,
+    /// The store has a defect.
+    Panics,
     /// The caller waits for this, then all is well.
     After(Arc<Notify>),
 }
@@ -58,6 +60,7 @@ impl Mood {
 }
 
 pub(crate) struct Moody {
+    pub(crate) clock: Arc<TokioClock>,
     inner: MemoryStore,
     moods: Mutex<HashMap<Method, Vec<Mood>>>,
     calls: Mutex<Vec<(Method, Instant)>>,
@@ -67,9 +70,10 @@ pub(crate) struct Moody {
 
 impl Moody {
     pub(crate) fn new() -> Arc<Self> {
+        let clock = Arc::new(TokioClock::new(START));
         Arc::new(Self {
-            inner: MemoryStore::new(Arc::new(TokioClock::new(START)))
-                .with_notices(EndNotices::Kept),
+            inner: MemoryStore::new(clock.clone()).with_notices(EndNotices::Kept),
+            clock,
             moods: Mutex::default(),
             calls: Mutex::default(),
             looking: Mutex::default(),
@@ -105,6 +109,7 @@ impl Moody {
             moods.get_mut(&method).filter(|moods| !moods.is_empty()).map(|moods| moods.remove(0))
         };
         match mood {
+            Some(Mood::Panics) => panic!("moody"),
             Some(Mood::Full) => Err(StoreError::Full),
             Some(Mood::Unavailable) => Err(unavailable()),
             Some(Mood::After(notify)) => {

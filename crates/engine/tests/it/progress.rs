@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::Progress;
+use outlast_engine::Options;
 use outlast_testkit::scripted::Act;
 use tokio::sync::Notify;
 
@@ -37,6 +38,25 @@ async fn progress_is_written_at_most_every_250_ms_and_the_last_word_wins() {
     assert!(notes.len() <= 5, "{} notes in 960 ms", notes.len());
     for pair in notes.windows(2) {
         assert!(pair[1] - pair[0] >= millis(250), "{:?}", pair[1] - pair[0]);
+    }
+}
+
+/// B6: a worker of many jobs writes the progress of each less often.
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_many_jobs_writes_less_often() {
+    let bench = Bench::new();
+    let process = bench.process_with(Options { concurrency: 200, ..Options::default() }).await;
+    for run in 1..=200 {
+        process.under_way(&bench, run).await;
+    }
+    for percent in 1..=100 {
+        bench.provider.act(1, Act::Progress(percent));
+        tokio::time::sleep(millis(20)).await;
+    }
+    let notes = bench.store.calls(Method::Note);
+    assert!(notes.len() > 2);
+    for pair in notes.windows(2) {
+        assert!(pair[1] - pair[0] >= millis(400), "{:?}", pair[1] - pair[0]);
     }
 }
 
