@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use outlast_core::{ChangeWait, ConversationId, NewJob, OwnerId, Profile, Scope, StateKind, Waits};
+use outlast_core::{
+    ChangeWait, ConversationId, NewJob, OwnerId, Profile, Prune, Scope, StateKind, Waits,
+};
 use outlast_engine::{Options, PollError, PollLimits};
 use outlast_testkit::scripted::Scripted;
 
@@ -39,6 +41,8 @@ async fn the_engine_tells_who_can_work_and_what_the_store_has() {
     process.end(&id).await;
     let found = engine.conversation(&ann, &conversation).await.unwrap().unwrap();
     assert_eq!(found.id, conversation);
+    let pruned = engine.prune(&owner(), &Prune::Conversation(conversation)).await.unwrap();
+    assert_eq!(pruned.jobs, 1);
 }
 
 /// A job whose time has come waits for its turn, from that very moment on.

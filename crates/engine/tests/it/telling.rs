@@ -130,6 +130,24 @@ async fn g7_a_leaving_worker_delivers_first_and_not_for_ever() {
     assert!(!is_kept(&bench).await);
 }
 
+/// G7: a worker that leaves waits for a second try, which comes soon, and leaves a later one to the next process.
+#[tokio::test(start_paused = true)]
+async fn g7_a_leaving_worker_tries_once_more_if_that_is_soon() {
+    for (failures, tries, left) in [(1, 2, false), (2, 2, true)] {
+        let bench = Bench::new();
+        let receiver = Receiver::failing(failures);
+        let process = bench.process_with(telling(&receiver)).await;
+        let id = process.under_way(&bench, 1).await;
+        deliver(&bench, 1);
+        process.end(&id).await;
+        bench.until(|| receiver.told().len() == 1).await;
+        let took = process.leave().await;
+        assert!(took < seconds(2), "{took:?}");
+        assert_eq!(receiver.told().len(), tries);
+        assert_eq!(is_kept(&bench).await, left);
+    }
+}
+
 /// G8: the text is shown at once, then with a step every two seconds at most, and gone with the end.
 #[tokio::test(start_paused = true)]
 async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {

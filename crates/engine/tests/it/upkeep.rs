@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use outlast_core::Waits;
-use outlast_core::{BeginError, NewJob, Profile, Scope, StateKind, Store, StoreError, Trouble};
+use outlast_core::{
+    BeginError, NewJob, Profile, Scope, StateKind, Store, StoreError, Trouble, Waits,
+};
 use outlast_engine::{Options, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Begin, Scripted, error};
 use tokio::time::Instant;
 
 use crate::bench::{Bench, LONG, deliver, millis, owner, research, seconds};
 use crate::moody::{Method, Mood};
+use crate::overheard::Overheard;
 
 fn kept_for(keep: u64) -> NewJob {
     NewJob { keep: Some(seconds(keep)), ..research() }
@@ -24,6 +26,7 @@ async fn rows(bench: &Bench) -> usize {
 /// A6, A8: removed when its retention has ended, at most the sweep interval late; an unfinished one never.
 #[tokio::test(start_paused = true)]
 async fn a6_a_finished_job_is_removed_soon_after_its_retention() {
+    let log = Overheard::start();
     let bench = Bench::new();
     let options = Options { sweep_interval: seconds(300), ..Options::default() };
     let process = bench.process_with(options).await;
@@ -34,8 +37,10 @@ async fn a6_a_finished_job_is_removed_soon_after_its_retention() {
     process.end(&done).await;
     tokio::time::sleep(seconds(1799)).await;
     assert_eq!(rows(&bench).await, 2);
+    assert!(log.lines_with("forgot jobs").is_empty());
     tokio::time::sleep(seconds(301)).await;
     assert_eq!(rows(&bench).await, 1, "swept");
+    assert_eq!(log.lines_with("forgot jobs").len(), 1);
     assert!(process.engine.job(&owner(), &done).await.unwrap().is_none());
     tokio::time::sleep(seconds(600)).await;
     assert_eq!(bench.kind(&unfinished).await, StateKind::Running, "A8: never an unfinished job");
