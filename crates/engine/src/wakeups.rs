@@ -58,7 +58,6 @@ struct JobWaiters {
 /// What a waiter has been told.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    changes: u64,
     ended: bool,
     /// This process no longer carries the job, and has not ended it.
     given_up: bool,
@@ -172,10 +171,7 @@ impl Wakeups {
             let waiting = locked(&self.waiting);
             for change in &changes.jobs {
                 if let Some(waiters) = waiting.jobs.get(&change.id) {
-                    waiters.sender.send_modify(|seen| {
-                        seen.changes += 1;
-                        seen.ended |= change.state.is_terminal();
-                    });
+                    waiters.sender.send_modify(|seen| seen.ended |= change.state.is_terminal());
                 }
             }
         }
@@ -190,10 +186,7 @@ impl Wakeups {
         if let Some(waiters) = waiting.jobs.get(&job.id) {
             // Read by a caller before: an end never changes.
             drop(waiters.end.set(job.clone()));
-            waiters.sender.send_modify(|seen| {
-                seen.changes += 1;
-                seen.ended = true;
-            });
+            waiters.sender.send_modify(|seen| seen.ended = true);
         }
     }
 

@@ -234,7 +234,7 @@ async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
     assert_eq!(bench.provider.keys().len(), 1, "bought once");
 }
 
-/// The caller of a held call that this process carries costs no read before its end. A stranger is answered at once, not
+/// The caller of a held call that this process carries costs no read. A stranger is answered at once, not
 /// when it ends.
 #[tokio::test(start_paused = true)]
 async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_wait() {
@@ -251,8 +251,10 @@ async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_
     let (stranger, since) = (Scope::Owner(OwnerId::new("bob")), Instant::now());
     assert!(process.engine.poll(&stranger, &id, LONG).await.unwrap().is_none());
     assert_eq!(since.elapsed(), Duration::ZERO);
+    let before = reads();
     deliver(&bench, 1);
     assert_eq!(text(&caller.await.unwrap().unwrap().job), "because");
+    assert_eq!(reads(), before, "the try tells its end");
 }
 
 /// Whether the process that carries a held call has died is looked for where another call attaches to it, and only there.
