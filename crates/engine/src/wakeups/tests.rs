@@ -121,3 +121,26 @@ async fn a_worker_is_registered_until_it_ends() {
     drop(signals);
     assert_eq!(wakeups.interest(), Interest::None);
 }
+
+/// Nothing is kept of a try that is over; who waits for its job hears that it is carried no more, or has ended.
+#[tokio::test]
+async fn a_try_that_is_over_is_carried_no_more() {
+    let wakeups = Arc::new(Wakeups::default());
+    let carry = || locked(&wakeups.waiting).jobs.entry(job(1)).or_default().is_carried = true;
+    carry();
+    wakeups.try_is_over(&job(1));
+    assert!(locked(&wakeups.waiting).jobs.is_empty());
+    for has_ended in [false, true] {
+        carry();
+        let mut watcher = wakeups.watch(&ann(), job(1), FREE).unwrap();
+        assert!(watcher.is_carried);
+        if has_ended {
+            wakeups.publish(&ended(job(1)));
+        }
+        wakeups.try_is_over(&job(1));
+        assert_eq!(watcher.ended_or_given_up().await, has_ended);
+        assert_eq!(watcher.receiver.borrow().given_up, !has_ended);
+        drop(watcher);
+        assert!(locked(&wakeups.waiting).jobs.is_empty());
+    }
+}
