@@ -1,5 +1,6 @@
 //! Held calls (promise 2): the same call is the same job, for a while after its end too.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -7,10 +8,12 @@ use outlast_core::{
     Checkpoint, HeldAnswer, JobId, Key, NewJob, OwnerId, Profile, Scope, StateKind, Visibility,
 };
 use outlast_engine::{Options, Started, Takes};
+use outlast_testkit::scripted::Begin;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bench::{Bench, LEASE, LONG, Process, deliver, owner, research, seconds, text};
-use crate::moody::Method;
+use crate::moody::{Method, Mood};
 
 const INPUT: [u8; 32] = [7; 32];
 
@@ -232,6 +235,53 @@ async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
     deliver(&bench, 1);
     assert_eq!(text(&next.end(&id).await.job), "because");
     assert_eq!(bench.provider.keys().len(), 1, "bought once");
+}
+
+/// The same for a call that is made while its worker leaves and is still there for another request.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_made_while_its_worker_leaves_is_given_back() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let (answer, inserting) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
+    process.start(research()).await;
+    bench.quiet().await;
+    bench.store.next(Method::Insert, [Mood::After(inserting.clone())]);
+    let engine = process.engine.clone();
+    let call = tokio::spawn(async move {
+        engine.start_held(held(), Key::held("workflow", INPUT)).await.unwrap().job.id
+    });
+    bench.quiet().await;
+    process.stop.ask();
+    bench.quiet().await;
+    inserting.notify_one();
+    let id = call.await.unwrap();
+    bench.quiet().await;
+    let job = bench.job(&id).await;
+    assert_eq!((job.state.kind(), &job.checkpoint), (StateKind::Queued, &Checkpoint::NotBegun));
+    answer.notify_one();
+    process.leave().await;
+}
+
+/// And for a call that was handed to a worker which was asked to leave before it looked.
+#[tokio::test(start_paused = true)]
+async fn a_held_call_that_its_worker_did_not_come_to_is_given_back() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    bench.quiet().await;
+    let claiming = Arc::new(Notify::new());
+    bench.store.next(Method::Claim, [Mood::After(claiming.clone())]);
+    process.start(research()).await;
+    bench.quiet().await;
+    let (id, _) = hold(&process).await;
+    assert_eq!(bench.kind(&id).await, StateKind::Running);
+    process.stop.ask();
+    claiming.notify_one();
+    process.leave().await;
+    let job = bench.job(&id).await;
+    assert_eq!((job.state.kind(), &job.checkpoint), (StateKind::Queued, &Checkpoint::NotBegun));
+    assert!(bench.provider.keys().is_empty());
 }
 
 /// The caller of a held call that this process carries costs no read. A stranger is answered at once, not

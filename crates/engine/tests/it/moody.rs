@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, EndNotices, Job, JobId, Lease,
-    Profile, Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store, StoreError, StoreMethod,
-    StoreWrapper, WorkerId,
+    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, EndNotices, Insert, Inserted,
+    Job, JobId, Lease, Profile, Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store,
+    StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
 use outlast_store::MemoryStore;
 use outlast_testkit::clock::{START, TokioClock};
@@ -19,6 +19,7 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Method {
     Rev,
+    Insert,
     Claim,
     Take,
     Orphans,
@@ -151,6 +152,11 @@ impl StoreWrapper for Moody {
     async fn rev(&self) -> Result<Rev, StoreError> {
         let mood = self.mood(Method::Rev).await?;
         answered(mood, self.inner.rev().await)
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let mood = self.mood(Method::Insert).await?;
+        answered(mood, self.inner.insert(insert).await)
     }
 
     async fn claim(
