@@ -163,3 +163,20 @@ async fn all_who_wait_for_one_job_are_answered() {
     }
     assert_eq!(asked.elapsed(), Duration::ZERO);
 }
+
+/// A process looks for changes when it is told of one, and its worker for jobs when it is told to.
+#[tokio::test(start_paused = true)]
+async fn a_process_looks_when_it_is_told_to() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    process.under_way(&bench, 1).await;
+    tokio::time::sleep(seconds(1)).await;
+    let looks = bench.store.calls(Method::Changes).len();
+    process.engine.look_now();
+    bench.quiet().await;
+    assert!(bench.store.calls(Method::Changes).len() > looks);
+    let claims = bench.store.calls(Method::Claim).len();
+    process.engine.look_for_jobs();
+    bench.quiet().await;
+    assert!(bench.store.calls(Method::Claim).len() > claims);
+}
