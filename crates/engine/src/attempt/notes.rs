@@ -94,4 +94,18 @@ mod tests {
             assert_eq!(rests(jobs).await, Duration::from_millis(expected), "{jobs} jobs");
         }
     }
+
+    /// G8: and shows the text of each less often, from that very moment on.
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_of_many_jobs_shows_each_text_less_often() {
+        for (jobs, expected) in [(1, 2_000), (250, 2_000), (1_000, 8_000)] {
+            let mut notes = Notes::new();
+            tokio::time::sleep(FIRST_AFTER).await;
+            assert!(notes.text_to_show(jobs, || Some("a".to_owned())).is_some());
+            tokio::time::sleep(Duration::from_millis(expected - 1)).await;
+            assert!(notes.text_to_show(jobs, || Some("ab".to_owned())).is_none(), "{jobs} jobs");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert!(notes.text_to_show(jobs, || Some("ab".to_owned())).is_some(), "{jobs} jobs");
+        }
+    }
 }
