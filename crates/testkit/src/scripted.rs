@@ -46,6 +46,8 @@ pub enum Act {
     Moved(&'static str),
     /// Delivers this report, to every caller from now on.
     Done(&'static str),
+    /// The same for a price.
+    DoneFor(&'static str, Cost),
     /// Ends in trouble.
     Fail(Trouble),
     /// The adapter's own code fails.
@@ -166,6 +168,7 @@ impl Scripted {
         let acts = state.runs.get_mut(run)?;
         match acts.front()? {
             Act::Done(text) => Some(Act::Done(text)),
+            Act::DoneFor(text, cost) => Some(Act::DoneFor(text, *cost)),
             Act::Progress(_) | Act::Writes(..) | Act::Moved(_) | Act::Fail(_) | Act::Panic => {
                 acts.pop_front()
             }
@@ -295,6 +298,10 @@ impl Run for ScriptedRun {
                 }
                 Some(Act::Done(text)) => {
                     return Ok(Step::Done { output: Box::new(report(text)), raw: None });
+                }
+                Some(Act::DoneFor(text, cost)) => {
+                    let output = Output { cost, ..report(text) };
+                    return Ok(Step::Done { output: Box::new(output), raw: None });
                 }
                 Some(Act::Fail(trouble)) => return Err(error(trouble)),
                 Some(Act::Panic) => panic!("scripted"),

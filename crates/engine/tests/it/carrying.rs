@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Code, NewJob, StateKind, Trouble};
+use outlast_core::{Code, ConversationId, NewJob, StateKind, Trouble};
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Act, Answer, Begin};
 use serde_json::json;
@@ -216,4 +216,24 @@ async fn a_try_that_panics_is_logged_and_its_job_is_not_lost() {
     bench.quiet().await;
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&other).await.job), "because");
+}
+
+/// B15: a failed try is logged, and (C4) a report that is shorter than its effort asks for.
+#[tokio::test(start_paused = true)]
+async fn a_failed_try_and_a_short_report_are_logged() {
+    let log = Overheard::start();
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let ask = json!({"messages": [{"role": "user", "content": "why"}], "effort": "high"});
+    let conversation = Some(ConversationId::new("c"));
+    let id = process.start(NewJob { ask, conversation, ..research() }).await;
+    bench.quiet().await;
+    bench.provider.act(1, Act::Fail(Trouble::RunFailed));
+    bench.until(|| bench.provider.keys().len() == 2).await;
+    assert_eq!(log.lines_with("Job failed").len(), 1);
+    bench.quiet().await;
+    deliver(&bench, 2);
+    process.end(&id).await;
+    bench.quiet().await;
+    assert_eq!(log.lines_with("shorter than was asked for").len(), 1);
 }

@@ -9,10 +9,10 @@ use outlast_core::{
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_store::{MemoryStore, SystemClock};
-use outlast_testkit::scripted::{Handle, Scripted};
+use outlast_testkit::scripted::{Act, Handle, Scripted};
 use serde_json::{Value, json};
 
-use crate::bench::research;
+use crate::bench::{Bench, research};
 use crate::overheard::Overheard;
 
 const CENT: u64 = 10_000_000;
@@ -133,5 +133,25 @@ async fn a_question_that_is_likely_to_cost_much_is_warned_of() {
         let engine = engine(Some(cents), false, SpendLimits::default()).await;
         engine.start(research(), None).await.unwrap();
         assert_eq!(log.lines_with("likely to cost over $1").len(), warnings, "{cents}");
+    }
+}
+
+/// B15: the line of an end names what was paid; nothing of what is free, or not known.
+#[tokio::test(start_paused = true)]
+async fn a_completed_job_is_logged_with_what_it_cost() {
+    let costs = [Cost::Reported(NanoUsd(5 * CENT)), Cost::Reported(NanoUsd(0)), Cost::Unknown];
+    for (cost, is_named) in costs.into_iter().zip([true, false, false]) {
+        let log = Overheard::start();
+        let bench = Bench::new();
+        let process = bench.process().await;
+        let id = process.under_way(&bench, 1).await;
+        bench.provider.act(1, Act::DoneFor("because", cost));
+        process.end(&id).await;
+        bench.quiet().await;
+        let lines = log.lines_with("Job completed");
+        assert_eq!(
+            lines.iter().filter(|line| line.contains("cost=")).count(),
+            usize::from(is_named)
+        );
     }
 }
