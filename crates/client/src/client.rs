@@ -84,7 +84,13 @@ impl Client {
         options: ConnectOptions,
     ) -> Result<Self, ClientError> {
         let longest_message = options.longest_message;
-        let tap = WireTap { inner, pending: pending.clone(), cut, unsent: Arc::default() };
+        let tap = WireTap {
+            inner,
+            pending: pending.clone(),
+            cut,
+            unsent: Arc::default(),
+            asked_era: None,
+        };
         let info = ClientInfo { name: options.name, tasks: options.tasks };
         let handshake = info.serve_with_lifecycle(tap, lifecycle(options.era));
         // The handshake is never cancelled by message: the protocol forbids it. The connection ends instead.

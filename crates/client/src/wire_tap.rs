@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, GetExtensions, GetMeta, JsonRpcMessage, NotificationMetaObject,
-    ServerJsonRpcMessage, ServerNotification,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
+    NotificationMetaObject, RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
 };
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
@@ -27,11 +27,13 @@ pub(crate) struct WireTap<T> {
     /// Ends writes that the server does not read.
     pub(crate) cut: CancellationToken,
     pub(crate) unsent: Arc<AtomicUsize>,
+    /// The question whether the server knows the newest era, until it is answered.
+    pub(crate) asked_era: Option<RequestId>,
 }
 
 impl<T: Transport<RoleClient>> WireTap<T> {
     /// What rmcp should see of a message.
-    fn passed(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+    fn passed(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(mut progress) => {
@@ -47,7 +49,17 @@ impl<T: Transport<RoleClient>> WireTap<T> {
                 _ => Some(JsonRpcMessage::Notification(note)),
             },
             JsonRpcMessage::Response(answer) => {
-                self.pending.answered(&answer.id).then_some(JsonRpcMessage::Response(answer))
+                if !self.pending.answered(&answer.id) {
+                    return None;
+                }
+                let names_no_era = !matches!(answer.result, ServerResult::DiscoverResult(_));
+                if self.asked_era.take_if(|id| *id == answer.id).is_some() && names_no_era {
+                    // As from a server that answers `{}` to all it does not know.
+                    let error =
+                        ErrorData::invalid_request("server/discover names no version", None);
+                    return Some(ServerJsonRpcMessage::error(error, Some(answer.id)));
+                }
+                Some(JsonRpcMessage::Response(answer))
             }
             JsonRpcMessage::Error(error) => {
                 let mine = error.id.as_ref().is_none_or(|id| self.pending.answered(id));
@@ -74,6 +86,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
         let mut reply = None;
         match &message {
             JsonRpcMessage::Request(request) => {
+                if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
+                    self.asked_era = Some(request.id.clone());
+                }
                 let token = request.request.get_meta().get_progress_token();
                 let call = request.request.extensions().get::<Arc<WaitingCall>>().cloned();
                 self.pending.add(request.id.clone(), token.map(|token| token.0), call);

@@ -101,6 +101,21 @@ async fn d11_the_greeting_has_its_own_limit_and_is_never_cancelled() {
     }
 }
 
+/// A server that answers whatever it does not know with an empty result is greeted as of old.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_nothing_in_particular_is_greeted_as_of_old() {
+    let (mut peer, read, write) = Peer::new();
+    let greeting = async {
+        let asked = peer.hear().await;
+        assert_eq!(asked["method"], "server/discover");
+        peer.answer(&asked["id"], json!({})).await;
+        peer.greet().await;
+    };
+    let connecting = Client::connect(read, write, ConnectOptions::default());
+    let (client, ()) = tokio::join!(connecting, greeting);
+    assert_eq!(client.unwrap().protocol().as_deref(), Some("2025-06-18"));
+}
+
 /// A caller that loses interest: a lost `select!`, an aborted task.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_cancelled_and_the_connection_serves_on() {
