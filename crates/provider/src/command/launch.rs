@@ -46,7 +46,7 @@ pub fn launch(input: impl Read, launched: Launched) -> io::Error {
 }
 
 /// Whether this is text without a line that names its interpreter: `execvp` would give it to a shell.
-fn is_bare_script(program: &Path) -> bool {
+pub(super) fn is_bare_script(program: &Path) -> bool {
     let mut head = Vec::new();
     // What may be run but not read is left to the system.
     let read = File::open(program).and_then(|file| file.take(64).read_to_end(&mut head));

@@ -3,12 +3,19 @@
 //! Looked up here and not left to the system, because a program that is named by its path can be started without a copy of
 //! this process: with hundreds of children that is most of what starting one costs.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
+use super::launch::is_bare_script;
+
 /// Where programs are looked for without a search path, as `execvp` does.
 const NO_PATH: &str = "/bin:/usr/bin";
+/// How much of a script's first line the system reads.
+const MAX_FIRST_LINE: u64 = 256;
 
 /// The program's file; its bare name when there is none, so that starting it says what is wrong.
 pub(crate) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
@@ -27,11 +34,26 @@ pub(crate) fn located(program: &str, cwd: &Path, environment: &[(String, String)
 
 /// Why the file cannot be started, as far as that is known beforehand.
 pub(super) fn check(file: &Path) -> io::Result<()> {
-    if is_program(file) {
-        return Ok(());
-    }
     std::fs::metadata(file)?;
-    Err(io::ErrorKind::PermissionDenied.into())
+    if !is_program(file) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if is_bare_script(file) {
+        return Err(Errno::NOEXEC.into());
+    }
+    match interpreter(file) {
+        Some(interpreter) => std::fs::metadata(interpreter).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The program that a script names in its first line, by its whole path.
+fn interpreter(file: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    File::open(file).ok()?.take(MAX_FIRST_LINE).read_to_end(&mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let named = std::str::from_utf8(line).ok()?.split_whitespace().next()?;
+    Some(PathBuf::from(named)).filter(|path| path.is_absolute())
 }
 
 fn is_program(file: &Path) -> bool {
@@ -43,6 +65,25 @@ fn is_program(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// E16: what cannot be started is known before a start is recorded.
+    #[test]
+    fn e16_a_script_whose_interpreter_is_missing_cannot_be_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("script");
+        for (text, starts) in [
+            ("#!/bin/sh\n", true),
+            ("#! /usr/bin/env -S sh\n", true),
+            ("#!/no/such/interpreter -x\n", false),
+            ("echo hi\n", false),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(check(&file).is_ok(), starts, "{text}");
+        }
+        assert!(check(Path::new("/bin/sh")).is_ok());
+        assert!(check(&dir.path().join("missing")).is_err());
+    }
 
     #[test]
     fn a_program_is_looked_for_where_its_configuration_says() {
