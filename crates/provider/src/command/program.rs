@@ -52,7 +52,9 @@ fn interpreter(file: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(file).ok()?.take(MAX_FIRST_LINE).read_to_end(&mut head).ok()?;
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let named = std::str::from_utf8(line).ok()?.split_whitespace().next()?;
+    // As the system does: a carriage return before the end of the line is part of the name.
+    let named = std::str::from_utf8(line).ok()?.trim_start_matches([' ', '\t']);
+    let named = named.split([' ', '\t']).next()?;
     Some(PathBuf::from(named)).filter(|path| path.is_absolute())
 }
 
@@ -75,6 +77,7 @@ mod tests {
             ("#!/bin/sh\n", true),
             ("#! /usr/bin/env -S sh\n", true),
             ("#!/no/such/interpreter -x\n", false),
+            ("#!/bin/sh\r\necho hi\r\n", false),
             ("echo hi\n", false),
         ] {
             std::fs::write(&file, text).unwrap();
