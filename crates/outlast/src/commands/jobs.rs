@@ -8,8 +8,8 @@ mod retry;
 
 use std::process::ExitCode;
 
-use outlast_core::{Prune, Scope};
-use outlast_engine::{Engine, Providers};
+use outlast_core::{JobId, Prune, Scope, StateKind, Waits};
+use outlast_engine::{Engine, Providers, Reading};
 
 use super::engine::with_engine;
 use super::find;
@@ -24,15 +24,14 @@ use crate::wire::research_providers;
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
     let config = super::configured(global, &[])?;
     let store = match &command {
-        JobsCommand::List(_) | JobsCommand::Show(_) => OpenStore::to_read(&config).await?,
-        // Both put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        JobsCommand::Watch(_) | JobsCommand::Wait(_) => match OpenStore::existing(&config).await {
-            Ok(store) => store,
-            Err(failed) => OpenStore::to_read(&config).await.map_err(|_| failed)?,
-        },
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
             OpenStore::existing(&config).await?
         }
+        // They put the jobs of dead workers back into the queue, so that what is said of a job is true.
+        _ => match OpenStore::existing(&config).await {
+            Ok(store) => store,
+            Err(failed) => OpenStore::to_read(&config).await.map_err(|_| failed)?,
+        },
     };
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {
@@ -43,6 +42,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
     };
     with_engine(store, &config, providers, async |opened, stop| {
         let engine = &opened.engine;
+        engine.find_dead_workers().await;
         match command {
             JobsCommand::List(args) => list::run(engine, &config, args).await,
             JobsCommand::Show(args) => show(engine, &config, args).await,
@@ -64,6 +64,19 @@ fn own_or_all(config: &Config, all: bool) -> Scope {
     if all { Scope::Operator } else { own(config) }
 }
 
+/// The job as it stands. On a shared database a command is too young to judge who is dead, and sees that none is alive.
+async fn reading(engine: &Engine, scope: &Scope, id: &JobId) -> CommandResult<Option<Reading>> {
+    let Some(mut reading) = engine.reading(scope, id).await? else { return Ok(None) };
+    let job = &reading.job;
+    if job.state.kind() == StateKind::Running
+        && job.new.visibility.goes_through_queue()
+        && !engine.has_worker(&job.new.profile).await?
+    {
+        reading.waits = Some(Waits::ForAWorker);
+    }
+    Ok(Some(reading))
+}
+
 async fn show(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
     let scope = own(config);
     let job = find::job(engine, &scope, &args.id).await?;
@@ -71,7 +84,7 @@ async fn show(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult 
         ui::json(&json::job(&job, engine.now()));
     } else {
         let retries = retry::retries_of(engine, &scope, &job).await?;
-        let waits = engine.reading(&scope, &job.id).await?.and_then(|reading| reading.waits);
+        let waits = reading(engine, &scope, &job.id).await?.and_then(|reading| reading.waits);
         show::job(&job, waits, engine.now(), &retries);
     }
     Ok(ExitCode::SUCCESS)

@@ -81,7 +81,7 @@ async fn p4_without_a_worker_every_face_says_so_in_the_same_words() {
     assert!(said(&shown.stdout), "{shown:?}");
 }
 
-/// P4: a job whose worker was killed is not said to go on.
+/// P4: a job whose worker was killed is neither said to run nor to go on.
 #[tokio::test]
 async fn p4_a_killed_worker_s_job_is_not_said_to_go_on() {
     let world = World::new().await;
@@ -90,7 +90,13 @@ async fn p4_a_killed_worker_s_job_is_not_said_to_go_on() {
     running(&world, &id).await;
     let alive = world.run(&["jobs", "wait", &id, "--timeout", "50ms"]).await;
     assert!(alive.code == Some(3) && alive.stderr.contains("it goes on"), "{alive:?}");
+    let listed = world.run(&["jobs", "list"]).await;
+    assert!(listed.stdout.contains("running"), "{listed:?}");
     server.kill().await;
+    let listed = world.run(&["jobs", "list"]).await;
+    assert!(listed.stdout.contains("queued") && !listed.stdout.contains("running"), "{listed:?}");
+    let shown = world.run(&["jobs", "show", &id]).await;
+    assert!(shown.stdout.contains("no live worker"), "{shown:?}");
     let dead = world.run(&["jobs", "wait", &id, "--timeout", "50ms"]).await;
     assert!(dead.code == Some(3) && dead.stderr.contains("no live worker"), "{dead:?}");
     assert!(!dead.stderr.contains("goes on"), "{dead:?}");

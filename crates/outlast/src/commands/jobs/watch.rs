@@ -76,16 +76,9 @@ pub(super) async fn what_goes_on(
     engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
     for job in jobs.iter().filter(|job| !job.state.kind().is_terminal()) {
-        let Some(mut reading) = engine.reading(scope, &job.id).await? else { continue };
+        let Some(reading) = super::reading(engine, scope, &job.id).await? else { continue };
         if !reading.job.state.kind().is_terminal() {
             unfinished += 1;
-        }
-        // On a shared database a command is too young to judge who is dead, and sees who is not alive.
-        if reading.job.state.kind() == StateKind::Running
-            && job.new.visibility.goes_through_queue()
-            && !engine.has_worker(&job.new.profile).await?
-        {
-            reading.waits = Some(Waits::ForAWorker);
         }
         if reading.waits == Some(Waits::ForAWorker) {
             waiting.push(reading.standing().words());
