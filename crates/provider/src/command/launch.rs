@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::io::Errno;
+use super::program;
 
 /// What a launcher that could not become its program says first on standard error.
 pub const CANNOT_START: &str = "outlast: the program cannot be started: ";
@@ -39,18 +39,11 @@ pub fn launch(input: impl Read, launched: Launched) -> io::Error {
         Err(error) => return error,
     };
     let Launched { program, name, arguments, .. } = launched;
-    if is_bare_script(&program) {
-        return Errno::NOEXEC.into();
+    // Else `execvp` would give text without an interpreter to a shell.
+    if let Err(error) = program::check(&program) {
+        return error;
     }
     Command::new(program).arg0(name).args(arguments).stdin(message).exec()
-}
-
-/// Whether this is text without a line that names its interpreter: `execvp` would give it to a shell.
-pub(super) fn is_bare_script(program: &Path) -> bool {
-    let mut head = Vec::new();
-    // What may be run but not read is left to the system.
-    let read = File::open(program).and_then(|file| file.take(64).read_to_end(&mut head));
-    read.is_ok() && !head.starts_with(b"#!") && !head.contains(&0)
 }
 
 /// The message as it is sent to a launcher: how many bytes it has, and then those.
@@ -80,18 +73,6 @@ fn message(mut input: impl Read, scratch: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// E12: never through a shell.
-    #[test]
-    fn e12_text_without_an_interpreter_is_no_program() {
-        let dir = tempfile::tempdir().unwrap();
-        for (text, bare) in [("echo hi\n", true), ("", true), ("#!/bin/sh\n", false)] {
-            let file = dir.path().join("program");
-            std::fs::write(&file, text).unwrap();
-            assert_eq!(is_bare_script(&file), bare, "{text}");
-        }
-        assert!(!is_bare_script(Path::new("/bin/sh")));
-    }
 
     #[test]
     fn a_message_is_taken_whole_or_not_at_all() {

@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::launch::is_bare_script;
-
 /// Where programs are looked for without a search path, as `execvp` does.
 const NO_PATH: &str = "/bin:/usr/bin";
 /// How much of a script's first line the system reads.
@@ -47,6 +45,14 @@ pub(super) fn check(file: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether this is text without a line that names its interpreter: `execvp` would give it to a shell.
+fn is_bare_script(program: &Path) -> bool {
+    let mut head = Vec::new();
+    // What may be run but not read is left to the system.
+    let read = File::open(program).and_then(|file| file.take(64).read_to_end(&mut head));
+    read.is_ok() && !head.starts_with(b"#!") && !head.contains(&0)
+}
+
 /// The program that a script names in its first line, by its whole path.
 fn interpreter(file: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
@@ -67,6 +73,18 @@ fn is_program(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// E12: never through a shell.
+    #[test]
+    fn e12_text_without_an_interpreter_is_no_program() {
+        let dir = tempfile::tempdir().unwrap();
+        for (text, bare) in [("echo hi\n", true), ("", true), ("#!/bin/sh\n", false)] {
+            let file = dir.path().join("program");
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(is_bare_script(&file), bare, "{text}");
+        }
+        assert!(!is_bare_script(Path::new("/bin/sh")));
+    }
 
     /// E16: what cannot be started is known before a start is recorded.
     #[test]
