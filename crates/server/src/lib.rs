@@ -53,4 +53,3 @@ mod arguments;
 mod malformed;
 mod reply;
 mod text;
-mod json_size;
