@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use outlast_core::{Rev, StoreError};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Shared;
@@ -56,8 +58,14 @@ impl Shared {
         W::Done: 'static,
     {
         let shared = Arc::clone(self);
-        let task = tokio::spawn(async move { shared.try_step(durability, &work).await });
-        Ok(task.await.map_err(unavailable)??)
+        let (answer, answered) = oneshot::channel();
+        // One type of task for all steps.
+        let task: BoxFuture<'static, ()> = Box::pin(async move {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(shared.try_step(durability, &work).await);
+        });
+        tokio::spawn(task);
+        Ok(answered.await.map_err(unavailable)??)
     }
 
     /// The same within a task that nothing drops.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast_core::StoreError;
 use rusqlite::Connection;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::database_file::DatabaseFile;
 use super::fault::{Fault, unavailable};
@@ -16,6 +16,8 @@ const MAX_READERS: usize = 4;
 /// How long a read waits for a connection that another has before it makes one more. Most reads take less than to make one, which also
 /// keeps some hundred kilobytes.
 const MAX_WAIT: Duration = Duration::from_millis(5);
+
+type BoxedRead = Box<dyn FnOnce(&Connection) -> Result<(), Fault> + Send>;
 
 /// Runs reads off the async threads.
 pub(super) struct Readers {
@@ -38,6 +40,18 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
+        let (answer, answered) = oneshot::channel();
+        let read = move |connection: &Connection| {
+            // A caller that has gone away needs no answer.
+            let _ = answer.send(read(connection)?);
+            Ok(())
+        };
+        self.run_boxed(Box::new(read)).await?;
+        answered.await.map_err(unavailable)
+    }
+
+    /// The same, compiled once for all reads.
+    async fn run_boxed(&self, read: BoxedRead) -> Result<(), StoreError> {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(|_| unavailable("the store is closed"))?;
         let file = self.file.clone();
@@ -46,13 +60,13 @@ impl Readers {
             let InUse(connections) = &in_use;
             file.check()?;
             let connection = idle.map_or_else(|| file.connect(), Ok)?;
-            let read = read(&connection)?;
+            read(&connection)?;
             let mut known = connections.known();
             // Asked under the lock, so that `close` leaves no connection behind.
             if !permit.semaphore().is_closed() {
                 known.idle.push(connection);
             }
-            Ok(read)
+            Ok(())
         });
         task.await.map_err(unavailable)?
     }
