@@ -81,7 +81,7 @@ const WORDS_WAIT: Duration = Duration::from_secs(2);
 /// Keeps jobs in an SQLite file.
 pub struct SqliteStore {
     clock: Arc<dyn Clock>,
-    /// None in a store that is only read.
+    /// None in a store that is only read. Its thread finishes its queue when the store is dropped.
     writer: Option<Writer>,
     readers: Readers,
     liveness: Arc<Liveness>,
@@ -178,16 +178,6 @@ impl SqliteStore {
 
     fn writer(&self) -> Result<&Writer, StoreError> {
         self.writer.as_ref().ok_or_else(|| unavailable("it was opened to be read"))
-    }
-}
-
-impl Drop for SqliteStore {
-    fn drop(&mut self) {
-        // The thread finishes its queue by itself; waiting for it here could block a runtime.
-        if let Some(writer) = &self.writer {
-            writer.close();
-        }
-        self.liveness.release();
     }
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_core::{Store, StoreError};
+use outlast_core::{EndNotices, Inserted, NoticeClaim, Scope, StateKind, Store, StoreError};
 use outlast_store::{
     Inspection, SqliteStore, hold_locks, inspect, locks_that_give_way, sqlite_version,
 };
@@ -34,6 +34,32 @@ fn a_store_that_is_not_there_is_not_made() {
     let found = inspect(&dir.path().join("jobs.db"));
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
     assert_eq!(names(dir.path()), ["jobs.db-wal"]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_read_shows_what_is_there_and_changes_nothing() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    let store = open(&path).with_notices(EndNotices::Kept);
+    let Inserted::New(job) = store.insert(an_insert(a_job())).await.unwrap() else { panic!() };
+    store.cancel(&Scope::Operator, &job.id).await.unwrap();
+    assert!(matches!(store.claim_notice(LEASE).await.unwrap(), NoticeClaim::Claimed(_)));
+    let read = SqliteStore::read(&path, Arc::new(ManualClock::default())).unwrap().unwrap();
+    let found = read.job(&Scope::Operator, &job.id).await.unwrap().unwrap();
+    assert_eq!(found.state.kind(), StateKind::Cancelled);
+    // Nothing is due, which can be said without writing.
+    let notice = read.claim_notice(LEASE).await.unwrap();
+    assert!(matches!(notice, NoticeClaim::NoneDue { next: Some(_) }), "{notice:?}");
+    let refused = read.insert(an_insert(a_job())).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+}
+
+#[test]
+fn why_a_store_cannot_be_made_is_said() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("x".repeat(300));
+    let refused = SqliteStore::open(&path, Arc::new(ManualClock::default())).err().unwrap();
+    assert!(format!("{refused:?}").contains("File name too long"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

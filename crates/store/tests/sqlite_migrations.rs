@@ -20,6 +20,8 @@ use tempfile::TempDir;
 #[tokio::test]
 async fn every_job_of_schema_1_is_there_under_the_newest() {
     let dir = schema_1();
+    let clock = Arc::new(ManualClock::default());
+    assert!(SqliteStore::read(&dir.path().join("jobs.db"), clock).unwrap().is_none());
     let store = open(&dir.path().join("jobs.db"), START).unwrap();
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     let query = JobQuery { limit: 100, ..JobQuery::default() };

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, ChangeWait, Checkpoint, Dead, Inserted, Job, JobState, Rescued, Rev, Scope, Settlement,
-    StateKind, Store, StoreError, Uncarried,
+    Change, ChangeWait, Checkpoint, Dead, Inserted, Job, JobState, Prune, Rescued, Rev, Scope,
+    Settlement, StateKind, Store, StoreError, Timestamp, Uncarried,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{LEASE, a_job, a_report, an_insert, profiles, worker};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -38,6 +39,37 @@ async fn a_change_through_one_handle_wakes_another() {
         }]
     );
     assert_eq!(changes.rev, job.rev);
+}
+
+/// The time of these tests passes only while all rest: a waiter that looks without a pause never comes to its end.
+const AN_HOUR: ChangeWait =
+    ChangeWait { at_most: Duration::from_secs(3600), look_every: Duration::from_secs(60) };
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_rests_between_its_looks() {
+    let (here, there, _dir) = two_handles();
+    let begun = Instant::now();
+    let changes = there.changes(Rev(0), AN_HOUR).await.unwrap();
+    assert_eq!((changes.rev, changes.jobs.len()), (Rev(0), 0));
+    assert!(begun.elapsed() >= AN_HOUR.at_most);
+    // Nor where a job is gone again, of which only the number of the change is left.
+    let job = insert(&here).await;
+    here.cancel(&Scope::Operator, &job.id).await.unwrap();
+    let ended = Prune::EndedBefore(Timestamp::from_millis(i64::MAX));
+    assert_eq!(here.prune(&Scope::Operator, &ended).await.unwrap().jobs, 1);
+    let changes = there.changes(Rev(0), AN_HOUR).await.unwrap();
+    assert!(changes.rev > job.rev && changes.jobs.is_empty(), "{changes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_sees_what_another_handle_wrote_at_its_next_look() {
+    let (here, there, _dir) = two_handles();
+    assert_eq!(there.changes(Rev(0), AN_HOUR).await.unwrap().rev, Rev(0));
+    let begun = Instant::now();
+    let job = insert(&here).await;
+    let changes = there.changes(Rev(0), AN_HOUR).await.unwrap();
+    assert_eq!(changes.jobs.iter().map(|change| change.id).collect::<Vec<_>>(), [job.id]);
+    assert!(begun.elapsed() <= AN_HOUR.look_every, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -95,11 +95,6 @@ impl Liveness {
         }
     }
 
-    /// Unlocks all files, as the end of the process would.
-    pub(super) fn release(&self) {
-        self.own().clear();
-    }
-
     /// Unlocks and removes all files.
     pub(super) fn close(&self) {
         let workers: Vec<WorkerId> = self.own().drain().map(|(worker, _)| worker).collect();
@@ -149,11 +144,11 @@ mod tests {
         here.hold(&worker).unwrap();
         here.hold(&worker).unwrap();
         assert!(here.is_alive(&worker) && there.is_alive(&worker));
-        here.release();
+        drop(here);
         assert!(!there.is_alive(&worker));
         assert_eq!(there.present(), std::slice::from_ref(&worker));
         there.remove_lock(&worker);
-        assert_eq!(fs::read_dir(&here.dir).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&there.dir).unwrap().count(), 0);
         there.remove_lock(&worker);
     }
 
@@ -163,8 +158,8 @@ mod tests {
         let (here, there) = two_stores(&dir);
         let worker = WorkerId::new("w-1");
         here.hold(&worker).unwrap();
-        here.release();
-        let looking = File::options().write(true).open(here.path(&worker).unwrap()).unwrap();
+        drop(here);
+        let looking = File::options().write(true).open(there.path(&worker).unwrap()).unwrap();
         looking.try_lock_shared().unwrap();
         assert!(!there.is_alive(&worker));
     }
@@ -179,7 +174,7 @@ mod tests {
         assert!(there.is_alive(&worker), "another process's worker cannot be dismissed");
         here.dismiss(&worker);
         assert!(!here.is_alive(&worker) && !there.is_alive(&worker));
-        assert_eq!(fs::read_dir(&here.dir).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&there.dir).unwrap().count(), 0);
     }
 
     #[test]

@@ -235,3 +235,41 @@ pub(super) fn made_for_test(dir: &tempfile::TempDir) -> Connection {
     make_files(&path).unwrap();
     prepare(&path, None).unwrap()
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    /// No character of a path has a meaning, and nothing is made beside a file that is read as it is.
+    #[test]
+    fn a_file_of_any_name_is_read_where_nothing_can_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(made_for_test(&dir));
+        for name in ["a b?mode=memory&x#y%41.db", "\u{e4}.db"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(name);
+            fs::copy(dir.path().join("jobs.db"), &path).unwrap();
+            let connection = connect(&path, Access::Immutable).unwrap();
+            let read = connection.query_row("SELECT count(*) FROM jobs", [], |row| row.get(0));
+            assert_eq!(read, Ok(0_i64), "{name}");
+            assert!(connection.is_readonly(MAIN_DB).unwrap(), "{name}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_sqlite_says_where_it_can_make_no_files_is_known() {
+        for (code, needs) in [
+            (ffi::SQLITE_CANTOPEN, true),
+            (ffi::SQLITE_READONLY, true),
+            (ffi::SQLITE_PERM, true),
+            (ffi::SQLITE_CORRUPT, false),
+            (ffi::SQLITE_BUSY, false),
+        ] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(needs_its_files(&error), needs, "{code}");
+        }
+    }
+}
