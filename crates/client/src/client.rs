@@ -298,9 +298,20 @@ fn handshake_failed(error: &ClientInitializeError) -> ClientError {
         ClientInitializeError::JsonRpcError(error) => {
             ClientError::Handshake(format!("it refused: {} ({})", error.message, error.code.0))
         }
-        // The others may repeat a whole message.
-        other => ClientError::Handshake(other.to_string().chars().take(300).collect()),
+        ClientInitializeError::ExpectedInitResult(result) => {
+            no_answer(serde_json::to_string(result))
+        }
+        ClientInitializeError::ExpectedInitResponse(message) => {
+            no_answer(serde_json::to_string(message))
+        }
+        other => ClientError::Handshake(other.to_string()),
     }
+}
+
+/// The server answered something else.
+fn no_answer(said: serde_json::Result<String>) -> ClientError {
+    let said: String = said.unwrap_or_default().chars().take(200).collect();
+    ClientError::Handshake(format!("it is not answered by {said}"))
 }
 
 fn kind(result: &ServerResult) -> &'static str {

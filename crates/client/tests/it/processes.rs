@@ -35,6 +35,16 @@ async fn a_process_that_never_greets_is_given_up() {
 }
 
 #[tokio::test]
+async fn what_a_server_answers_to_the_handshake_is_shown() {
+    let script = r#"read line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; cat"#;
+    let error = start(script, LIMIT).await.err().unwrap().to_string();
+    assert!(
+        error.contains("handshake with the server failed: it is not answered by {}"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
     let client = Client::spawn(Program::new("no-such-program"), ConnectOptions::default()).await;
     let error = client.err().unwrap();

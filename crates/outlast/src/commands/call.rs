@@ -281,10 +281,11 @@ fn show_text(answer: &ToolAnswer) {
 
 /// A client of the server that has the tool.
 async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
-    // The handshake may not take longer than the whole call.
+    // The handshake may not take longer than the call.
     let mut options = ConnectOptions::default();
-    let limit = args.max_total_timeout.unwrap_or(options.handshake_timeout);
-    options.handshake_timeout = options.handshake_timeout.min(limit);
+    for limit in [args.timeout, args.max_total_timeout].into_iter().flatten() {
+        options.handshake_timeout = options.handshake_timeout.min(limit);
+    }
     let client = match &args.url {
         Some(url) => {
             Client::http(endpoint(global, url, &args.header, args.bearer_env.as_deref())?, options)

@@ -185,6 +185,17 @@ async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
     }
 }
 
+/// Each limit of a call is one of its handshake too.
+#[tokio::test]
+async fn a_server_that_never_greets_is_given_up_at_the_calls_limit() {
+    let world = World::new().await;
+    for flag in ["--timeout", "--max-total-timeout"] {
+        let ran = world.run(&["call", flag, "300ms", "--tool", "x", "--", "sleep", "60"]).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stderr.contains("the handshake within 300 ms"), "{ran:?}");
+    }
+}
+
 /// The jobs on a world's store, newest first.
 async fn jobs(world: &World) -> Vec<Value> {
     let listed = world.run(&["jobs", "list", "--all", "--json"]).await;
