@@ -201,3 +201,27 @@ impl ServerCertVerifier for Unchecked {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F6: only a connection that leaves this machine has to be private, and to a server whose name was checked.
+    #[tokio::test]
+    async fn f6_a_server_elsewhere_is_reached_in_private_without_being_asked() {
+        for (host, ssl) in [
+            ("localhost", SslMode::Prefer),
+            ("127.0.0.1", SslMode::Prefer),
+            ("[::1]", SslMode::Prefer),
+            ("%2Frun%2Fpostgresql", SslMode::Prefer),
+            ("db.example.org", SslMode::Require),
+            ("10.0.0.7", SslMode::Require),
+            ("localhost,db.example.org", SslMode::Require),
+        ] {
+            let target = Target::parse(&format!("postgres://outlast@{host}/jobs")).unwrap();
+            assert_eq!(target.config.get_ssl_mode(), ssl, "{host}");
+        }
+        let plain = Target::parse("postgres://db.example.org/jobs?sslmode=disable").unwrap();
+        assert_eq!(plain.config.get_ssl_mode(), SslMode::Disable);
+    }
+}

@@ -106,6 +106,35 @@ async fn f1_a_role_without_the_right_to_make_tables_can_serve() {
     assert!(refused.contains("outlast store migrate"), "{refused}");
 }
 
+/// F1: nothing is done to what a newer version made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_database_of_a_newer_version_is_left_as_it_is() {
+    let database = Database::fresh().await;
+    database.open().await.close().await;
+    let client = database.client().await;
+    client.batch_execute("update meta set schema = 99").await.unwrap();
+    let options = PostgresOptions {
+        url: database.url().to_owned(),
+        clock: None,
+        judgement: Judgement::default(),
+        notices: EndNotices::Off,
+    };
+    let refused = PostgresStore::open(options).await.err().unwrap();
+    assert!(matches!(refused, StoreError::Newer { schema: 99 }), "{refused:?}");
+    let schema: i32 = client.query_one("select schema from meta", &[]).await.unwrap().get(0);
+    assert_eq!(schema, 99);
+}
+
+/// F1: what an operator is shown of the connections is what there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_open_connections_are_counted() {
+    let store = Database::fresh().await.open().await;
+    add(&store).await;
+    let connections = store.connections();
+    assert!(connections.open > 0 && connections.idle <= connections.open, "{connections:?}");
+    assert_eq!(connections.waiting, 0, "{connections:?}");
+}
+
 /// What is wrong is found, and a store that works is sound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
