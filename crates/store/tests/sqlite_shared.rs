@@ -72,6 +72,20 @@ async fn a_waiter_sees_what_another_handle_wrote_at_its_next_look() {
     assert!(begun.elapsed() <= AN_HOUR.look_every, "{:?}", begun.elapsed());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_is_behind_is_not_held_up_by_one_that_is_not() {
+    let (here, there, _dir) = two_handles();
+    let job = insert(&here).await;
+    let (other, rev) = (there.clone(), job.rev);
+    let waiter = tokio::spawn(async move { other.changes(rev, AN_HOUR).await });
+    // It has looked, and waits.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let begun = Instant::now();
+    assert_eq!(there.changes(Rev(0), AN_HOUR).await.unwrap().jobs[0].id, job.id);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    waiter.abort();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiter_follows_another_handle_without_missing_a_job() {
     const JOBS: usize = 100;

@@ -106,7 +106,7 @@ impl Shared {
                 Ok((value, rev))
             }
             Err(fault) => {
-                tx.roll_back(&fault).await;
+                tx.roll_back().await;
                 Err(fault)
             }
         }

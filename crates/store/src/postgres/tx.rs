@@ -172,14 +172,9 @@ impl Tx {
         Ok(rev)
     }
 
-    /// Undoes what was begun. A connection whose state is not known is closed.
-    pub(super) async fn roll_back(self, fault: &Fault) {
-        let is_known = match fault {
-            Fault::Refused(_) => true,
-            Fault::Sql(error) => error.code().is_some(),
-            Fault::CommitUnknown(_) | Fault::NoConnection(_) => false,
-        };
-        if !(self.begun && is_known && self.client.batch_execute("rollback").await.is_ok()) {
+    /// Undoes what was begun. A connection that does not say that it has done so is closed.
+    pub(super) async fn roll_back(self) {
+        if self.client.batch_execute("rollback").await.is_err() {
             drop(Object::take(self.client));
         }
     }

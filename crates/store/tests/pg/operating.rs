@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use outlast_core::rules::Fate;
 use outlast_core::{
     Again, Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobState, Nature, NewJob,
@@ -123,6 +124,21 @@ async fn f1_a_database_of_a_newer_version_is_left_as_it_is() {
     assert!(matches!(refused, StoreError::Newer { schema: 99 }), "{refused:?}");
     let schema: i32 = client.query_one("select schema from meta", &[]).await.unwrap().get(0);
     assert_eq!(schema, 99);
+}
+
+/// F2: jobs that are inserted together fail alone. These are sent before the store begins with the first of them.
+#[tokio::test]
+async fn f2_a_job_that_cannot_be_kept_takes_no_other_with_it() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let refuse = "alter table jobs add check (title <> 'refused')";
+    database.client().await.batch_execute(refuse).await.unwrap();
+    let inserts = (0..20).map(|number| {
+        let title = if number == 7 { "refused" } else { "kept" }.to_owned();
+        store.insert(an_insert(NewJob { title, ..a_job() }))
+    });
+    let is_kept: Vec<bool> = join_all(inserts).await.iter().map(Result::is_ok).collect();
+    assert_eq!(is_kept, (0..20).map(|number| number != 7).collect::<Vec<_>>());
 }
 
 /// F1: what an operator is shown of the connections is what there is.
