@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_core::{EndNotices, Inserted, NoticeClaim, Scope, StateKind, Store, StoreError};
+use outlast_core::{EndNotices, Inserted, NoticeClaim, Prune, Scope, StateKind, Store, StoreError};
 use outlast_store::{
     Inspection, SqliteStore, hold_locks, inspect, locks_that_give_way, sqlite_version,
 };
@@ -50,6 +50,7 @@ async fn a_store_that_is_read_shows_what_is_there_and_changes_nothing() {
     // Nothing is due, which can be said without writing.
     let notice = read.claim_notice(LEASE).await.unwrap();
     assert!(matches!(notice, NoticeClaim::NoneDue { next: Some(_) }), "{notice:?}");
+    assert_eq!(read.prune(&Scope::Operator, &Prune::Expired).await.unwrap().jobs, 0);
     let refused = read.insert(an_insert(a_job())).await;
     assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
 }

@@ -141,6 +141,25 @@ async fn f2_a_job_that_cannot_be_kept_takes_no_other_with_it() {
     assert_eq!(is_kept, (0..20).map(|number| number != 7).collect::<Vec<_>>());
 }
 
+/// F2: a step that met another one is done again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    // What a deadlock comes to, three times.
+    let trouble = "create sequence tries;
+        create function give_way() returns trigger as $$ begin
+            if nextval('tries') < 4 then raise exception using errcode = '40P01'; end if;
+            return new;
+        end $$ language plpgsql;
+        create trigger give_way before insert on jobs for each row execute function give_way()";
+    let client = database.client().await;
+    client.batch_execute(trouble).await.unwrap();
+    add(&store).await;
+    let tries: i64 = client.query_one("select last_value from tries", &[]).await.unwrap().get(0);
+    assert_eq!(tries, 4);
+}
+
 /// F1: what an operator is shown of the connections is what there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_open_connections_are_counted() {
