@@ -23,6 +23,8 @@ use crate::wakeups::{WorkerSignals, locked, until};
 /// A held call that is still in the state Queued so long after it was made was left by a process that died before it
 /// took the call.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
+/// How late a process without a worker sees that another's has died.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long after an error of the store the next look is.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -119,6 +121,14 @@ impl Engine {
     pub async fn find_dead_workers(&self) {
         if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
             tracing::warn!(%error, "dead workers cannot be looked for");
+        }
+    }
+
+    /// Does so again and again, where no worker of this process does. Never ends.
+    pub async fn keep_finding_dead_workers(&self) {
+        loop {
+            self.find_dead_workers().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Follows jobs: every change is shown, until all of them have ended, the person leaves or the time is over. Every command
 //! that waits for jobs waits here.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use outlast_core::{Job, JobState, Scope, StateKind, Waits};
@@ -67,6 +68,7 @@ pub(super) async fn follow(
     }
     drop(sender);
     let mut tick = tokio::time::interval(CARRY_AGAIN);
+    let mut looking = pin!(engine.keep_finding_dead_workers());
     loop {
         let (row, mut reading) = tokio::select! {
             reading = readings.recv() => match reading {
@@ -77,6 +79,7 @@ pub(super) async fn follow(
                 jobs.iter().filter(|job| is_due(job, engine)).for_each(|job| engine.carry(&job.id));
                 continue;
             }
+            () = &mut looking, if !carries => continue,
             () = reached(until) => break,
             () = engine.leaving() => break,
         };

@@ -92,6 +92,7 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
         tokio::select! {
             () = serve_http(server.clone(), server, options, listener, stop.clone()) => {}
             () = keep_carried(&flags, &opened.engine, started) => {}
+            () = opened.engine.keep_finding_dead_workers() => {}
         }
         stop.ask();
         if let Some(worker) = worker {

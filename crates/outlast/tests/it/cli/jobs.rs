@@ -50,6 +50,22 @@ async fn leaving_a_watch_leaves_the_job_alone() {
     running(&world, &held).await;
 }
 
+/// P4: a worker that dies is noticed by who watches its jobs.
+#[tokio::test]
+async fn p4_a_watch_says_that_the_worker_has_died() {
+    let world = World::new().await;
+    let mut server = world.serve().await;
+    let held = start(&mut server, "stuck").await;
+    running(&world, &held).await;
+    let terminal = Terminal::run(&world, 100, &["jobs", "watch", &held]);
+    terminal.shows("%").await;
+    server.kill().await;
+    terminal.shows("no live worker").await;
+    terminal.interrupt();
+    let (_, screen) = terminal.ended().await;
+    assert!(!screen.contains("it goes on"), "{screen}");
+}
+
 #[tokio::test]
 async fn wait_says_how_jobs_ended_or_that_the_time_did() {
     let world = World::new().await;

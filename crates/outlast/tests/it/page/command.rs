@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use super::browser::Browser;
-use crate::support::{World, binary};
+use crate::support::{World, binary, start};
 
 /// The page of the command line, and its link.
 struct Ui {
@@ -89,4 +89,18 @@ async fn i8_another_process_carries_what_the_page_asks() {
     assert_eq!(cancel.status, 404, "only their own can be changed");
     world.set("OUTLAST_OWNER", "local");
     world.run(&["jobs", "cancel", &id]).await;
+}
+
+/// P4: the page does not say that a job runs whose worker was killed, before and while it is open.
+#[tokio::test]
+async fn p4_the_page_notices_a_dead_worker() {
+    let world = World::new().await;
+    let (ui, mut server) = (Ui::start(&world, &[]).await, world.serve().await);
+    let browser = ui.opened().await;
+    let id = start(&mut server, "stuck").await;
+    let job = format!("/ui/jobs/{id}");
+    browser.until(&job, "state running").await;
+    server.kill().await;
+    browser.until(&job, "state queued").await;
+    browser.until(&job, "no live worker").await;
 }
