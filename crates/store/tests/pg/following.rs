@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    ChangeWait, ConversationId, Insert, Inserted, JobId, OwnerId, Rev, StateKind, Store, StoreError,
+    ChangeWait, ConversationId, Insert, Inserted, JobId, OwnerId, Rev, Settlement, StateKind,
+    Store, StoreError,
 };
 use outlast_store::PostgresStore;
-use outlast_testkit::store_suite::{LEASE, a_job, a_key, an_insert, profiles, worker};
+use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, an_insert, profiles, worker};
 
 use crate::database::Database;
 
@@ -150,6 +151,49 @@ async fn f2_no_claim_comes_back_empty_while_jobs_wait() {
     claimed.sort_by_key(|job| job.id);
     claimed.dedup_by_key(|job| job.id);
     assert_eq!(claimed.len(), 200);
+}
+
+/// F2: what another transaction has locked is not waited for.
+#[tokio::test]
+async fn f2_a_claim_does_not_wait_for_a_job_that_another_has() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let id = insert(&store, 0).await;
+    let mut other = database.client().await;
+    let held = other.transaction().await.unwrap();
+    held.query("select from jobs for update", &[]).await.unwrap();
+    assert!(store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().is_none());
+    held.rollback().await.unwrap();
+    let claimed = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
+    assert_eq!(claimed.job.id, id);
+}
+
+/// F2: claims that come together serve owners in the order in which they would be served one after the other.
+#[tokio::test]
+async fn f2_owners_take_turns_in_claims_of_one_moment() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let (w1, profiles) = (worker("w1"), profiles());
+    // Known from here on: later claims wait for nothing before they come together.
+    assert!(store.claim(&w1, &profiles, LEASE).await.unwrap().is_none());
+    let served = async |jobs: usize| {
+        let mut owners = Vec::new();
+        for claimed in join_all((0..jobs).map(|_| store.claim(&w1, &profiles, LEASE))).await {
+            let claimed = claimed.unwrap().unwrap();
+            let success = Settlement::Succeed { output: a_report().into(), raw: None };
+            store.settle(&claimed.lease, success).await.unwrap();
+            owners.push(claimed.job.new.owner.as_str().replace("owner-", ""));
+        }
+        owners.concat()
+    };
+    for (queued, order) in
+        [(vec![0, 1], "01"), (vec![0], "0"), (vec![0, 0, 1, 1, 2, 2], "21021"), (vec![1, 2], "021")]
+    {
+        for owner in queued {
+            insert(&store, owner).await;
+        }
+        assert_eq!(served(order.len()).await, order);
+    }
 }
 
 /// F2: inserts that come together share a transaction, and each is decided as if it had come alone: two owners with the same key, one

@@ -141,6 +141,27 @@ async fn f2_a_job_that_cannot_be_kept_takes_no_other_with_it() {
     assert_eq!(is_kept, (0..20).map(|number| number != 7).collect::<Vec<_>>());
 }
 
+/// F2: the same for what becomes of jobs.
+#[tokio::test]
+async fn f2_an_end_that_cannot_be_kept_takes_no_other_with_it() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let mut leases = Vec::new();
+    for number in 0..5 {
+        let title = if number == 3 { "refused" } else { "kept" }.to_owned();
+        store.insert(an_insert(NewJob { title, ..a_job() })).await.unwrap();
+        let claimed = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
+        leases.push(claimed.lease);
+    }
+    let refuse = "alter table jobs add check (title <> 'refused' or state = 'running')";
+    database.client().await.batch_execute(refuse).await.unwrap();
+    let ends = leases.iter().map(|lease| {
+        store.settle(lease, Settlement::Succeed { output: a_report().into(), raw: None })
+    });
+    let is_kept: Vec<bool> = join_all(ends).await.iter().map(Result::is_ok).collect();
+    assert_eq!(is_kept, [true, true, true, false, true]);
+}
+
 /// F2: a step that met another one is done again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
