@@ -52,6 +52,16 @@ fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
         ("a rare state", of(StateKind::Cancelled), 1),
         ("none running", of(StateKind::Running), 0),
         ("failed", of(StateKind::Failed), 50),
+        (
+            "the beginning of an id",
+            JobQuery { id_prefix: Some(format!("{:032x}", 7919)[..31].to_owned()), ..page.clone() },
+            1,
+        ),
+        (
+            "unfinished",
+            JobQuery { states: vec![StateKind::Queued, StateKind::Running], ..page.clone() },
+            0,
+        ),
         ("a provider", JobQuery { provider: library.clone(), ..page.clone() }, 50),
         ("provider and state", JobQuery { provider: library, ..of(StateKind::Cancelled) }, 0),
         ("a word of all", words("question"), 50),

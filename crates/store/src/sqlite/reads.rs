@@ -43,15 +43,11 @@ pub(super) fn list(
 /// The statement for a page, and one row more to know whether there is another.
 fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let (conditions, mut values) = conditions(scope, query, now);
-    // A prefix matches few jobs and finds them by index, and few have not ended; all other jobs are read in their order.
-    let order =
-        if query.id_prefix.is_some() || all_unfinished(&query.states) { "+seq" } else { "seq" };
-    let mut from = table(query);
-    let mut order = order.to_owned();
+    let (mut from, mut order) = (table(query), "seq");
     if let Some(expression) = search::expression(scope, query) {
         // Read from the words on, in their order, so that a page ends the search.
         from = "search CROSS JOIN jobs ON jobs.seq = search.rowid AND search MATCH ?";
-        order = "search.rowid".to_owned();
+        order = "search.rowid";
         values.insert(0, Value::Text(expression));
     }
     let select = format!(
