@@ -130,6 +130,25 @@ mod tests {
     }
 
     #[test]
+    fn a_free_turn_is_taken_at_once_and_no_other() {
+        let dir = TempDir::new().unwrap();
+        let (ours, rival) = lock_and_rival(&dir, SHORT);
+        let held = ours.take().expect("it is free");
+        assert!(rival.try_lock().is_err());
+        drop(held);
+        rival.lock().unwrap();
+        assert!(ours.take().is_none(), "another process has it");
+        assert!(ours.wait().is_none());
+        rival.unlock().unwrap();
+        // The request that was given up may still be waiting for the lock.
+        let taken = (0..1000).find_map(|_| {
+            thread::sleep(Duration::from_millis(10));
+            ours.take()
+        });
+        assert!(taken.is_some());
+    }
+
+    #[test]
     fn a_stuck_lock_is_waited_for_only_once_and_then_left_out() {
         let dir = TempDir::new().unwrap();
         let (ours, rival) = lock_and_rival(&dir, SHORT);
