@@ -111,6 +111,24 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_handle_that_is_closed_leaves_no_log_beside_others() {
+    let (here, _there, dir) = two_handles();
+    insert(&here).await;
+    let log = dir.path().join("jobs.db-wal");
+    assert!(std::fs::metadata(&log).unwrap().len() > 0);
+    here.close().await;
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn what_may_wait_for_company_comes_in_any_number() {
+    let (here, _there, _dir) = two_handles();
+    let job = insert(&here).await;
+    let recorded = join_all((0..600).map(|_| here.record_answer(&job.id))).await;
+    assert!(recorded.iter().all(Result::is_ok), "{recorded:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn handles_share_the_work_and_none_is_refused_as_busy() {
     const JOBS: usize = 60;
     let (here, there, _dir) = two_handles();

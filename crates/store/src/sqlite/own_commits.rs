@@ -93,6 +93,8 @@ impl OwnCommits {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use outlast_core::{JobId, StateKind, Uncarried};
     use uuid::Uuid;
 
@@ -140,6 +142,9 @@ mod tests {
         assert_eq!(commits.unchanged_at(Rev(9)), None);
         commits.saw(Rev(9), now);
         assert_eq!(commits.unchanged_at(Rev(9)), None, "an older look says nothing");
+        let later = Instant::now() + Duration::from_secs(1);
+        commits.saw(Rev(12), later);
+        assert_eq!(commits.unchanged_at(Rev(12)), Some(later));
     }
 
     #[test]

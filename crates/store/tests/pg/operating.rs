@@ -223,6 +223,13 @@ async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
     for id in &jobs[1..] {
         assert!(found.iter().any(|line| line.contains(&id.to_string())), "{id}: {found:?}");
     }
+    // More jobs than are read at once.
+    let more = join_all((0..200).map(|_| store.insert(an_insert(a_job())))).await;
+    assert!(more.iter().all(Result::is_ok));
+    let damage = "update jobs set removable_at = 7 where seq = (select max(seq) from jobs)";
+    client.batch_execute(damage).await.unwrap();
+    let with_last = store.check().await.unwrap();
+    assert_eq!(with_last.len(), found.len() + 1, "{with_last:?}");
 }
 
 /// B9a, F1: after a dump was restored, what it had not finished is not bought a second time; only on the operator's word, because a
