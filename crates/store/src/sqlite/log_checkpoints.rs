@@ -119,3 +119,24 @@ fn empty(file: &DatabaseFile, connection: &mut Option<Connection>) -> Result<(),
     let passive = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     passive.map_err(|error| Fault::Sql(error).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::open::{Access, made_for_test};
+
+    #[test]
+    fn the_thread_is_called_each_time_the_log_has_grown() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(made_for_test(&dir));
+        let file = DatabaseFile::of(&dir.path().join("jobs.db"), Access::Read).unwrap();
+        let mut state = LogState { file: Arc::new(file), helper: None, called_at: 0 };
+        for (pages, called_at) in
+            [(999, 0), (1_000, 1_000), (1_999, 1_000), (2_000, 2_000), (5, 0), (1_003, 1_003)]
+        {
+            state.committed(pages);
+            assert_eq!(state.called_at, called_at, "{pages}");
+        }
+        LogCheckpoints(Arc::new(Mutex::new(state))).end();
+    }
+}

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use outlast_core::rules::Fate;
 use outlast_core::{
     Again, Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobState, Nature, NewJob,
-    Prune, Resumes, Scope, Settlement, Store, StoreError,
+    NoticeClaim, Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::{Judgement, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::store_suite::{LEASE, a_job, a_report, a_run, an_insert, profiles, worker};
@@ -264,9 +264,9 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     };
     let unforced = tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap();
     assert!(matches!(unforced, Err(RestoreError::Current { jobs: 1 })), "{unforced:?}");
-    let restored = PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, true)
-        .await
-        .unwrap();
+    let kept = EndNotices::Kept;
+    let restored =
+        PostgresStore::restore_in_place(database.url(), &natures, kept, true).await.unwrap();
     let fates: Vec<_> = restored.jobs.iter().map(|job| (job.job.id, job.fate)).collect();
     assert_eq!(fates, [(queued.id, Fate::Ended), (resumed.id, Fate::Resumes)]);
 
@@ -275,6 +275,10 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     assert!(matches!(ended.state, JobState::Failed { .. }), "{ended:?}");
     assert_eq!(ended.failures.last().unwrap().code, Code::SubmitUnknown);
     assert!(ended.rev.0 > rev.0 + 900_000, "numbers that were given out are not given again");
+    let NoticeClaim::Claimed(told) = store.claim_notice(LEASE).await.unwrap() else {
+        panic!("of its end there is a notice")
+    };
+    assert_eq!(told.notice.job, queued.id);
     let resumed = store.job(&Scope::Operator, &resumed.id).await.unwrap().unwrap();
     assert!(matches!(resumed.state, JobState::Queued { .. }), "{resumed:?}");
     assert_eq!(
