@@ -153,6 +153,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_gone_is_removed_and_what_stays_is_told() {
+        let dir = TempDir::new().unwrap();
+        remove(&dir.path().join("gone")).unwrap();
+        assert!(remove(dir.path()).is_err(), "a directory stays");
+    }
+
+    #[test]
     fn two_processes_that_look_at_once_do_not_take_each_other_for_the_worker() {
         let dir = TempDir::new().unwrap();
         let (here, there) = two_stores(&dir);
