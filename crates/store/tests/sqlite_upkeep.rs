@@ -11,7 +11,7 @@ use outlast_core::{
     Again, Body, Checkpoint, ConversationId, Dead, EndNotices, Insert, Inserted, Job, JobQuery,
     JobState, Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
-use outlast_store::{Restore, SqliteStore};
+use outlast_store::{Restore, RestoreError, SqliteStore};
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{
     LEASE, a_job, a_key, a_report, a_run, an_insert, profiles, worker,
@@ -224,6 +224,35 @@ async fn what_is_wrong_is_named() {
             assert!(problem.contains(expected), "{harm}: {problem}");
         }
     }
+}
+
+/// B9a: without force only what certainly has no jobs is replaced, and what nothing shows to be an older copy is left alone.
+#[tokio::test]
+async fn b9a_a_restore_replaces_nothing_that_may_have_jobs() {
+    let (store, dir) = a_store();
+    let (path, backup) = (dir.path().join("jobs.db"), dir.path().join("backup.db"));
+    insert(&store, a_job()).await;
+    store.backup(&backup).await.unwrap();
+    store.close().await;
+    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+    let restore = Restore {
+        path: &path,
+        clock: &ManualClock::default(),
+        nature: &|_, _| Some(nature),
+        force: false,
+        notices: EndNotices::Off,
+    };
+    let refused = restore.in_place();
+    assert!(matches!(refused, Err(RestoreError::Current { jobs: 1 })), "{refused:?}");
+    let refused = restore.from_backup(&backup);
+    assert!(matches!(refused, Err(RestoreError::Exists { jobs: Some(1) })), "{refused:?}");
+    std::fs::write(&path, "no database").unwrap();
+    let refused = restore.from_backup(&backup);
+    assert!(matches!(refused, Err(RestoreError::Exists { jobs: None })), "{refused:?}");
+    let forced = Restore { force: true, ..restore }.from_backup(&backup).unwrap();
+    assert_eq!(std::fs::read(forced.kept.unwrap()).unwrap(), b"no database");
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(restore.from_backup(&backup).unwrap().jobs.len(), 1);
 }
 
 #[tokio::test]

@@ -105,14 +105,13 @@ impl Restore<'_> {
             close(connection)?;
             Ok((jobs.unsigned_abs(), reached))
         };
+        // A process that died may have left one; looking makes a database of it.
+        let is_empty = fs::metadata(self.path).is_ok_and(|found| found.len() == 0);
         let (jobs, reached) = match look() {
             Ok((jobs, reached)) => (Some(jobs), reached),
             Err(RestoreError::InUse) => return Err(RestoreError::InUse),
-            // A damaged store is what backups are for; a process that died may have left an empty file.
-            Err(_) => {
-                let is_empty = fs::metadata(self.path).is_ok_and(|found| found.len() == 0);
-                (is_empty.then_some(0), None)
-            }
+            // A damaged store is what backups are for.
+            Err(_) => (is_empty.then_some(0), None),
         };
         if jobs != Some(0) && !self.force {
             return Err(RestoreError::Exists { jobs });
