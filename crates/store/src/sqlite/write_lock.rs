@@ -138,14 +138,8 @@ mod tests {
         drop(held);
         rival.lock().unwrap();
         assert!(ours.take().is_none(), "another process has it");
-        assert!(ours.wait().is_none());
         rival.unlock().unwrap();
-        // The request that was given up may still be waiting for the lock.
-        let taken = (0..1000).find_map(|_| {
-            thread::sleep(Duration::from_millis(10));
-            ours.take()
-        });
-        assert!(taken.is_some());
+        assert!(ours.take().is_some());
     }
 
     #[test]
