@@ -383,3 +383,26 @@ fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
 pub(super) fn names(profiles: &[Profile]) -> Vec<String> {
     profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_whose_connection_has_died_is_tried_again_and_not_for_ever() {
+        for (dead, works, expected) in [(0, true, 1), (3, true, 4), (100, false, 21)] {
+            let tries = Cell::new(0);
+            let read = || async {
+                tries.set(tries.get() + 1);
+                if tries.get() > dead {
+                    return Ok(Vec::new());
+                }
+                Err(Fault::NoConnection("it is gone".into()))
+            };
+            assert_eq!(tried_again(read).await.is_ok(), works);
+            assert_eq!(tries.get(), expected);
+        }
+    }
+}
