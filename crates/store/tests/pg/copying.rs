@@ -153,6 +153,21 @@ async fn fill(store: &dyn Store) {
     add(store, an_insert(a_job())).await;
 }
 
+/// F8: what is half copied, and what an earlier version made, is told apart and left alone.
+#[tokio::test]
+async fn f8_a_half_copied_file_is_not_served_and_an_old_one_not_copied() {
+    let (file, other) = (File::new(), File::new());
+    file.open().close().await;
+    let half = "INSERT INTO meta (name, value) VALUES ('copying', 7)";
+    raw(&file.path).execute_batch(half).unwrap();
+    let refused = SqliteStore::open(&file.path, Arc::new(SystemClock)).err();
+    assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
+    let old = "DELETE FROM meta WHERE name = 'copying'; PRAGMA user_version = 1";
+    raw(&file.path).execute_batch(old).unwrap();
+    let refused = copy(file.place(), other.place(), &mut |_, _, _| {}).await;
+    assert!(format!("{refused:?}").contains("OldSchema"), "{refused:?}");
+}
+
 /// F8: a file copied to a database and back is the same, row by row; the database is sound and takes further jobs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_a_store_copied_to_postgres_and_back_is_the_same() {

@@ -181,6 +181,24 @@ async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
     assert_eq!(tries, 4);
 }
 
+/// I6: the words of jobs are put though no one searches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_words_are_put_when_no_one_searches() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    for _ in 0..40 {
+        add(&store).await;
+    }
+    let client = database.client().await;
+    let owed = async {
+        let owes = "select exists (select from unindexed)";
+        while client.query_one(owes, &[]).await.unwrap().get(0) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), owed).await.unwrap();
+}
+
 /// F1: what an operator is shown of the connections is what there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_open_connections_are_counted() {
