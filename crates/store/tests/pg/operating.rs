@@ -207,6 +207,12 @@ async fn f1_open_connections_are_counted() {
     let connections = store.connections();
     assert!(connections.open > 0 && connections.idle <= connections.open, "{connections:?}");
     assert_eq!(connections.waiting, 0, "{connections:?}");
+    let told = async {
+        while store.connections().lag.is_zero() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), told).await.expect("a notice takes time");
 }
 
 /// What is wrong is found, and a store that works is sound.
