@@ -53,3 +53,4 @@ mod arguments;
 mod malformed;
 mod reply;
 mod text;
+mod json_size;

@@ -1,7 +1,5 @@
 //! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
 
-use std::io;
-
 use outlast_core::{Code, Job, StoreError};
 use outlast_engine::PollError;
 use rmcp::ErrorData;
@@ -9,6 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId, ServerJso
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::json_size::JsonSize;
 use crate::text::printable;
 
 /// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
@@ -43,29 +42,11 @@ pub(crate) fn without_nulls(mut object: Value) -> Value {
 
 /// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.
 pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
-    // Compiled once for both.
-    let write = |to: &mut dyn io::Write| {
-        serde_json::to_writer_pretty(to, shape).map_err(|_| Refusal::internal())
-    };
-    let mut size = Size(0);
-    write(&mut size)?;
-    let mut text = Vec::with_capacity(size.0);
-    write(&mut text)?;
+    let mut measure = JsonSize { length: 0, longest: usize::MAX };
+    serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
+    let mut text = Vec::with_capacity(measure.length);
+    serde_json::to_writer_pretty(&mut text, shape).map_err(|_| Refusal::internal())?;
     String::from_utf8(text).map_err(|_| Refusal::internal())
-}
-
-/// Counts what is written to it and keeps nothing.
-struct Size(usize);
-
-impl io::Write for Size {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.saturating_add(bytes.len());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The answer to a request whose id belongs to another one that is not answered yet (JSON-RPC -32600).

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::input::Input;
+use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::id_in_use;
 
@@ -133,39 +134,17 @@ async fn send_line<W: AsyncWrite + Unpin>(
     output: Arc<Mutex<W>>,
     message: TxJsonRpcMessage<RoleServer>,
 ) -> io::Result<()> {
+    let measure = JsonSize { length: 0, longest: MAX_WHOLE_BYTES };
+    let is_short = serde_json::to_writer(measure, &message).is_ok();
     let mut output = output.lock().await;
-    let mut whole = Whole(Vec::new());
-    match write_line(&mut whole, &message) {
-        Ok(()) => output.write_all(&whole.0).await?,
-        Err(_) => {
-            drop(whole);
-            write_in_pieces(&mut *output, message).await?;
-        }
+    if is_short {
+        let mut line = serde_json::to_vec(&message)?;
+        line.push(b'\n');
+        output.write_all(&line).await?;
+    } else {
+        write_in_pieces(&mut *output, message).await?;
     }
     output.flush().await
-}
-
-/// Compiled once for all that lines are written to.
-fn write_line(to: &mut dyn Write, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
-    serde_json::to_writer(&mut *to, message)?;
-    to.write_all(b"\n")
-}
-
-/// A line of bounded length.
-struct Whole(Vec<u8>);
-
-impl Write for Whole {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_WHOLE_BYTES {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The line is made on a thread of its own, which waits for the client; when that goes away, the thread ends.
@@ -176,7 +155,8 @@ async fn write_in_pieces(
     let (pieces, mut made) = mpsc::channel(1);
     let making = tokio::task::spawn_blocking(move || {
         let mut line = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces));
-        write_line(&mut line, &message)?;
+        serde_json::to_writer(&mut line, &message)?;
+        line.write_all(b"\n")?;
         line.flush()
     });
     while let Some(piece) = made.recv().await {
