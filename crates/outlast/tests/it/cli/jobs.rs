@@ -1,5 +1,6 @@
 //! `outlast jobs watch`, `wait`, `cancel` and `retry`.
 
+use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
 
 use super::left_behind::LeftBehind;
@@ -35,14 +36,20 @@ async fn watch_follows_jobs_to_their_end_and_its_exit_code_is_theirs() {
     assert!(screen.contains(&format!("{held}  ")) && screen.contains("cancelled"), "{screen}");
 }
 
+/// A server with a job that never ends, and a watch that shows it.
+async fn watched(world: &World) -> (McpProcess, String, Terminal) {
+    let mut server = world.serve().await;
+    let held = start(&mut server, "stuck").await;
+    running(world, &held).await;
+    let terminal = Terminal::run(world, 100, &["jobs", "watch", &held]);
+    terminal.shows("%").await;
+    (server, held, terminal)
+}
+
 #[tokio::test]
 async fn leaving_a_watch_leaves_the_job_alone() {
     let world = World::new().await;
-    let mut server = world.serve().await;
-    let held = start(&mut server, "stuck").await;
-    running(&world, &held).await;
-    let terminal = Terminal::run(&world, 100, &["jobs", "watch", &held]);
-    terminal.shows("%").await;
+    let (_server, held, terminal) = watched(&world).await;
     terminal.interrupt();
     let (code, screen) = terminal.ended().await;
     assert_eq!(code, Some(130), "{screen}");
@@ -54,11 +61,7 @@ async fn leaving_a_watch_leaves_the_job_alone() {
 #[tokio::test]
 async fn p4_a_watch_says_that_the_worker_has_died() {
     let world = World::new().await;
-    let mut server = world.serve().await;
-    let held = start(&mut server, "stuck").await;
-    running(&world, &held).await;
-    let terminal = Terminal::run(&world, 100, &["jobs", "watch", &held]);
-    terminal.shows("%").await;
+    let (mut server, _, terminal) = watched(&world).await;
     server.kill().await;
     terminal.shows("no live worker").await;
     terminal.interrupt();
