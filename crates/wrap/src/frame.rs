@@ -1,7 +1,9 @@
 //! What front and keeper say to each other: a letter, a length, and so many bytes.
 
 use std::io;
+use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -9,6 +11,14 @@ use crate::settings::WrapSettings;
 
 /// A frame of at most so many bytes is read.
 const MAX_FRAME: usize = 1 << 30;
+
+/// Whether the other end is closed. What was sent before that may still wait to be read.
+pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
+    let mut looked = [PollFd::new(&pipe, PollFlags::empty())];
+    let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
+    poll(&mut looked, at_once).is_ok()
+        && looked.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP))
+}
 
 /// What the front tells the keeper.
 #[derive(Debug)]

@@ -167,7 +167,7 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     journal::sweep(&data_dir);
     let journal = Journal::open(&data_dir, &identity.0);
     let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal);
-    keeper.new_front(first, *hello);
+    keeper.new_front(first, hello);
     let done = keeper.work(happened, cancelled).await;
     accepting.abort();
     drop(std::fs::remove_file(&socket));
@@ -270,7 +270,7 @@ impl Keeper {
             Event::FromFront(..) => {}
             Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
             Event::FrontGone(_) => {}
-            Event::NewFront(stream, hello) => self.new_front(stream, *hello),
+            Event::NewFront(stream, hello) => self.new_front(stream, hello),
             Event::ServerLine(generation, line) if self.is_server(generation) => {
                 self.server_line(line);
                 self.close_if_done();

@@ -247,7 +247,7 @@ pub(crate) async fn running(world: &World, id: &str) {
 }
 
 /// Waits until something observable holds.
-pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let waited = async {
         while !holds() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use crate::frame::{ToFront, ToKeeper};
+use crate::frame::{ToFront, ToKeeper, is_hung_up};
 use crate::line::LineBuffer;
 use crate::server::Backlog;
 
@@ -55,12 +54,7 @@ pub(super) fn read_stdin() -> Input {
 pub(super) async fn client_gone() {
     loop {
         tokio::time::sleep(CLIENT_LOOK).await;
-        let stdout = rustix::stdio::stdout();
-        let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
-        let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
-        if poll(&mut looked, at_once).is_ok()
-            && looked.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP))
-        {
+        if is_hung_up(rustix::stdio::stdout()) {
             return;
         }
     }

@@ -1,5 +1,6 @@
 //! Fronts come and go: the first over standard input, later ones over the socket. A keeper has one at a time.
 
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +12,16 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Event, Keeper, Listener};
-use crate::frame::{Hello, ToFront, ToKeeper};
+use crate::frame::{Hello, ToFront, ToKeeper, is_hung_up};
 use crate::message::Message;
 use crate::result_tool::NAME as RESULT_TOOL;
 use crate::server::Backlog;
 
 /// How long a front may take to say who it is.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
+
+/// How often a new front looks whether the end of the former one has been read.
+const FORMER_LOOK: Duration = Duration::from_millis(10);
 
 /// The front that is attached.
 #[derive(Debug)]
@@ -26,10 +30,19 @@ pub(crate) struct FrontLink {
     /// Its name, also for keepers after this one.
     pub(crate) token: String,
     out: mpsc::UnboundedSender<ToFront>,
+    /// Its connection, to look whether it still has another end.
+    connection: Option<OwnedFd>,
     /// Until when the answers of a client that sends nothing more are waited for.
     pub(crate) ends_at: Option<Instant>,
     /// Whether it was told to leave.
     pub(crate) is_leaving: bool,
+}
+
+impl FrontLink {
+    /// Whether its end is on the way: what it sent before is read first.
+    fn is_about_to_end(&self) -> bool {
+        self.is_leaving || self.connection.as_ref().is_some_and(is_hung_up)
+    }
 }
 
 /// Takes connections.
@@ -85,12 +98,21 @@ async fn write(
 
 impl Keeper {
     /// A front wants to attach: the first, or an equal one after the former left.
-    pub(super) fn new_front(&mut self, stream: UnixStream, hello: Hello) {
-        let is_free = self.front.is_none();
+    pub(super) fn new_front(&mut self, stream: UnixStream, hello: Box<Hello>) {
         let is_equal =
             self.fronts == 0 || hello.greeting.is_some() && hello.greeting == self.session.greeting;
+        let former = self.front.as_ref().filter(|_| is_equal);
+        if former.is_some_and(FrontLink::is_about_to_end) && !is_hung_up(&stream) {
+            let events = self.events.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(FORMER_LOOK).await;
+                drop(events.send(Event::NewFront(stream, hello)).await);
+            });
+            return;
+        }
+        let connection = stream.as_fd().try_clone_to_owned().ok();
         let (reader, mut writer) = stream.into_split();
-        if !is_free || !is_equal {
+        if self.front.is_some() || !is_equal {
             tokio::spawn(async move { drop(ToFront::Refused.write(&mut writer).await) });
             return;
         }
@@ -104,7 +126,8 @@ impl Keeper {
             self.leave_out_told(&hello.front);
         }
         let token = hello.front;
-        self.front = Some(FrontLink { number, token, out, ends_at: None, is_leaving: false });
+        self.front =
+            Some(FrontLink { number, token, out, connection, ends_at: None, is_leaving: false });
         tokio::spawn(write(writer, messages, self.to_client.clone()));
         self.tell_front(ToFront::Welcome);
         for line in hello.replay {

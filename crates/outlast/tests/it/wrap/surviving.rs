@@ -1,5 +1,7 @@
 //! H7: clients, fronts, keepers and servers that end in the middle of a call.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -15,6 +17,13 @@ fn lasting() -> Wrapping {
 
 fn waiting(wrapping: &Wrapping, name: &str) -> Value {
     json!({ "until": wrapping.path(name).to_str().unwrap(), "text": "done" })
+}
+
+/// The memory of a process, in KiB.
+fn resident(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 async fn under_way(wrapping: &Wrapping, calls: usize) {
@@ -290,6 +299,47 @@ async fn h7_a_question_during_a_handed_off_call_reaches_the_client() {
         answer = next.call("ask", arguments).await;
     }
     assert!(text(&answer).contains("accept"), "{answer}");
+}
+
+/// The keeper reads no more of a client while its server does not read, and so not that the client is gone.
+#[tokio::test]
+async fn h7_a_client_that_comes_before_the_end_of_the_former_is_seen_waits_for_it() {
+    let wrapping = lasting();
+    let mut wrapped = wrapping.start().await;
+    let pid = text(&wrapped.call("pid", json!({})).await).to_owned();
+    wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
+    under_way(&wrapping, 2).await;
+    let server = pid.parse().unwrap();
+    signal(server, Signal::STOP);
+    let keeper = wrapping.keepers()[0];
+    let before = resident(keeper);
+    let line =
+        json!({ "jsonrpc": "2.0", "method": "x", "params": "x".repeat(1 << 20) }).to_string();
+    for _ in 0..12 {
+        wrapped.line(&line).await;
+    }
+    let (mut last, mut equal) = (0, 0);
+    eventually("the keeper reads no more", || {
+        let now = resident(keeper);
+        equal = if now == last { equal + 1 } else { 0 };
+        last = now;
+        now > before + (8 << 10) && equal > 20
+    })
+    .await;
+    wrapped.kill().await;
+    let mut next = wrapping.spawn();
+    let greeted = async {
+        next.greet().await;
+        next.call("pid", json!({})).await
+    };
+    let resumed = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        signal(server, Signal::CONT);
+    };
+    let (answer, ()) = tokio::join!(greeted, resumed);
+    assert_eq!(text(&answer), pid, "the same server");
+    wrapping.release("go");
+    assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
 }
 
 #[tokio::test]
