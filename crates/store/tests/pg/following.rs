@@ -126,6 +126,26 @@ async fn f4_other_processes_changes_are_heard_of() {
     }
 }
 
+/// F4: who waits for changes and hears of none asks the server hardly ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f4_a_wait_in_which_nothing_changes_is_no_work_for_the_server() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let counted = "create sequence looks;
+        alter function seen_revs() rename to seen;
+        create function seen_revs(out safe bigint, out last bigint) language plpgsql as $$ begin
+            perform nextval('looks');
+            select seen.safe, seen.last into safe, last from seen();
+        end $$";
+    let client = database.client().await;
+    client.batch_execute(counted).await.unwrap();
+    let after = store.rev().await.unwrap();
+    let wait = ChangeWait { at_most: Duration::from_secs(1), look_every: Duration::from_secs(30) };
+    assert!(store.changes(after, wait).await.unwrap().jobs.is_empty());
+    let looks: i64 = client.query_one("select last_value from looks", &[]).await.unwrap().get(0);
+    assert!((2..10).contains(&looks), "{looks}");
+}
+
 /// F2: claims of many callers over two processes give each job once, and none says that there is nothing while jobs wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_no_claim_comes_back_empty_while_jobs_wait() {

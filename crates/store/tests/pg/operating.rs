@@ -181,6 +181,30 @@ async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
     assert_eq!(tries, 4);
 }
 
+/// F1: what the server says of itself decides what the user is told to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_full_disk_and_damage_are_told_apart() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let trouble = "create function refuse() returns trigger as $$ begin
+            raise exception 'so it is' using errcode = new.title;
+        end $$ language plpgsql;
+        create trigger refuse before insert on jobs for each row execute function refuse()";
+    database.client().await.batch_execute(trouble).await.unwrap();
+    let refused = async |code: &str| {
+        let insert = an_insert(NewJob { title: code.to_owned(), ..a_job() });
+        store.insert(insert).await.unwrap_err()
+    };
+    assert!(matches!(refused("53100").await, StoreError::Full), "the disk is full");
+    for code in ["XX001", "XX002"] {
+        let error = refused(code).await;
+        let StoreError::Corrupt { at } = error else { panic!("{error:?}") };
+        assert_eq!(at, format!("so it is ({code})"));
+    }
+    let other = refused("XX000").await;
+    assert!(matches!(other, StoreError::Unavailable(_)), "{other:?}");
+}
+
 /// I6: the words of jobs are put though no one searches.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_words_are_put_when_no_one_searches() {
