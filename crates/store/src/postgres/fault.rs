@@ -115,3 +115,14 @@ fn told(error: &tokio_postgres::Error) -> String {
 pub(super) fn unavailable(why: impl Into<BoxError>) -> StoreError {
     StoreError::Unavailable(why.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f2_a_mistake_of_our_own_is_not_made_again() {
+        let error = "port=none".parse::<tokio_postgres::Config>().unwrap_err();
+        assert!(!Fault::Sql(error).is_transient());
+    }
+}

@@ -223,6 +223,45 @@ async fn i6_words_are_put_when_no_one_searches() {
     tokio::time::timeout(Duration::from_secs(60), owed).await.unwrap();
 }
 
+/// F1: stores of one server are told apart, also by a process that comes later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_store_has_a_name_of_its_own() {
+    let (one, other) = (Database::fresh().await, Database::fresh().await);
+    let name = one.open().await.id().to_owned();
+    assert_eq!(one.open().await.id(), name);
+    assert_ne!(other.open().await.id(), name);
+}
+
+/// F1: once a store is closed, a command may have the database for itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_closed_store_holds_no_lock() {
+    let database = Database::fresh().await;
+    let client = database.client().await;
+    for _ in 0..20 {
+        database.open().await.close().await;
+        let alone = "select pg_try_advisory_lock(lock_class('meta') | 1)";
+        assert!(client.query_one(alone, &[]).await.unwrap().get::<_, bool>(0));
+        client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+    }
+}
+
+/// F1: a command that needs the database for itself does not wait for ever for who locks its tables.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_restore_of_locked_tables_ends() {
+    let database = Database::fresh().await;
+    database.open().await.close().await;
+    let client = database.client().await;
+    client.batch_execute("begin; lock table jobs").await.unwrap();
+    let natures = |_: &outlast_core::Profile, _: &serde_json::Value| None;
+    let restoring =
+        PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, true);
+    let ended = tokio::time::timeout(Duration::from_secs(60), restoring).await;
+    let Err(RestoreError::Store(StoreError::Unavailable(error))) = ended.unwrap() else {
+        panic!("it is refused")
+    };
+    assert!(error.to_string().contains("lock timeout"), "{error}");
+}
+
 /// F1: what an operator is shown of the connections is what there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_open_connections_are_counted() {
@@ -299,18 +338,8 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     assert!(matches!(in_use, Err(RestoreError::InUse)), "{in_use:?}");
     let rev = store.rev().await.unwrap();
     store.close().await;
-    // The session of the server that was closed ends a moment after it.
-    let asking = async {
-        loop {
-            match PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, false)
-                .await
-            {
-                Err(RestoreError::InUse) => tokio::time::sleep(Duration::from_millis(20)).await,
-                told => return told,
-            }
-        }
-    };
-    let unforced = tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap();
+    let unforced =
+        PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, false).await;
     assert!(matches!(unforced, Err(RestoreError::Current { jobs: 1 })), "{unforced:?}");
     let kept = EndNotices::Kept;
     let restored =
