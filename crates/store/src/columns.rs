@@ -39,8 +39,7 @@ pub(crate) trait Columns {
 
     /// A number that its type keeps small.
     fn small<T: TryFrom<i64>>(&self, column: &str) -> Result<T, Self::Fault> {
-        let number = self.number(column)?;
-        number.try_into().map_err(|_| corrupt(format!("{column} of {number}")).into())
+        Ok(small(column, self.number(column)?)?)
     }
 
     fn time(&self, column: &str) -> Result<Timestamp, Self::Fault> {
@@ -85,10 +84,14 @@ pub(crate) trait Columns {
 
     /// A job with its request, and its result if it has one.
     fn record(&self, ask: Value, output: Option<Output>) -> Result<Record, Self::Fault> {
+        // About in the order of the columns: SQLite finds them sooner.
         let id = self.text("id")?;
+        let owner = OwnerId::new(self.text("owner")?);
+        let conversation = self.maybe_text("conversation")?.map(ConversationId::new);
+        let turn = self.small("turn")?;
         let new = NewJob {
-            owner: OwnerId::new(self.text("owner")?),
-            conversation: self.maybe_text("conversation")?.map(ConversationId::new),
+            owner,
+            conversation,
             profile: Profile::new(self.text("profile")?),
             workflow: self.text("workflow")?,
             title: self.text("title")?,
@@ -100,26 +103,28 @@ pub(crate) trait Columns {
             life: self.maybe_duration("life")?,
             keep: self.maybe_duration("keep")?,
         };
-        let job = Job {
-            id: self.job_id()?,
-            new,
-            turn: self.small("turn")?,
-            state: self.job_state(&id, output)?,
-            failures: self.json(&id, "failures")?,
-            checkpoint: self.checkpoint()?,
-            progress: self.progress()?,
-            // Read beside the row, where it is wanted.
-            partial: None,
-            fence: Fence(self.count("fence")?),
-            created_at: self.time("created_at")?,
-            updated_at: self.time("updated_at")?,
-            rev: Rev(self.count("rev")?),
-        };
+        let state = self.job_state(&id, output)?;
+        let fence = Fence(self.count("fence")?);
         let holder = match self.maybe_text("worker")? {
             Some(worker) => {
                 Some(Holder { worker: WorkerId::new(worker), until: self.time("lease_until")? })
             }
             None => None,
+        };
+        let job = Job {
+            id: job_id(&id)?,
+            new,
+            turn,
+            state,
+            checkpoint: self.json(&id, "checkpoint")?,
+            failures: self.json(&id, "failures")?,
+            progress: self.progress()?,
+            // Read beside the row, where it is wanted.
+            partial: None,
+            fence,
+            created_at: self.time("created_at")?,
+            updated_at: self.time("updated_at")?,
+            rev: Rev(self.count("rev")?),
         };
         Ok(Record { job, holder, bytes: self.count("bytes")? })
     }
@@ -141,11 +146,9 @@ pub(crate) trait Columns {
     }
 
     fn progress(&self) -> Result<Option<Progress>, Self::Fault> {
+        let percent = self.maybe_number("percent")?;
         let Some(message) = self.maybe_text("message")? else { return Ok(None) };
-        let percent = match self.maybe_number("percent")? {
-            Some(_) => Some(self.small("percent")?),
-            None => None,
-        };
+        let percent = percent.map(|percent| small("percent", percent)).transpose()?;
         Ok(Some(Progress { percent, message }))
     }
 
@@ -222,6 +225,10 @@ pub(crate) trait Columns {
             answered_at: self.maybe_time("answered_at")?,
         }))
     }
+}
+
+fn small<T: TryFrom<i64>>(column: &str, number: i64) -> Result<T, StoreError> {
+    number.try_into().map_err(|_| corrupt(format!("{column} of {number}")))
 }
 
 /// What a state keeps in columns of its own.

@@ -1,10 +1,11 @@
 //! Loads and saves jobs in SQLite's tables.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
 use outlast_core::{ConversationId, Job, Record, Timestamp, rules};
-use rusqlite::{Connection, Row, ToSql, named_params};
+use rusqlite::{Connection, Row, Statement, ToSql, named_params};
 use serde_json::Value;
 
 use super::fault::Fault;
@@ -17,16 +18,35 @@ impl Columns for Row<'_> {
     type Fault = Fault;
 
     fn maybe_text(&self, column: &str) -> Result<Option<String>, Fault> {
-        Ok(self.get(column)?)
+        Ok(self.get(place(self, column)?)?)
     }
 
     fn maybe_number(&self, column: &str) -> Result<Option<i64>, Fault> {
-        Ok(self.get(column)?)
+        Ok(self.get(place(self, column)?)?)
     }
 
     fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Fault> {
-        Ok(self.get(column)?)
+        Ok(self.get(place(self, column)?)?)
     }
+}
+
+thread_local! {
+    /// The place after the column that was read last.
+    static NEXT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Where a column is in its row. Looked for from the last one on: columns are read about in their order, and each comparison of names is a
+/// call of SQLite.
+fn place(row: &Row<'_>, column: &str) -> Result<usize, Fault> {
+    let statement: &Statement<'_> = row.as_ref();
+    let count = statement.column_count();
+    let next = NEXT.get().min(count);
+    let is_it = |at: &usize| statement.column_name(*at).is_ok_and(|name| name == column);
+    let found = (next..count).chain(0..next).find(is_it);
+    let at = found.ok_or_else(|| rusqlite::Error::InvalidColumnName(column.to_owned()))?;
+    debug_assert_eq!(Ok(at), statement.column_index(column), "two columns are named {column}");
+    NEXT.set(at + 1);
+    Ok(at)
 }
 
 /// A record and the row it came from.
@@ -54,20 +74,23 @@ pub(super) fn whole(
 
 /// A row of [`WHOLE`]: the job, its request and its result.
 pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored, Fault> {
-    let id: String = row.get("id")?;
+    let seq = row.number("seq")?;
+    let id = row.text("id")?;
     let ask = row.json(&id, "ask")?;
     // Borrowed from the row: it may be megabytes.
-    let output = row.get_ref("output")?.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
+    let output = row.get_ref(place(row, "output")?)?;
+    let output = output.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
     let mut output = output.map(|text| parse(&id, "output", text)).transpose()?;
-    if row.get("has_text")? {
+    if row.number("has_text")? != 0 {
         // In the same moment as the row, whose statement is still open.
         let without = output.ok_or_else(|| damaged(&id, "output"))?;
-        let with = bodies::with_text(connection, row.get("seq")?, without)?;
+        let with = bodies::with_text(connection, seq, without)?;
         output = Some(with.ok_or_else(|| damaged(&id, "text"))?);
     }
+    let partial = row.maybe_text("partial")?.map(Arc::from);
     let mut record = row.record(ask, output)?;
-    record.job.partial = row.maybe_text("partial")?.map(Arc::from);
-    Ok(Stored { seq: row.get("seq")?, record })
+    record.job.partial = partial;
+    Ok(Stored { seq, record })
 }
 
 /// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter
@@ -80,8 +103,9 @@ pub(super) fn light(
     let select = format!("SELECT * FROM jobs WHERE {condition}");
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query([parameter])?;
-    let stored =
-        |row: &Row<'_>| Ok(Stored { seq: row.get("seq")?, record: row.record(Value::Null, None)? });
+    let stored = |row: &Row<'_>| {
+        Ok(Stored { seq: row.number("seq")?, record: row.record(Value::Null, None)? })
+    };
     rows.next()?.map(stored).transpose()
 }
 
