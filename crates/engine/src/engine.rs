@@ -44,7 +44,7 @@ impl Engine {
         // Taken before a caller can wait for a job, so that no change falls between.
         let rev: Rev = store.rev().await?;
         let wakeups = Arc::new(Wakeups::default());
-        let follower = tokio::spawn(follower::follow(
+        let follower = crate::spawn(follower::follow(
             Arc::clone(&store),
             Arc::clone(&wakeups),
             rev,

@@ -37,7 +37,7 @@ impl Engine {
             Some(carrier) => {
                 // A task of its own: a caller that goes away must not leave a job that is held and that no try works on.
                 let starting = self.clone().start_carried(job, key, carrier);
-                let started = tokio::spawn(starting).await;
+                let started = crate::spawn(starting).await;
                 started.map_err(|error| StoreError::Unavailable(error.into()))??
             }
             None => self.start(job, Some(key)).await?,
@@ -112,7 +112,7 @@ impl Engine {
         });
         // Asked of the store here and now, so that nothing comes before it.
         if recording.as_mut().now_or_never().is_none() {
-            tokio::spawn(recording);
+            crate::spawn(recording);
         }
     }
 

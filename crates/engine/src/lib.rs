@@ -26,6 +26,7 @@ mod sweeper;
 mod wakeups;
 mod follower;
 mod shutdown;
+mod task;
 
 pub use engine::{Engine, Started};
 pub use idle::Until;
@@ -35,6 +36,7 @@ pub use reads::Reading;
 pub use report_check::ReportCheck;
 pub use shared::Expected;
 pub use shutdown::Shutdown;
+pub use task::spawn;
 pub use wakeups::PollLimits;
 pub use watch::JobWatch;
 pub use worker::{Takes, Worker};

@@ -132,7 +132,7 @@ impl MirrorTask {
         let stop = CancellationToken::new();
         let task = mirror.map(|mirror| {
             let (mirror, stop) = (Arc::clone(mirror), stop.clone());
-            tokio::spawn(async move { mirror.run(stop).await })
+            outlast_engine::spawn(async move { mirror.run(stop).await })
         });
         Self { task, stop }
     }

@@ -115,7 +115,7 @@ pub async fn serve_http<H: ServerHandler + Clone>(
         stop: stop.clone(),
         closed: closed.clone(),
     });
-    let upkeep = tokio::spawn(closed.clone().run_until_cancelled_owned({
+    let upkeep = outlast_engine::spawn(closed.clone().run_until_cancelled_owned({
         let app = Arc::clone(&app);
         async move { tokio::join!(app.sessions.reap(session_idle), app.limits.forget()) }
     }));
@@ -132,7 +132,8 @@ pub async fn serve_http<H: ServerHandler + Clone>(
         stop: stop.clone(),
         closed: closed.clone(),
     };
-    let accepting = tokio::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
+    let accepting =
+        outlast_engine::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
 
     stop.asked().await;
     // Parked polls end with the stop and answer "still running"; new callers are told that the server stops.

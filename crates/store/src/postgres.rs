@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
+use futures_util::FutureExt as _;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
     ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
@@ -139,11 +140,9 @@ impl PostgresStore {
         let pool = target.pool()?;
         let (session, wakeups) = (Arc::new(Session::new()), Arc::new(Wakeups::new()));
         let closed = CancellationToken::new();
-        tokio::spawn(Arc::clone(&session).run(
-            Arc::clone(&target),
-            Arc::clone(&wakeups),
-            closed.clone(),
-        ));
+        let running =
+            Arc::clone(&session).run(Arc::clone(&target), Arc::clone(&wakeups), closed.clone());
+        tokio::spawn(running.boxed());
         let shared = Arc::new(Shared {
             pool,
             time,
@@ -166,7 +165,7 @@ impl PostgresStore {
         shared.session.probe(&shared.pool, &shared.wakeups).await?;
         Shared::gather(shared);
         let owed_words = Arc::clone(&shared.owed_words);
-        tokio::spawn(words::run(Arc::downgrade(shared), owed_words, closed.clone()));
+        tokio::spawn(words::run(Arc::downgrade(shared), owed_words, closed.clone()).boxed());
         Ok(store)
     }
 

@@ -106,7 +106,7 @@ impl Front {
         let (tells, mut signals) = mpsc::unbounded_channel();
         for kind in kinds {
             let (mut listener, tells) = (signal(kind)?, tells.clone());
-            tokio::spawn(async move {
+            outlast_engine::spawn(async move {
                 while listener.recv().await.is_some() {
                     let _ = tells.send(kind.as_raw_value());
                 }

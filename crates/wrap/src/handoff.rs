@@ -108,7 +108,7 @@ impl Keeper {
             arguments: call.arguments.clone(),
         };
         let (rows, events) = (self.rows.clone(), self.events.clone());
-        tokio::spawn(async move {
+        outlast_engine::spawn(async move {
             let made = rows.make(new).await;
             drop(events.send(Event::RowMade(number, made)).await);
         });

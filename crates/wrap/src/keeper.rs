@@ -163,7 +163,7 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
     let (events, happened) = mpsc::channel(256);
     let (dropped, cancelled) = mpsc::unbounded_channel();
-    let accepting = tokio::spawn(fronts::accept(listener, events.clone()));
+    let accepting = outlast_engine::spawn(fronts::accept(listener, events.clone()));
     journal::sweep(&data_dir);
     let journal = Journal::open(&data_dir, &identity.0);
     let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal);

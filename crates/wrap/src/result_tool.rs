@@ -185,7 +185,7 @@ impl Keeper {
         self.outstanding.insert(id_key(&asked.caller.id), NAME.to_owned());
         let wait = self.settings.after;
         let (rows, events) = (self.rows.clone(), self.events.clone());
-        tokio::spawn(async move {
+        outlast_engine::spawn(async move {
             let found = rows.find(asked.job, wait).await;
             drop(events.send(Event::Found(asked, found)).await);
         });

@@ -129,7 +129,7 @@ impl Rows {
                     [(profile.clone(), Arc::new(provider) as Arc<dyn Provider>)].into();
                 let engine = store.engine(providers, stop.clone()).await?;
                 let worker = Worker::new(&engine, Takes::HeldCallsOnly);
-                let worker = tokio::spawn(async move {
+                let worker = outlast_engine::spawn(async move {
                     if let Err(error) = worker.run(Until::Asked).await {
                         tracing::error!(%error, "the worker of wrapped calls ended");
                     }
@@ -163,7 +163,7 @@ impl Rows {
         locked(&self.shared.runs).insert(started.job.id, told);
         opened.engine.carry(&started.job.id);
         let (rows, engine) = (self.clone(), opened.engine.clone());
-        tokio::spawn(async move { rows.watch_until_taken(&engine, started.job.id).await });
+        outlast_engine::spawn(async move { rows.watch_until_taken(&engine, started.job.id).await });
         Ok(Row { id: started.job.id, tell })
     }
 

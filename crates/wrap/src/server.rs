@@ -102,18 +102,21 @@ impl ServerProcess {
         let backlog = Arc::new(Backlog::default());
         let (input, lines) = mpsc::unbounded_channel();
         if let Some(stdin) = process.stdin.take() {
-            tokio::spawn(write_lines(stdin, lines, backlog.clone()));
+            outlast_engine::spawn(write_lines(stdin, lines, backlog.clone()));
         }
         let (exits, exited) = watch::channel(false);
         let stderr = process.stderr.take().map(|pipe| {
-            tokio::spawn(read_stderr(Output { pipe, exited: exited.clone() }, events.clone()))
+            outlast_engine::spawn(read_stderr(
+                Output { pipe, exited: exited.clone() },
+                events.clone(),
+            ))
         });
         let stdout = process.stdout.take().map(|pipe| {
             let output = Output { pipe, exited: exited.clone() };
-            tokio::spawn(read_lines(output, generation, events.clone(), to_client))
+            outlast_engine::spawn(read_lines(output, generation, events.clone(), to_client))
         });
         let (events, command) = (events.clone(), command.clone());
-        tokio::spawn(async move {
+        outlast_engine::spawn(async move {
             let status = process.wait().await;
             let _ = exits.send(true);
             for reader in [stdout, stderr].into_iter().flatten() {

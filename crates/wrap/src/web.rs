@@ -92,7 +92,7 @@ pub(crate) fn start(
         lost,
     });
     let waiting = backlog.clone();
-    tokio::spawn(async move {
+    outlast_engine::spawn(async move {
         web.clone().pass(lines, &waiting, was_lost).await;
         web.delete().await;
         let _ = exits.send(true);

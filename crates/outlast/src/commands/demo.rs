@@ -30,7 +30,7 @@ pub(super) async fn run() -> CommandResult {
     let simulator =
         Simulator::start(Options::default()).await.context("start the simulated provider")?;
     let stop = Shutdown::new();
-    tokio::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let played = tokio::select! {
         played = tokio::time::timeout(MAX_DEMO, play(&simulator, folder.path())) => Some(played),
         // What it was at is dropped: its bar goes, and so does its server.

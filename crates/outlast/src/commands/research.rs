@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
             let job = start::start(engine, job).await?;
             return start::detach(engine, &flags, &job, args.json).await;
         }
-        tokio::spawn(stop_on_signals(stop.clone())?);
+        outlast_engine::spawn(stop_on_signals(stop.clone())?);
         let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
         let done = attended(engine, &flags, job, &args, stop).await;
         mirror_task.finish().await;
@@ -122,7 +122,7 @@ async fn attended(
     args: &ResearchArgs,
     stop: &Shutdown,
 ) -> CommandResult {
-    let worker = tokio::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
+    let worker = outlast_engine::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match start::start(engine, job).await {
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
         Err(failed) => Err(failed),

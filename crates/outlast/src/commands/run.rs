@@ -41,7 +41,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
         if args.detach {
             return start::detach(engine, &flags, &job, args.json).await;
         }
-        tokio::spawn(stop_on_signals(stop.clone())?);
+        outlast_engine::spawn(stop_on_signals(stop.clone())?);
         attended(engine, &flags, job, &args, stop).await
     })
     .await
@@ -94,7 +94,7 @@ async fn attended(
 ) -> CommandResult {
     let carrier = flags.ensure_worker(engine, &job).await?;
     let own_worker = matches!(carrier, Carrier::ThisProcess)
-        .then(|| tokio::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
+        .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
     let job = follow::with_bar(engine, job, CarriedBy::Workers).await;
     if let Some(worker) = own_worker {
         stop.ask();

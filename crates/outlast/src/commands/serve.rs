@@ -109,10 +109,10 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let page_asks = http.is_some() && !profiles.is_empty();
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config, page_asks) };
-    let worker = tokio::spawn(Worker::new(&engine, takes).run(Until::Asked));
+    let worker = outlast_engine::spawn(Worker::new(&engine, takes).run(Until::Asked));
     if let Some(front) = front {
         let engine = engine.clone();
-        tokio::spawn(async move {
+        outlast_engine::spawn(async move {
             loop {
                 front.must_look_again().await;
                 engine.look_for_jobs();
@@ -122,7 +122,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine));
     log_providers(&profiles);
     log_mode(&config, takes);
-    tokio::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
 
     match &http {
         None if std::io::stdin().is_terminal() => ui::waiting(

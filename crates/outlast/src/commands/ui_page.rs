@@ -70,12 +70,13 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
             room: Room::default(),
             page,
         };
-        tokio::spawn(stop_on_signals(stop.clone())?);
+        outlast_engine::spawn(stop_on_signals(stop.clone())?);
         let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
         // A store that ends with this process can be worked on by no other.
         let is_memory = config.store == StoreUrl::Memory;
-        let worker = is_memory
-            .then(|| tokio::spawn(Worker::new(&opened.engine, Takes::TheQueue).run(Until::Asked)));
+        let worker = is_memory.then(|| {
+            outlast_engine::spawn(Worker::new(&opened.engine, Takes::TheQueue).run(Until::Asked))
+        });
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
         ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");

@@ -60,7 +60,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         store.engine(&config, providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let listener = listens_in.and_then(|folder| telling::listen(&folder, &engine));
-    tokio::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let until = match args.until_idle {
         _ if args.detached.is_some() => Until::Asked,
         true => {

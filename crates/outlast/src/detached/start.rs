@@ -127,7 +127,7 @@ impl WorkerStarter {
         while Instant::now() < deadline {
             if self.is_told(message) {
                 // Waited for, so that it does not stay a zombie as long as this process lives.
-                tokio::spawn(async move { worker.wait().await });
+                outlast_engine::spawn(async move { worker.wait().await });
                 return Ok(true);
             }
             match worker.try_wait()? {

@@ -33,7 +33,9 @@ pub(crate) fn listen(folder: &SocketFolder, engine: &Engine) -> Option<JoinHandl
     let engine = engine.clone();
     folder.remove_dead();
     match folder.bind(&SocketFolder::front_name()) {
-        Ok(socket) => Some(tokio::spawn(async move { socket.listen(|_| engine.look_now()).await })),
+        Ok(socket) => {
+            Some(outlast_engine::spawn(async move { socket.listen(|_| engine.look_now()).await }))
+        }
         Err(error) => {
             tracing::debug!(%error, "no socket beside the store; it is looked at instead");
             None

@@ -42,7 +42,7 @@ pub(crate) async fn work(
     let base = Arc::new(Base::of(config));
     let asked = Arc::clone(&base);
     let worker = Worker::new(engine, Takes::TheQueue).while_current(move || asked.is_current());
-    let mut worker = tokio::spawn(worker.run(Until::IdleFor(config.worker_idle)));
+    let mut worker = outlast_engine::spawn(worker.run(Until::IdleFor(config.worker_idle)));
     // Whoever is answered may tell a caller that a worker is there, and reads that from the store.
     registered(engine, profiles).await;
     let info = InfoFile::write(&folder, identity, config, engine.now());
@@ -60,9 +60,13 @@ pub(crate) async fn work(
         }
     };
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
-    let listener =
-        tokio::spawn(listen(Arc::clone(&socket), engine.clone(), stop.clone(), Arc::clone(&base)));
-    let leaver = tokio::spawn(leave_with_the_store(
+    let listener = outlast_engine::spawn(listen(
+        Arc::clone(&socket),
+        engine.clone(),
+        stop.clone(),
+        Arc::clone(&base),
+    ));
+    let leaver = outlast_engine::spawn(leave_with_the_store(
         Arc::clone(&socket),
         folder.clone(),
         stop.clone(),

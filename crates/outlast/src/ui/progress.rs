@@ -51,7 +51,7 @@ impl Bars {
                 locked(&drawn).draw();
             }
         };
-        let redraw = is_drawn().then(|| tokio::spawn(redraw).abort_handle());
+        let redraw = is_drawn().then(|| outlast_engine::spawn(redraw).abort_handle());
         Self { lines, redraw }
     }
 

@@ -115,7 +115,7 @@ mod tests {
         assert!(ann.grow_within(50, moment).await);
         assert!(!ann.grow_within(1, moment).await, "half is left for others");
         assert!(bob.grow_within(25, moment).await);
-        let late = tokio::spawn(async move { bob.grow_within(25, moment).await });
+        let late = outlast_engine::spawn(async move { bob.grow_within(25, moment).await });
         tokio::task::yield_now().await;
         drop(ann);
         assert!(late.await.unwrap());

@@ -93,7 +93,7 @@ mod tests {
         let minute = Duration::from_secs(60);
         let (near, mut far) = tokio::io::duplex(1000);
         let mut patience = WriteTimeout::new(near, minute);
-        let slow = tokio::spawn(async move {
+        let slow = outlast_engine::spawn(async move {
             let mut piece = [0; 100];
             for _ in 0..40 {
                 tokio::time::sleep(minute / 2).await;

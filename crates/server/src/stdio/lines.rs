@@ -50,7 +50,8 @@ where
     /// message leaves.
     fn answer(&mut self, answer: Option<TxJsonRpcMessage<RoleServer>>) {
         let output = &self.output;
-        self.answering = answer.map(|answer| tokio::spawn(send_line(Arc::clone(output), answer)));
+        self.answering =
+            answer.map(|answer| outlast_engine::spawn(send_line(Arc::clone(output), answer)));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
+use futures_util::FutureExt as _;
 use outlast_core::StoreError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -25,19 +26,17 @@ where
 {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let slots = Arc::new(Semaphore::new(AT_ONCE));
-    tokio::spawn(async move {
+    // Boxed: tokio's part of a task is compiled once for all of them.
+    let gathering = async move {
         while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
             let mut calls = Vec::new();
             if receiver.recv_many(&mut calls, MOST_TOGETHER).await == 0 {
                 return;
             }
-            let running = run(calls);
-            tokio::spawn(async move {
-                running.await;
-                drop(slot);
-            });
+            tokio::spawn(run(calls).map(|()| drop(slot)).boxed());
         }
-    });
+    };
+    tokio::spawn(gathering.boxed());
     sender
 }
 

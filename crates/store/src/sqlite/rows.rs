@@ -221,8 +221,7 @@ mod tests {
         let connection = open::made_for_test(&dir);
         let selected = format!("SELECT * FROM (SELECT NULL) LEFT JOIN ({WHOLE}) ON true");
         let mut statement = connection.prepare(&selected).unwrap();
-        let names: Vec<String> =
-            statement.column_names().into_iter().skip(1).map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().skip(1).map(str::to_owned).collect();
         let mut rows = statement.query([]).unwrap();
         let row = rows.next().unwrap().unwrap();
         for before in &names {

@@ -31,7 +31,7 @@ pub(super) enum Happened {
 
 pub(super) fn read_stdin() -> Input {
     let (lines, input) = mpsc::channel(64);
-    tokio::spawn(async move {
+    outlast_engine::spawn(async move {
         let mut stdin = tokio::io::stdin();
         let mut buffer = LineBuffer::default();
         let mut piece = vec![0; 64 * 1024];
@@ -73,8 +73,8 @@ impl Link {
         let (reader, writer) = stream.into_split();
         let (out, messages) = mpsc::unbounded_channel();
         let backlog = Arc::new(Backlog::default());
-        tokio::spawn(write(writer, messages, backlog.clone()));
-        tokio::spawn(read(reader, out.clone(), happened));
+        outlast_engine::spawn(write(writer, messages, backlog.clone()));
+        outlast_engine::spawn(read(reader, out.clone(), happened));
         Self { out, backlog }
     }
 

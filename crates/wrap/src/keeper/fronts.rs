@@ -48,7 +48,7 @@ impl FrontLink {
 /// Takes connections.
 pub(super) async fn accept(listener: Listener, events: mpsc::Sender<Event>) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(greet(stream, events.clone()));
+        outlast_engine::spawn(greet(stream, events.clone()));
     }
 }
 
@@ -104,7 +104,7 @@ impl Keeper {
         let former = self.front.as_ref().filter(|_| is_equal);
         if former.is_some_and(FrontLink::is_about_to_end) && !is_hung_up(&stream) {
             let events = self.events.clone();
-            tokio::spawn(async move {
+            outlast_engine::spawn(async move {
                 tokio::time::sleep(FORMER_LOOK).await;
                 drop(events.send(Event::NewFront(stream, hello)).await);
             });
@@ -113,7 +113,7 @@ impl Keeper {
         let connection = stream.as_fd().try_clone_to_owned().ok();
         let (reader, mut writer) = stream.into_split();
         if self.front.is_some() || !is_equal {
-            tokio::spawn(async move { drop(ToFront::Refused.write(&mut writer).await) });
+            outlast_engine::spawn(async move { drop(ToFront::Refused.write(&mut writer).await) });
             return;
         }
         self.is_adopted = self.fronts > 0;
@@ -128,7 +128,7 @@ impl Keeper {
         let token = hello.front;
         self.front =
             Some(FrontLink { number, token, out, connection, ends_at: None, is_leaving: false });
-        tokio::spawn(write(writer, messages, self.to_client.clone()));
+        outlast_engine::spawn(write(writer, messages, self.to_client.clone()));
         self.tell_front(ToFront::Welcome);
         for line in hello.replay {
             if let Some(message) = Message::read(line.as_bytes()) {
@@ -137,7 +137,12 @@ impl Keeper {
         }
         self.ensure_server();
         let to_server = self.server.as_ref().map(|server| server.backlog.clone());
-        tokio::spawn(read(reader, number, self.events.clone(), to_server.unwrap_or_default()));
+        outlast_engine::spawn(read(
+            reader,
+            number,
+            self.events.clone(),
+            to_server.unwrap_or_default(),
+        ));
         if self.session.initialize.is_none() {
             self.show_questions();
         }

@@ -23,7 +23,7 @@ pub(super) async fn run(
     let scope = own(config);
     let until = args.timeout.map(|timeout| Instant::now() + timeout);
     let jobs = watch::named(engine, &scope, &args.ids).await?;
-    tokio::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let options = FollowOptions { carried_by: CarriedBy::Workers, until };
     let jobs = follow(engine, jobs, options, &mut |_, _| {}).await?;
     let code = outcome::print(&jobs, engine, args.json);

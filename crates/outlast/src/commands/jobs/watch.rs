@@ -30,7 +30,7 @@ pub(super) async fn run(
         ui::remark("No unfinished jobs.");
         return Ok(ExitCode::SUCCESS);
     }
-    tokio::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let jobs = followed(engine, jobs).await?;
     if jobs.iter().any(|job| !job.state.kind().is_terminal()) {
         ui::mark(Mark::Step, &format!("left; {}", what_goes_on(engine, &scope, &jobs).await?));
