@@ -15,6 +15,24 @@ use crate::support::{
 
 const LEASE: [&str; 2] = ["--lease-ms", "1500"];
 
+/// The lock of who writes, taken.
+fn write_lock(world: &World) -> std::fs::File {
+    let path = world.data_dir().join("outlast.db.wlock");
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+/// Stops a process while it writes nothing: in the middle of a transaction it would keep all others from writing.
+async fn stop(world: &World, sleeper: &McpProcess) {
+    let write_lock = write_lock(world);
+    sleeper.signal(Signal::STOP);
+    let status = format!("/proc/{}/status", sleeper.pid());
+    let is_stopped = || std::fs::read_to_string(&status).unwrap().contains("State:\tT");
+    eventually("it is stopped", is_stopped).await;
+    write_lock.unlock().unwrap();
+}
+
 /// Promise 3, promise 4, promise 5: taken over by the lease and resumed; woken before or after the end, the sleeper's
 /// word no longer counts.
 #[tokio::test]
@@ -25,7 +43,7 @@ async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once()
         let id = start(&mut sleeper, "ok;words=60;hold=true").await;
         running(&world, &id).await;
         let mut other = world.serve_with(&LEASE).await;
-        sleeper.signal(Signal::STOP);
+        stop(&world, &sleeper).await;
         other.logged("remote run resumed").await;
         if wakes_before_the_end {
             sleeper.signal(Signal::CONT);
@@ -66,7 +84,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     door.shut();
     let on_its_way = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
     eventually("the request stands at the door", || door.waiting() == 1).await;
-    sleeper.signal(Signal::STOP);
+    stop(&world, &sleeper).await;
     let mut other = world.serve_with(&LEASE).await;
     door.open();
     // Both leases ran out together; the one that could be resumed was taken, so the other was looked at too.
@@ -89,11 +107,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
 async fn a_gate_that_is_held_for_ever_is_passed_by() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    let write_lock = std::fs::File::options()
-        .write(true)
-        .open(world.data_dir().join("outlast.db.wlock"))
-        .unwrap();
-    write_lock.lock().unwrap();
+    let write_lock = write_lock(&world);
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
     server.logged("the write lock is stuck; writing without it").await;
