@@ -238,7 +238,8 @@ async fn f1_a_closed_store_holds_no_lock() {
     let database = Database::fresh().await;
     let client = database.client().await;
     for _ in 0..20 {
-        database.open().await.close().await;
+        let store = database.open().await;
+        store.close().await;
         let alone = "select pg_try_advisory_lock(lock_class('meta') | 1)";
         assert!(client.query_one(alone, &[]).await.unwrap().get::<_, bool>(0));
         client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
