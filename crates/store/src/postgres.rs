@@ -13,7 +13,6 @@ mod batch;
 
 mod insert;
 mod room;
-mod kept;
 mod ledger;
 mod claims;
 mod writes;
@@ -62,11 +61,9 @@ use crate::columns;
 use batch::Queue;
 use connect::Target;
 use fault::Fault;
-use notices::{ClaimNotice, RecordNotice};
-use partials::ShowText;
 use rows::get;
 use session::{Session, Wakeups};
-use step::{Durability, Work};
+use step::Durability;
 use text::escaped;
 use time::Time;
 use tx::Tx;
@@ -254,7 +251,11 @@ impl Store for PostgresStore {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.shared.step(Renew { leases: leases.to_vec(), lease }).await?.0)
+        let renewal = (leases.to_vec(), lease);
+        let step = self.shared.step(Durability::Commit, renewal, |(leases, lease), tx| {
+            renew(tx, leases, *lease).boxed()
+        });
+        Ok(step.await?.0)
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
@@ -271,8 +272,11 @@ impl Store for PostgresStore {
     }
 
     async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
-        let show = ShowText { lease: lease.clone(), text: text.to_owned() };
-        self.shared.step_with(Durability::Soon, show).await.map(drop)
+        let shown = (lease.clone(), text.to_owned());
+        let step = self.shared.step(Durability::Soon, shown, |(lease, text), tx| {
+            partials::show(tx, lease, text).boxed()
+        });
+        step.await.map(drop)
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
@@ -329,7 +333,10 @@ impl Store for PostgresStore {
     }
 
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
-        Ok(self.shared.step(ClaimNotice(lease)).await?.0)
+        let step = self
+            .shared
+            .step(Durability::Commit, lease, |lease, tx| notices::claim(tx, *lease).boxed());
+        Ok(step.await?.0)
     }
 
     async fn record_notice(
@@ -337,12 +344,17 @@ impl Store for PostgresStore {
         claimed: &ClaimedNotice,
         outcome: NoticeOutcome,
     ) -> Result<(), StoreError> {
-        self.shared.step(RecordNotice(claimed.clone(), outcome)).await.map(drop)
+        let recorded = (claimed.clone(), outcome);
+        let step = self.shared.step(Durability::Commit, recorded, |(claimed, outcome), tx| {
+            notices::record(tx, claimed, *outcome).boxed()
+        });
+        step.await.map(drop)
     }
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let _recording = self.shared.answers.read().await;
-        self.shared.step(Answered(*id)).await.map(drop)
+        let step = self.shared.step(Durability::Commit, *id, |id, tx| answered(tx, id).boxed());
+        step.await.map(drop)
     }
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
@@ -398,30 +410,23 @@ impl Store for PostgresStore {
     }
 
     async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.shared.kept(name).await
+        let rows = self.shared.read("select value from kept where name = $1", &[&name]).await?;
+        let value = rows.first().map(|row| row.try_get(0)).transpose();
+        Ok(value.map_err(Fault::from)?)
     }
 
     async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        self.shared.keep(name, value).await
+        const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
+             on conflict (name) do update set value = excluded.value";
+        let kept = (name.to_owned(), value.to_owned());
+        let step = self.shared.step(Durability::Commit, kept, |(name, value), tx| {
+            Box::pin(async move { tx.load([(REPLACE, &[name, value])]).await.map(drop) })
+        });
+        step.await.map(drop)
     }
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         self.shared.changes(after, wait).await
-    }
-}
-
-/// Extends leases.
-struct Renew {
-    leases: Vec<Lease>,
-    lease: Duration,
-}
-
-#[async_trait]
-impl Work for Renew {
-    type Done = Vec<JobId>;
-
-    async fn run(&self, tx: &mut Tx) -> Result<Vec<JobId>, Fault> {
-        renew(tx, &self.leases, self.lease).await
     }
 }
 
@@ -450,19 +455,7 @@ async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<Job
     Ok(leases.iter().filter(is_lost).map(|lease| lease.job).collect())
 }
 
-/// Records that a call was answered with the outcome of the job.
-struct Answered(JobId);
-
-#[async_trait]
-impl Work for Answered {
-    type Done = ();
-
-    async fn run(&self, tx: &mut Tx) -> Result<(), Fault> {
-        answered(tx, &self.0).await
-    }
-}
-
-/// Not a change: no rev.
+/// Records that a call was answered with the outcome of the job. Not a change: no rev.
 async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use outlast_core::rules::{self, Turn};
 use outlast_core::{Claimed, JobId, Profile, StoreError, Timestamp, WorkerId};
 
@@ -13,7 +13,7 @@ use super::Shared;
 use super::batch::{self, Answer};
 use super::fault::{Fault, unavailable};
 use super::rows::{self, get};
-use super::step::{Durability, Work};
+use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
 use crate::columns::signed;
@@ -141,7 +141,9 @@ impl Shared {
     async fn claim_some(&self, mut claim: Claim) -> Result<Vec<Claimed>, StoreError> {
         let (mut all, mut in_vain) = (Vec::new(), 0);
         loop {
-            let found = self.try_step(Durability::Commit, &claim).await;
+            let found = self
+                .try_step(Durability::Commit, &claim, |claim, tx| pick(tx, claim).boxed())
+                .await;
             let (Found { mut claimed, left }, rev) = match found {
                 Ok(found) => found,
                 // What is claimed is claimed: the calls that get nothing ask again.
@@ -167,21 +169,13 @@ impl Shared {
         id: &JobId,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
-        let take = Take { worker: worker.clone(), profiles: profiles.to_vec(), id: *id, lease };
-        let (claimed, rev) = self.step(take).await?;
+        let wanted = Take { worker: worker.clone(), profiles: profiles.to_vec(), id: *id, lease };
+        let step = self.step(Durability::Commit, wanted, |wanted, tx| take(tx, wanted).boxed());
+        let (claimed, rev) = step.await?;
         Ok(claimed.map(|mut claimed| {
             claimed.job.rev = rev;
             claimed
         }))
-    }
-}
-
-#[async_trait]
-impl Work for Claim {
-    type Done = Found;
-
-    async fn run(&self, tx: &mut Tx) -> Result<Found, Fault> {
-        pick(tx, self).await
     }
 }
 
@@ -191,15 +185,6 @@ struct Take {
     profiles: Vec<Profile>,
     id: JobId,
     lease: Duration,
-}
-
-#[async_trait]
-impl Work for Take {
-    type Done = Option<Claimed>;
-
-    async fn run(&self, tx: &mut Tx) -> Result<Option<Claimed>, Fault> {
-        take(tx, &self.worker, &self.profiles, &self.id, self.lease).await
-    }
 }
 
 /// Priority and number of jobs that wait.
@@ -286,13 +271,8 @@ fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Faul
     Ok(picked)
 }
 
-async fn take(
-    tx: &mut Tx,
-    worker: &WorkerId,
-    profiles: &[Profile],
-    id: &JobId,
-    lease: Duration,
-) -> Result<Option<Claimed>, Fault> {
+async fn take(tx: &mut Tx, wanted: &Take) -> Result<Option<Claimed>, Fault> {
+    let Take { worker, profiles, id, lease } = wanted;
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
@@ -306,7 +286,7 @@ async fn take(
     if is_queued {
         tx.write(SERVED, vec![Box::new(vec![owner])]).await?;
     }
-    hand_over(tx, stored, worker, lease).await.map(Some)
+    hand_over(tx, stored, worker, *lease).await.map(Some)
 }
 
 async fn hand_over(

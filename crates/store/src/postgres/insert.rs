@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use outlast_core::{
     Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Scope, StoreError, rules,
 };
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::batch::{self, Answer};
 use super::fault::{Fault, unavailable};
 use super::rows::{self, get};
-use super::step::{Durability, Work};
+use super::step::Durability;
 use super::text::escaped;
 use super::tx::{Param, Tx};
 use super::{Shared, ledger, room};
@@ -88,7 +88,10 @@ impl Shared {
     }
 
     async fn insert_all(&self, inserts: &Inserts) -> Result<Decided, StoreError> {
-        match self.try_step(Durability::Commit, inserts).await {
+        match self
+            .try_step(Durability::Commit, inserts, |inserts, tx| add_all(tx, inserts).boxed())
+            .await
+        {
             Ok((mut decided, rev)) => {
                 self.owed_words.notify_one();
                 for inserted in decided.iter_mut().flatten() {
@@ -127,29 +130,24 @@ fn names_new(named: &mut HashSet<(OwnerId, String)>, call: &Call) -> bool {
 /// Inserts under these ids, one after the other in one transaction.
 struct Inserts(Vec<(Insert, JobId)>);
 
-#[async_trait]
-impl Work for Inserts {
-    type Done = Decided;
-
-    async fn run(&self, tx: &mut Tx) -> Result<Decided, Fault> {
-        let mut decided = Vec::with_capacity(self.0.len());
-        for (insert, id) in &self.0 {
-            let owner = escaped(insert.job.owner.as_str()).into_owned();
-            let mut is_new_owner = false;
-            decided.push(match decide(tx, insert, *id, &owner, &mut is_new_owner).await {
-                Ok(inserted) => Ok(inserted),
-                Err(Fault::Refused(refusal)) => {
-                    // Nothing else was written for it.
-                    if is_new_owner {
-                        tx.load([(FORGET_OWNER, &[&owner])]).await?;
-                    }
-                    Err(refusal)
+async fn add_all(tx: &mut Tx, Inserts(inserts): &Inserts) -> Result<Decided, Fault> {
+    let mut decided = Vec::with_capacity(inserts.len());
+    for (insert, id) in inserts {
+        let owner = escaped(insert.job.owner.as_str()).into_owned();
+        let mut is_new_owner = false;
+        decided.push(match decide(tx, insert, *id, &owner, &mut is_new_owner).await {
+            Ok(inserted) => Ok(inserted),
+            Err(Fault::Refused(refusal)) => {
+                // Nothing else was written for it.
+                if is_new_owner {
+                    tx.load([(FORGET_OWNER, &[&owner])]).await?;
                 }
-                Err(fault) => return Err(fault),
-            });
-        }
-        Ok(decided)
+                Err(refusal)
+            }
+            Err(fault) => return Err(fault),
+        });
     }
+    Ok(decided)
 }
 
 async fn decide(

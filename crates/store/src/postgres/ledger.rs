@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use outlast_core::rules::RunCharge;
 use outlast_core::{
     Checkpoint, Day, Job, LedgerRow, NanoUsd, RemoteRun, Scope, SpendQuery, SpendSum, StoreError,
@@ -11,7 +10,7 @@ use outlast_core::{
 
 use super::Shared;
 use super::fault::Fault;
-use super::step::Work;
+use super::step::Durability;
 use super::text::escaped;
 use super::tx::{Param, Tx};
 use crate::columns::{Columns as _, signed};
@@ -123,27 +122,16 @@ impl Shared {
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str =
             "select 1 from ledger where day < $1 and ($2::text is null or owner = $2) limit 1";
+        const DELETE: &str =
+            "delete from ledger where day < $1 and ($2::text is null or owner = $2)";
         let (begins, owner) = (rules::ledger_begins(self.now()), owner_of(scope));
         if self.read(OLD, &[&begins.0, &owner]).await?.is_empty() {
             return Ok(());
         }
-        self.step(RemoveOld { begins, owner }).await.map(drop)
-    }
-}
-
-struct RemoveOld {
-    begins: Day,
-    owner: Option<String>,
-}
-
-#[async_trait]
-impl Work for RemoveOld {
-    type Done = ();
-
-    async fn run(&self, tx: &mut Tx) -> Result<(), Fault> {
-        const DELETE: &str =
-            "delete from ledger where day < $1 and ($2::text is null or owner = $2)";
-        tx.load([(DELETE, &[&self.begins.0, &self.owner])]).await.map(drop)
+        let step = self.step(Durability::Commit, (begins, owner), |(begins, owner), tx| {
+            Box::pin(async move { tx.load([(DELETE, &[&begins.0, owner])]).await.map(drop) })
+        });
+        step.await.map(drop)
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use outlast_core::{ClaimedNotice, Job, Notice, NoticeClaim, NoticeOutcome, Timestamp, rules};
 
 use super::fault::Fault;
 use super::rows::get;
-use super::step::Work;
 use super::tx::{Param, Tx};
 use crate::columns::{self, Columns as _};
 
@@ -42,52 +40,41 @@ const CLAIM: &str = concat!(
 );
 
 /// Gives the one that has been due longest to the caller.
-pub(super) struct ClaimNotice(pub(super) Duration);
-
-#[async_trait]
-impl Work for ClaimNotice {
-    type Done = NoticeClaim;
-
-    async fn run(&self, tx: &mut Tx) -> Result<NoticeClaim, Fault> {
-        let (given, lease) = (tx.given(), columns::millis(self.0));
-        let [claimed, next] = tx
-            .load([(CLAIM, &[&given, &lease]), ("select min(due_at) as next from notices", &[])])
-            .await?;
-        if let Some(row) = claimed.first() {
-            let notice = Notice { job: row.job_id()?, body: get(row, "body")? };
-            let tries = row.small("tries")?;
-            return Ok(NoticeClaim::Claimed(ClaimedNotice { notice, tries }));
-        }
-        let next = next.first().map(|row| row.maybe_time("next")).transpose()?.flatten();
-        Ok(NoticeClaim::NoneDue { next })
+pub(super) async fn claim(tx: &mut Tx, lease: Duration) -> Result<NoticeClaim, Fault> {
+    let (given, lease) = (tx.given(), columns::millis(lease));
+    let [claimed, next] = tx
+        .load([(CLAIM, &[&given, &lease]), ("select min(due_at) as next from notices", &[])])
+        .await?;
+    if let Some(row) = claimed.first() {
+        let notice = Notice { job: row.job_id()?, body: get(row, "body")? };
+        let tries = row.small("tries")?;
+        return Ok(NoticeClaim::Claimed(ClaimedNotice { notice, tries }));
     }
+    let next = next.first().map(|row| row.maybe_time("next")).transpose()?.flatten();
+    Ok(NoticeClaim::NoneDue { next })
 }
 
 /// Records what came of a claimed one. Nothing where another caller has claimed it since.
-pub(super) struct RecordNotice(pub(super) ClaimedNotice, pub(super) NoticeOutcome);
-
-#[async_trait]
-impl Work for RecordNotice {
-    type Done = ();
-
-    async fn run(&self, tx: &mut Tx) -> Result<(), Fault> {
-        let Self(ClaimedNotice { notice, tries }, outcome) = self;
-        let (job, tries) = (notice.job.to_string(), i64::from(*tries));
-        match outcome {
-            NoticeOutcome::Over => {
-                let delete = "delete from notices where job = $1 and tries = $2";
-                tx.load([(delete, &[&job, &tries])]).await?;
-            }
-            NoticeOutcome::Again(wait) => {
-                const AGAIN: &str = concat!(
-                    "update notices set due_at = ",
-                    now!("$3"),
-                    " + $4 where job = $1 and tries = $2"
-                );
-                let (given, wait) = (tx.given(), columns::millis(*wait));
-                tx.load([(AGAIN, &[&job, &tries, &given, &wait])]).await?;
-            }
+pub(super) async fn record(
+    tx: &mut Tx,
+    ClaimedNotice { notice, tries }: &ClaimedNotice,
+    outcome: NoticeOutcome,
+) -> Result<(), Fault> {
+    let (job, tries) = (notice.job.to_string(), i64::from(*tries));
+    match outcome {
+        NoticeOutcome::Over => {
+            let delete = "delete from notices where job = $1 and tries = $2";
+            tx.load([(delete, &[&job, &tries])]).await?;
         }
-        Ok(())
+        NoticeOutcome::Again(wait) => {
+            const AGAIN: &str = concat!(
+                "update notices set due_at = ",
+                now!("$3"),
+                " + $4 where job = $1 and tries = $2"
+            );
+            let (given, wait) = (tx.given(), columns::millis(wait));
+            tx.load([(AGAIN, &[&job, &tries, &given, &wait])]).await?;
+        }
     }
+    Ok(())
 }

@@ -1,35 +1,23 @@
 //! The text that running tries have written so far.
 
-use async_trait::async_trait;
 use outlast_core::{Lease, StoreError};
 
 use super::fault::Fault;
-use super::step::Work;
 use super::text::escaped;
 use super::tx::Tx;
 use crate::columns;
 
 /// Shows the text so far of a running job. Not a change: no rev.
-pub(super) struct ShowText {
-    pub(super) lease: Lease,
-    pub(super) text: String,
-}
-
-#[async_trait]
-impl Work for ShowText {
-    type Done = ();
-
-    async fn run(&self, tx: &mut Tx) -> Result<(), Fault> {
-        // The same test as `rules::check_lease`. Locked, so that nothing is shown of a try that is being settled.
-        const SHOW: &str = "with held as (select seq from jobs
+pub(super) async fn show(tx: &mut Tx, lease: &Lease, text: &str) -> Result<(), Fault> {
+    // The same test as `rules::check_lease`. Locked, so that nothing is shown of a try that is being settled.
+    const SHOW: &str = "with held as (select seq from jobs
                where id = $1 and state = 'running' and worker = $2 and fence = $3 for update)
              insert into partials (job, text) select seq, $4 from held
              on conflict (job) do update set text = excluded.text returning job";
-        let id = self.lease.job.to_string();
-        let worker = escaped(self.lease.worker.as_str()).into_owned();
-        let fence = columns::signed(self.lease.fence.0);
-        let text = escaped(&self.text).into_owned();
-        let [shown] = tx.load([(SHOW, &[&id, &worker, &fence, &text])]).await?;
-        if shown.is_empty() { Err(StoreError::LeaseLost.into()) } else { Ok(()) }
-    }
+    let id = lease.job.to_string();
+    let worker = escaped(lease.worker.as_str()).into_owned();
+    let fence = columns::signed(lease.fence.0);
+    let text = escaped(text).into_owned();
+    let [shown] = tx.load([(SHOW, &[&id, &worker, &fence, &text])]).await?;
+    if shown.is_empty() { Err(StoreError::LeaseLost.into()) } else { Ok(()) }
 }

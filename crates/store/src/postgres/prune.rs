@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use outlast_core::{Prune, Pruned, Scope, StoreError, Timestamp};
 
 use super::Shared;
 use super::fault::Fault;
 use super::rows::get;
-use super::step::Work;
+use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
 use crate::columns::Columns as _;
@@ -69,7 +69,11 @@ impl Shared {
             }
             Prune::Conversation(conversation) => {
                 let conversation = escaped(conversation.as_str()).into_owned();
-                self.step(RemoveConversation { owner: owner.clone(), conversation }).await?.0
+                let named = (conversation, owner.clone());
+                let step = self.step(Durability::Commit, named, |(conversation, owner), tx| {
+                    remove_conversation(tx, conversation, owner).boxed()
+                });
+                step.await?.0
             }
         };
         let next = self
@@ -100,7 +104,9 @@ impl Shared {
         let mut removed = 0;
         for some in found.chunks(TOGETHER) {
             let some = RemoveSome { condition, in_hand, moment, seqs: some.to_vec() };
-            removed += self.step(some).await?.0;
+            let step =
+                self.step(Durability::Commit, some, |some, tx| remove_some(tx, some).boxed());
+            removed += step.await?.0;
         }
         Ok(removed)
     }
@@ -114,50 +120,38 @@ struct RemoveSome {
     seqs: Vec<i64>,
 }
 
-#[async_trait]
-impl Work for RemoveSome {
-    type Done = u32;
-
-    async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
-        let condition = format!("{} and seq = any($2::bigint[])", self.condition);
-        let delete = delete(&condition, self.in_hand);
-        let [gone] = tx.load([(&delete, &[&self.moment.as_millis(), &self.seqs])]).await?;
-        gone.first().map_or(Ok(0), |row| row.small("jobs"))
-    }
+async fn remove_some(tx: &mut Tx, some: &RemoveSome) -> Result<u32, Fault> {
+    let condition = format!("{} and seq = any($2::bigint[])", some.condition);
+    let delete = delete(&condition, some.in_hand);
+    let [gone] = tx.load([(&delete, &[&some.moment.as_millis(), &some.seqs])]).await?;
+    gone.first().map_or(Ok(0), |row| row.small("jobs"))
 }
 
 /// Removes a conversation, of one owner or of all who have one of that name.
-struct RemoveConversation {
-    owner: Option<String>,
-    conversation: String,
-}
-
-#[async_trait]
-impl Work for RemoveConversation {
-    type Done = u32;
-
-    async fn run(&self, tx: &mut Tx) -> Result<u32, Fault> {
-        const TURNS: &str = "conversation = $1 and ($2::text is null or owner = $2)";
-        let Self { owner, conversation } = self;
-        // Under the owners' rows, so that no turn is inserted meanwhile.
-        let lock = format!(
-            "select owner from owners where owner in (select owner from jobs where {TURNS}) order by owner for update"
-        );
-        let turns = format!("select id, ended_at from jobs where {TURNS} order by seq");
-        let ended = format!("{TURNS} and ended_at is not null and remote is distinct from 'owed'");
-        let delete = delete(&ended, InHand::WaitedFor);
-        let [_, turns] =
-            tx.load([(&lock, &[conversation, owner]), (&turns, &[conversation, owner])]).await?;
-        for row in &turns {
-            if get::<Option<i64>>(row, "ended_at")?.is_none() {
-                let id = row.job_id()?;
-                return Err(StoreError::ConversationBusy(id).into());
-            }
+async fn remove_conversation(
+    tx: &mut Tx,
+    conversation: &String,
+    owner: &Option<String>,
+) -> Result<u32, Fault> {
+    const TURNS: &str = "conversation = $1 and ($2::text is null or owner = $2)";
+    // Under the owners' rows, so that no turn is inserted meanwhile.
+    let lock = format!(
+        "select owner from owners where owner in (select owner from jobs where {TURNS}) order by owner for update"
+    );
+    let turns = format!("select id, ended_at from jobs where {TURNS} order by seq");
+    let ended = format!("{TURNS} and ended_at is not null and remote is distinct from 'owed'");
+    let delete = delete(&ended, InHand::WaitedFor);
+    let [_, turns] =
+        tx.load([(&lock, &[conversation, owner]), (&turns, &[conversation, owner])]).await?;
+    for row in &turns {
+        if get::<Option<i64>>(row, "ended_at")?.is_none() {
+            let id = row.job_id()?;
+            return Err(StoreError::ConversationBusy(id).into());
         }
-        if turns.is_empty() {
-            return Err(StoreError::NotFound.into());
-        }
-        let [gone] = tx.load([(&delete, &[conversation, owner])]).await?;
-        gone.first().map_or(Ok(0), |row| row.small("jobs"))
     }
+    if turns.is_empty() {
+        return Err(StoreError::NotFound.into());
+    }
+    let [gone] = tx.load([(&delete, &[conversation, owner])]).await?;
+    gone.first().map_or(Ok(0), |row| row.small("jobs"))
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use outlast_core::{Rev, StoreError};
 use tokio::sync::oneshot;
@@ -17,15 +16,9 @@ use super::tx::Tx;
 /// How long a step is tried again before the store counts as unavailable: a promotion takes less.
 const TRY_FOR: Duration = Duration::from_secs(5);
 
-/// What a step does between the beginning and the commit of its transaction. Run again where the transaction has to be.
-#[async_trait]
-pub(super) trait Work: Send + Sync + 'static {
-    /// What it gives.
-    type Done: Send;
-
-    /// Loads, asks the rules, and adds what is to be written.
-    async fn run(&self, tx: &mut Tx) -> Result<Self::Done, Fault>;
-}
+/// What a step does between the beginning and the commit of its transaction: it loads, asks the rules, and adds what is to be
+/// written. Run again where the transaction has to be.
+pub(super) type Work<I, T> = for<'a> fn(&'a I, &'a mut Tx) -> BoxFuture<'a, Result<T, Fault>>;
 
 /// How much a crash of the database may lose.
 #[derive(Clone, Copy)]
@@ -38,46 +31,38 @@ pub(super) enum Durability {
 
 impl Shared {
     /// Carries the step out; returns what it gave and its change number.
-    pub(super) async fn step<W: Work>(
-        self: &Arc<Self>,
-        work: W,
-    ) -> Result<(W::Done, Rev), StoreError>
-    where
-        W::Done: 'static,
-    {
-        self.step_with(Durability::Commit, work).await
-    }
-
-    /// The same for a step that may be less durable.
-    pub(super) async fn step_with<W: Work>(
+    pub(super) async fn step<I, T>(
         self: &Arc<Self>,
         durability: Durability,
-        work: W,
-    ) -> Result<(W::Done, Rev), StoreError>
+        input: I,
+        work: Work<I, T>,
+    ) -> Result<(T, Rev), StoreError>
     where
-        W::Done: 'static,
+        I: Send + Sync + 'static,
+        T: Send + 'static,
     {
         let shared = Arc::clone(self);
         let (answer, answered) = oneshot::channel();
         // One type of task for all steps.
         let task: BoxFuture<'static, ()> = Box::pin(async move {
             // A caller that has gone away needs no answer.
-            let _ = answer.send(shared.try_step(durability, &work).await);
+            let _ = answer.send(shared.try_step(durability, &input, work).await);
         });
         tokio::spawn(task);
         Ok(answered.await.map_err(unavailable)??)
     }
 
     /// The same within a task that nothing drops.
-    pub(super) async fn try_step<W: Work>(
+    pub(super) async fn try_step<I: Sync, T>(
         &self,
         durability: Durability,
-        work: &W,
-    ) -> Result<(W::Done, Rev), Fault> {
+        input: &I,
+        work: Work<I, T>,
+    ) -> Result<(T, Rev), Fault> {
         let deadline = Instant::now() + TRY_FOR;
         let mut pause = Duration::from_millis(5);
         loop {
-            match self.once(durability, work).await {
+            match self.once(durability, input, work).await {
                 Err(fault) if fault.is_transient() && Instant::now() + pause < deadline => {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_millis(500));
@@ -87,17 +72,18 @@ impl Shared {
         }
     }
 
-    async fn once<W: Work>(
+    async fn once<I: Sync, T>(
         &self,
         durability: Durability,
-        work: &W,
-    ) -> Result<(W::Done, Rev), Fault> {
+        input: &I,
+        work: Work<I, T>,
+    ) -> Result<(T, Rev), Fault> {
         let begin = match durability {
             Durability::Commit => "begin",
             Durability::Soon => "begin; set local synchronous_commit = off",
         };
         let mut tx = Tx::new(self.pool.get().await?, self.time.given(), begin);
-        match work.run(&mut tx).await {
+        match work(input, &mut tx).await {
             Ok(value) => {
                 let rev = tx.commit().await?;
                 if rev > Rev::default() {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use outlast_core::{StoreError, search};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Shared;
 use super::fault::Fault;
 use super::rows;
-use super::step::{Durability, Work};
+use super::step::Durability;
 use super::tx::Tx;
 
 /// How long after a job was written its words are put: a job that ends soon is put once.
@@ -63,7 +63,7 @@ impl Shared {
 
     async fn put_some_words(&self) -> Result<Taken, StoreError> {
         // What a crash of the database undoes is owed again.
-        Ok(self.try_step(Durability::Soon, &PutWords).await?.0)
+        Ok(self.try_step(Durability::Soon, &(), |(), tx| put(tx).boxed()).await?.0)
     }
 
     /// Puts the words that are owed before a search.
@@ -94,39 +94,32 @@ enum Taken {
 }
 
 /// Puts the words of the next jobs.
-struct PutWords;
-
-#[async_trait]
-impl Work for PutWords {
-    type Done = Taken;
-
-    async fn run(&self, tx: &mut Tx) -> Result<Taken, Fault> {
-        let [taken] = tx.load([(TAKE, &[&TOGETHER])]).await?;
-        let seqs: Vec<i64> =
-            taken.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
-        if seqs.is_empty() {
-            return Ok(Taken::None);
-        }
-        // A second statement, so that it sees every job as it was when its note was written. A job that is locked is not removed.
-        let select = format!(
-            "{} where jobs.seq = any($1::bigint[]) order by jobs.seq for key share of jobs",
-            rows::WHOLE
-        );
-        let [jobs] = tx.load([(&select, &[&seqs])]).await?;
-        for row in &jobs {
-            match rows::stored(row) {
-                Ok(stored) => {
-                    let words: Vec<String> =
-                        search::words_and_marks(&stored.record.job).into_iter().collect();
-                    tx.write(PUT, vec![Box::new(stored.seq), Box::new(words)]).await?;
-                }
-                // What cannot be read is found by no word, and holds up no other.
-                Err(Fault::Refused(StoreError::Corrupt { at })) => {
-                    tracing::warn!(at, "a job has no words: it is damaged");
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        Ok(Taken::Some)
+async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
+    let [taken] = tx.load([(TAKE, &[&TOGETHER])]).await?;
+    let seqs: Vec<i64> =
+        taken.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
+    if seqs.is_empty() {
+        return Ok(Taken::None);
     }
+    // A second statement, so that it sees every job as it was when its note was written. A job that is locked is not removed.
+    let select = format!(
+        "{} where jobs.seq = any($1::bigint[]) order by jobs.seq for key share of jobs",
+        rows::WHOLE
+    );
+    let [jobs] = tx.load([(&select, &[&seqs])]).await?;
+    for row in &jobs {
+        match rows::stored(row) {
+            Ok(stored) => {
+                let words: Vec<String> =
+                    search::words_and_marks(&stored.record.job).into_iter().collect();
+                tx.write(PUT, vec![Box::new(stored.seq), Box::new(words)]).await?;
+            }
+            // What cannot be read is found by no word, and holds up no other.
+            Err(Fault::Refused(StoreError::Corrupt { at })) => {
+                tracing::warn!(at, "a job has no words: it is damaged");
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(Taken::Some)
 }

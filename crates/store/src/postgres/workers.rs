@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use outlast_core::{Checkpoint, Dead, Profile, Rescued, StoreError, WorkerId, rules};
 use tokio::time::Instant;
 
@@ -12,7 +12,7 @@ use super::Shared;
 use super::fault::Fault;
 use super::rows::{self, get};
 use super::session::{SEEN_WITHIN, WakeupMode};
-use super::step::Work;
+use super::step::Durability;
 use super::text::{escaped, unescaped};
 use super::tx::Tx;
 use crate::columns;
@@ -202,7 +202,8 @@ impl Shared {
     }
 
     async fn put_back(self: &Arc<Self>, whose: Whose) -> Result<PutBack, StoreError> {
-        Ok(self.step(whose).await?.0)
+        let step = self.step(Durability::Commit, whose, |whose, tx| put_back(tx, whose).boxed());
+        Ok(step.await?.0)
     }
 }
 
@@ -213,15 +214,6 @@ enum Whose {
     Worker(WorkerId, Option<i64>),
     /// Of every worker that let a lease run out; a request on its way stays with those who live.
     LeaseExpired(HashSet<WorkerId>),
-}
-
-#[async_trait]
-impl Work for Whose {
-    type Done = PutBack;
-
-    async fn run(&self, tx: &mut Tx) -> Result<PutBack, Fault> {
-        put_back(tx, self).await
-    }
 }
 
 /// How many jobs were put back, and how many were looked at and left.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use outlast_core::{EndNotices, Job, JobId, Lease, Record, Settlement, StoreError, Timestamp};
 
 use super::batch::{self, Answer};
 use super::fault::{Fault, unavailable};
 use super::rows::{self, Stored};
-use super::step::{Durability, Work};
+use super::step::Durability;
 use super::tx::Tx;
 use super::{Shared, ledger, notices, room};
 
@@ -120,8 +120,11 @@ impl Shared {
         writes: Arc<[Write]>,
     ) -> Result<Written, Fault> {
         let settles = writes.iter().any(|write| write.settlement.is_some());
-        let together = Together { writes, notices: self.notices };
-        let (mut written, rev) = self.try_step(durability, &together).await?;
+        let together = (writes, self.notices);
+        let step = self.try_step(durability, &together, |(writes, notices), tx| {
+            apply(tx, writes, *notices).boxed()
+        });
+        let (mut written, rev) = step.await?;
         if settles {
             self.owed_words.notify_one();
         }
@@ -131,21 +134,6 @@ impl Shared {
             }
         }
         Ok(written)
-    }
-}
-
-/// Writes that share a transaction.
-struct Together {
-    writes: Arc<[Write]>,
-    notices: EndNotices,
-}
-
-#[async_trait]
-impl Work for Together {
-    type Done = Written;
-
-    async fn run(&self, tx: &mut Tx) -> Result<Written, Fault> {
-        apply(tx, &self.writes, self.notices).await
     }
 }
 
