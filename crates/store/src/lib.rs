@@ -27,7 +27,7 @@ pub use sqlite::{
 pub use sqlite::{Restore, SqliteStore};
 pub use transfer::{Copied, CopyError, CopyPass, StorePlace, copy};
 
-use outlast_core::Cursor;
+use outlast_core::{BoxError, Cursor, StoreError};
 
 /// The first `limit` of these numbered items, and where the next page starts if there are more.
 fn page<T, E>(
@@ -44,6 +44,22 @@ fn page<T, E>(
         last = Some(Cursor(seq));
     }
     Ok((page, None))
+}
+
+/// Trouble with the store itself, not a refusal.
+fn unavailable(why: impl Into<BoxError>) -> StoreError {
+    StoreError::Unavailable(why.into())
+}
+
+/// A copy of an error, for each call of a transaction that failed.
+fn copied(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Full => StoreError::Full,
+        StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
+        StoreError::Unavailable(source) => unavailable(source.to_string()),
+        // A refusal ends its own call, never the transaction.
+        refused => unavailable(refused.to_string()),
+    }
 }
 
 /// A number of things, as the port counts them.

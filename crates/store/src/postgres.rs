@@ -59,6 +59,7 @@ pub use workers::Judgement;
 
 use crate::columns;
 use batch::Queue;
+use claims::Claim;
 use connect::Target;
 use fault::Fault;
 use rows::get;
@@ -68,7 +69,7 @@ use text::escaped;
 use time::Time;
 use tx::Tx;
 use workers::Suspects;
-use writes::{Effect, Reads, Write, amended, leased, lost};
+use writes::{Effect, Reads, Write, light, lost};
 
 /// How a store is opened.
 pub struct PostgresOptions {
@@ -111,10 +112,10 @@ struct Shared {
     suspects: Suspects,
     judgement: Judgement,
     notices: EndNotices,
-    inserts: Queue<insert::Call>,
-    writes: Queue<writes::Call>,
-    notes: Queue<writes::Call>,
-    claims: Queue<claims::Call>,
+    inserts: Queue<(Insert, JobId), Inserted>,
+    writes: Queue<Write, (Job, Effect)>,
+    notes: Queue<Write, (Job, Effect)>,
+    claims: Queue<Claim, Option<Claimed>>,
     /// Told when the words of a job are to be put.
     owed_words: Arc<Notify>,
     /// Shared by answers that are being recorded; an insert waits for them, because its key may be theirs.
@@ -260,14 +261,16 @@ impl Store for PostgresStore {
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let (held, checkpoint) = (lease.clone(), checkpoint.clone());
-        let write =
-            leased(lease, move |record, now| rules::checkpoint(record, &held, &checkpoint, now));
+        let write = light(&lease.job, move |record, now| {
+            rules::checkpoint(record, &held, &checkpoint, now)
+        });
         self.shared.write(write).await.map(drop).map_err(lost)
     }
 
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let (held, progress) = (lease.clone(), progress.clone());
-        let write = leased(lease, move |record, now| rules::note(record, &held, &progress, now));
+        let write =
+            light(&lease.job, move |record, now| rules::note(record, &held, &progress, now));
         self.shared.show(write).await.map(drop).map_err(lost)
     }
 
@@ -285,7 +288,7 @@ impl Store for PostgresStore {
         let write = Write {
             reads: Reads::Whole,
             settlement: Some(settlement),
-            ..leased(lease, move |record, now| rules::settle(record, &held, &settled, now))
+            ..light(&lease.job, move |record, now| rules::settle(record, &held, &settled, now))
         };
         self.shared.write(write).await.map(|(job, _)| job).map_err(lost)
     }
@@ -315,7 +318,7 @@ impl Store for PostgresStore {
 
     async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let run = run.clone();
-        let write = amended(id, move |record, now| rules::record_late_run(record, &run, now));
+        let write = light(id, move |record, now| rules::record_late_run(record, &run, now));
         self.shared.write(write).await.map(drop)
     }
 
@@ -328,7 +331,7 @@ impl Store for PostgresStore {
     }
 
     async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        let write = amended(id, move |record, now| rules::record_stop(record, outcome, now));
+        let write = light(id, move |record, now| rules::record_stop(record, outcome, now));
         self.shared.write(write).await.map(drop)
     }
 

@@ -64,8 +64,9 @@ pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
 pub use restore::Restore;
 pub(crate) use transfer::SqliteSide;
 
+use crate::unavailable;
 use database_file::DatabaseFile;
-use fault::{Fault, file_error, unavailable};
+use fault::{Fault, file_error};
 use liveness::Liveness;
 use mark::Mark;
 use open::Access;

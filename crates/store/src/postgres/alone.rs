@@ -7,10 +7,11 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::connect::Target;
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 use super::rows::get;
 use super::upkeep;
 use crate::copy_side::{IS_CLOSED, IS_PARTIAL};
+use crate::unavailable;
 
 /// Refuses a store that a command has for itself, and the target of a copy that is not complete. The lock lasts only as long
 /// as the statement: behind a pooler it could not be let go.

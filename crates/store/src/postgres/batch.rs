@@ -8,8 +8,9 @@ use outlast_core::StoreError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::Shared;
-use super::fault::unavailable;
+use super::fault::Fault;
 use super::step::Durability;
+use crate::{copied, unavailable};
 
 /// How many calls go into one transaction.
 const MOST_TOGETHER: usize = 64;
@@ -43,19 +44,52 @@ where
 /// Where the answer to a call goes.
 pub(super) type Answer<A> = oneshot::Sender<Result<A, StoreError>>;
 
+/// A call and where its answer goes.
+pub(super) type Call<C, A> = (C, Answer<A>);
+
 /// The way to the task that gathers calls of one kind.
-pub(super) type Queue<C> = OnceLock<mpsc::UnboundedSender<C>>;
+pub(super) type Queue<C, A> = OnceLock<mpsc::UnboundedSender<Call<C, A>>>;
 
 /// Has a call carried out together with others.
-pub(super) async fn ask<C, A>(
-    queue: &Queue<C>,
-    call: impl FnOnce(Answer<A>) -> C,
-) -> Result<A, StoreError> {
+pub(super) async fn ask<C, A>(queue: &Queue<C, A>, call: C) -> Result<A, StoreError> {
     let (answer, answered) = oneshot::channel();
-    if queue.get().is_none_or(|queue| queue.send(call(answer)).is_err()) {
+    if queue.get().is_none_or(|queue| queue.send((call, answer)).is_err()) {
         return Err(unavailable("it was closed"));
     }
     answered.await.map_err(|_| unavailable("it was closed"))?
+}
+
+/// Carries the calls out in one transaction and answers them. Where that was certainly not done, one of them may be at fault: then
+/// each alone.
+pub(super) async fn carry_out<C: Clone, A, Running>(
+    calls: Vec<Call<C, A>>,
+    run: impl Fn(Arc<[C]>) -> Running,
+) where
+    Running: Future<Output = Result<Vec<Result<A, StoreError>>, Fault>>,
+{
+    let (calls, answers): (Vec<C>, Vec<Answer<A>>) = calls.into_iter().unzip();
+    let calls: Arc<[C]> = calls.into();
+    let done = match run(Arc::clone(&calls)).await {
+        Ok(done) => done,
+        Err(fault) if calls.len() > 1 && !matches!(fault, Fault::CommitUnknown(_)) => {
+            let mut done = Vec::with_capacity(calls.len());
+            for call in calls.iter() {
+                match run(Arc::from([call.clone()])).await {
+                    Ok(alone) => done.extend(alone),
+                    Err(fault) => done.push(Err(fault.into())),
+                }
+            }
+            done
+        }
+        Err(fault) => {
+            let error = StoreError::from(fault);
+            calls.iter().map(|_| Err(copied(&error))).collect()
+        }
+    };
+    for (answer, done) in answers.into_iter().zip(done) {
+        // A caller that has gone does not need the answer.
+        let _ = answer.send(done);
+    }
 }
 
 impl Shared {

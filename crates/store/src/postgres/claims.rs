@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use outlast_core::rules::{self, Turn};
-use outlast_core::{Claimed, JobId, Profile, StoreError, Timestamp, WorkerId};
+use outlast_core::{Claimed, JobId, Profile, StoreError, WorkerId};
 
 use super::Shared;
-use super::batch::{self, Answer};
-use super::fault::{Fault, unavailable};
+use super::batch::{self, Call};
+use super::fault::Fault;
 use super::rows::{self, get};
 use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
 use crate::columns::signed;
+use crate::copied;
 
 /// Owners that wait with due jobs of these profiles ($1) at a moment ($2, or the server's), in turn, with so many jobs ($3) at the
 /// head of their queues: the order of `rules::Turn`, and the test of `rules::claimable`. The owners of each profile are found one step
@@ -62,21 +63,12 @@ const SPARE: usize = 8;
 /// How often claims that got nothing because of others' look again before they answer that there is nothing.
 const TRIES: u32 = 20;
 
-/// A claim and where its answer goes.
-pub(super) struct Call {
+/// What a worker asks for.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Claim {
     worker: WorkerId,
     profiles: Vec<Profile>,
     lease: Duration,
-    answer: Answer<Option<Claimed>>,
-}
-
-/// What the calls of one worker have in common.
-#[derive(Clone)]
-struct Claim {
-    worker: WorkerId,
-    profiles: Vec<Profile>,
-    lease: Duration,
-    count: usize,
 }
 
 /// What came of looking for jobs.
@@ -95,66 +87,45 @@ impl Shared {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
         let (worker, profiles) = (worker.clone(), profiles.to_vec());
-        batch::ask(&self.claims, |answer| Call { worker, profiles, lease, answer }).await
+        batch::ask(&self.claims, Claim { worker, profiles, lease }).await
     }
 
     /// Answers the gathered calls, those of one worker in one transaction.
-    pub(super) async fn claim_together(self: Arc<Self>, mut calls: Vec<Call>) {
-        while let Some(first) = calls.first() {
-            let same = |call: &Call| {
-                call.worker == first.worker
-                    && call.profiles == first.profiles
-                    && call.lease == first.lease
-            };
-            let claim = Claim {
-                worker: first.worker.clone(),
-                profiles: first.profiles.clone(),
-                lease: first.lease,
-                count: calls.iter().filter(|call| same(call)).count(),
-            };
-            let is_same: Vec<bool> = calls.iter().map(same).collect();
-            let mut is_same = is_same.into_iter();
-            let (now, later) = calls.into_iter().partition(|_| is_same.next().unwrap_or_default());
+    pub(super) async fn claim_together(
+        self: Arc<Self>,
+        mut calls: Vec<Call<Claim, Option<Claimed>>>,
+    ) {
+        while let Some(claim) = calls.first().map(|(claim, _)| claim.clone()) {
+            let (now, later): (Vec<_>, _) = calls.into_iter().partition(|(of, _)| *of == claim);
             calls = later;
-            self.answer(claim, now).await;
-        }
-    }
-
-    async fn answer(&self, claim: Claim, calls: Vec<Call>) {
-        match self.claim_some(claim).await {
-            Ok(claimed) => {
-                let mut claimed = claimed.into_iter();
-                for call in calls {
-                    // Where the caller has gone, the job comes back when its worker's lease is not renewed.
-                    let _ = call.answer.send(Ok(claimed.next()));
-                }
-            }
-            Err(error) => {
-                for call in calls {
-                    let _ = call.answer.send(Err(unavailable(error.to_string())));
-                }
+            let mut claimed = self.claim_some(claim, now.len()).await.map(Vec::into_iter);
+            for (_, answer) in now {
+                // Where the caller has gone, the job comes back when its worker's lease is not renewed.
+                let _ = answer
+                    .send(claimed.as_mut().map(Iterator::next).map_err(|error| copied(error)));
             }
         }
     }
 
     /// Claims as many jobs as are wanted, or as there are.
-    async fn claim_some(&self, mut claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim_some(&self, claim: Claim, count: usize) -> Result<Vec<Claimed>, StoreError> {
         let (mut all, mut in_vain) = (Vec::new(), 0);
+        let mut wanted = (claim, count);
         loop {
-            let found = self
-                .try_step(Durability::Commit, &claim, |claim, tx| pick(tx, claim).boxed())
-                .await;
-            let (Found { mut claimed, left }, rev) = match found {
+            let found = self.try_step(Durability::Commit, &wanted, |(claim, count), tx| {
+                pick(tx, claim, *count).boxed()
+            });
+            let (Found { mut claimed, left }, rev) = match found.await {
                 Ok(found) => found,
                 // What is claimed is claimed: the calls that get nothing ask again.
                 Err(_) if !all.is_empty() => return Ok(all),
                 Err(fault) => return Err(fault.into()),
             };
             claimed.iter_mut().for_each(|claimed| claimed.job.rev = rev);
-            claim.count -= claimed.len();
+            wanted.1 -= claimed.len();
             in_vain = if claimed.is_empty() { in_vain + 1 } else { 0 };
             all.append(&mut claimed);
-            if !left || claim.count == 0 || in_vain == TRIES {
+            if !left || wanted.1 == 0 || in_vain == TRIES {
                 return Ok(all);
             }
             tokio::time::sleep(Duration::from_millis(u64::from(in_vain))).await;
@@ -169,22 +140,15 @@ impl Shared {
         id: &JobId,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
-        let wanted = Take { worker: worker.clone(), profiles: profiles.to_vec(), id: *id, lease };
-        let step = self.step(Durability::Commit, wanted, |wanted, tx| take(tx, wanted).boxed());
+        let claim = Claim { worker: worker.clone(), profiles: profiles.to_vec(), lease };
+        let step = self
+            .step(Durability::Commit, (claim, *id), |(claim, id), tx| take(tx, claim, id).boxed());
         let (claimed, rev) = step.await?;
         Ok(claimed.map(|mut claimed| {
             claimed.job.rev = rev;
             claimed
         }))
     }
-}
-
-/// Takes a job by name.
-struct Take {
-    worker: WorkerId,
-    profiles: Vec<Profile>,
-    id: JobId,
-    lease: Duration,
 }
 
 /// Priority and number of jobs that wait.
@@ -196,11 +160,11 @@ struct Head {
     seq: i64,
 }
 
-async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
+async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> {
     let profiles: Vec<String> =
         claim.profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect();
     let worker = escaped(claim.worker.as_str()).into_owned();
-    let (given, candidates) = (tx.given(), 2 * claim.count + SPARE);
+    let (given, candidates) = (tx.given(), 2 * count + SPARE);
     let [_, rows] = tx
         .load([
             (
@@ -215,7 +179,7 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
         return Ok(Found { claimed: Vec::new(), left: false });
     }
     let seqs: Vec<i64> = heads.iter().map(|head| head.seq).collect();
-    let wanted = i64::try_from(claim.count).unwrap_or(i64::MAX);
+    let wanted = signed(count as u64);
     let [locked] = tx.load([(LOCK, &[&seqs, &wanted])]).await?;
     let locked: Vec<i64> =
         locked.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Fault>>()?;
@@ -233,7 +197,7 @@ async fn pick(tx: &mut Tx, claim: &Claim) -> Result<Found, Fault> {
         }
         served.retain(|owner| *owner != head.owner);
         served.push(head.owner.clone());
-        claimed.push(hand_over(tx, stored, &claim.worker, claim.lease).await?);
+        claimed.push(hand_over(tx, stored, claim).await?);
     }
     if !served.is_empty() {
         tx.write(SERVED, vec![Box::new(served)]).await?;
@@ -271,14 +235,14 @@ fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Faul
     Ok(picked)
 }
 
-async fn take(tx: &mut Tx, wanted: &Take) -> Result<Option<Claimed>, Fault> {
-    let Take { worker, profiles, id, lease } = wanted;
+/// Takes a job by name.
+async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Option<Claimed>, Fault> {
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(None) };
     let stored = rows::stored(row)?;
-    if !rules::takeable(&stored.record, profiles, tx.now()) {
+    if !rules::takeable(&stored.record, &claim.profiles, tx.now()) {
         return Ok(None);
     }
     let is_queued = stored.record.job.new.visibility.goes_through_queue();
@@ -286,17 +250,12 @@ async fn take(tx: &mut Tx, wanted: &Take) -> Result<Option<Claimed>, Fault> {
     if is_queued {
         tx.write(SERVED, vec![Box::new(vec![owner])]).await?;
     }
-    hand_over(tx, stored, worker, *lease).await.map(Some)
+    hand_over(tx, stored, claim).await.map(Some)
 }
 
-async fn hand_over(
-    tx: &mut Tx,
-    mut stored: rows::Stored,
-    worker: &WorkerId,
-    lease: Duration,
-) -> Result<Claimed, Fault> {
-    let now: Timestamp = tx.now();
-    let lease = rules::claim(&mut stored.record, worker, now.after(lease), now);
+async fn hand_over(tx: &mut Tx, mut stored: rows::Stored, claim: &Claim) -> Result<Claimed, Fault> {
+    let now = tx.now();
+    let lease = rules::claim(&mut stored.record, &claim.worker, now.after(claim.lease), now);
     rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
     Ok(Claimed { job: stored.record.job, lease })
 }

@@ -14,7 +14,8 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
+use crate::unavailable;
 
 /// What every connection is told. Behind a pooler these cannot be startup parameters. A plan that was made while a table was small
 /// is kept until the table is analyzed, so none may read a whole table where an index leads to its rows.

@@ -4,12 +4,13 @@ use outlast_core::{BoxError, StoreError};
 use tokio_postgres::error::SqlState;
 
 /// Why a step stopped.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum Fault {
     /// A refusal in the port's own words.
-    Refused(StoreError),
+    Refused(#[from] StoreError),
     /// The database, or the connection to it, before the step was committed.
-    Sql(tokio_postgres::Error),
+    Sql(#[from] tokio_postgres::Error),
     /// The connection broke while the commit was on its way: the step may have been done or not.
     CommitUnknown(tokio_postgres::Error),
     /// No connection could be had.
@@ -52,18 +53,6 @@ const NOT_PASSED_ON: &str = "; a pooler that gives out connections per transacti
 
 fn is_io(error: &tokio_postgres::Error) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<tokio_postgres::Error> for Fault {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Sql(error)
-    }
 }
 
 impl From<deadpool_postgres::PoolError> for Fault {
@@ -109,11 +98,6 @@ fn told(error: &tokio_postgres::Error) -> String {
             None => error.to_string(),
         },
     }
-}
-
-/// Trouble that is no refusal.
-pub(super) fn unavailable(why: impl Into<BoxError>) -> StoreError {
-    StoreError::Unavailable(why.into())
 }
 
 #[cfg(test)]

@@ -9,14 +9,15 @@ use outlast_core::{
 };
 use uuid::Uuid;
 
-use super::batch::{self, Answer};
-use super::fault::{Fault, unavailable};
+use super::batch::{self, Call};
+use super::fault::Fault;
 use super::rows::{self, get};
 use super::step::Durability;
 use super::text::escaped;
 use super::tx::{Param, Tx};
 use super::{Shared, ledger, room};
 use crate::columns::{self, Columns as _};
+use crate::unavailable;
 
 const KNOW_OWNER: &str =
     "insert into owners (owner) values ($1) on conflict do nothing returning owner";
@@ -28,12 +29,8 @@ const STANDING: &str = "select
        (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
        nextval(pg_get_serial_sequence('jobs', 'seq')) as seq";
 
-/// An insert, the id of its job and where its answer goes.
-pub(super) struct Call {
-    insert: Insert,
-    id: JobId,
-    answer: Answer<Inserted>,
-}
+/// Inserts, each with the id of its job and where its answer goes.
+type Calls = Vec<Call<(Insert, JobId), Inserted>>;
 
 type Decided = Vec<Result<Inserted, StoreError>>;
 
@@ -43,55 +40,27 @@ impl Shared {
         // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
         // does not ask a second time and pay twice.
         let id = JobId::new(Uuid::new_v4());
-        batch::ask(&self.inserts, |answer| Call { insert, id, answer }).await
+        batch::ask(&self.inserts, (insert, id)).await
     }
 
     /// Answers the gathered calls: in one transaction those that name no key twice, because the first one's job is found by its
     /// key only when it is committed.
-    pub(super) async fn insert_together(self: Arc<Self>, mut calls: Vec<Call>) {
+    pub(super) async fn insert_together(self: Arc<Self>, mut calls: Calls) {
         // Every transaction locks owners in this order.
-        calls.sort_by(|one, other| one.insert.job.owner.cmp(&other.insert.job.owner));
+        calls.sort_by(|((one, _), _), ((other, _), _)| one.job.owner.cmp(&other.job.owner));
         while !calls.is_empty() {
             let mut named = HashSet::new();
-            let is_new: Vec<bool> = calls.iter().map(|call| names_new(&mut named, call)).collect();
-            let mut is_new = is_new.into_iter();
-            let (now, later) = calls.into_iter().partition(|_| is_new.next().unwrap_or_default());
+            let (now, later) =
+                calls.into_iter().partition(|((insert, _), _)| names_new(&mut named, insert));
             calls = later;
-            self.answer_inserts(now).await;
+            batch::carry_out(now, |inserts| self.insert_all(inserts)).await;
         }
     }
 
-    async fn answer_inserts(&self, calls: Vec<Call>) {
-        let (answers, inserts): (Vec<_>, Vec<_>) =
-            calls.into_iter().map(|call| (call.answer, (call.insert, call.id))).unzip();
-        let mut inserts = Inserts(inserts);
-        let decided = match self.insert_all(&inserts).await {
-            Ok(decided) => decided,
-            // One of them may be at fault: each alone.
-            Err(_) if answers.len() > 1 => {
-                let mut decided = Vec::with_capacity(answers.len());
-                for insert in std::mem::take(&mut inserts.0) {
-                    decided.push(self.insert_alone(Inserts(vec![insert])).await);
-                }
-                decided
-            }
-            Err(error) => vec![Err(error)],
-        };
-        for (answer, decided) in answers.into_iter().zip(decided) {
-            // A caller that has gone does not need the answer.
-            let _ = answer.send(decided);
-        }
-    }
-
-    async fn insert_alone(&self, insert: Inserts) -> Result<Inserted, StoreError> {
-        self.insert_all(&insert).await?.pop().unwrap_or_else(|| Err(unavailable("no answer came")))
-    }
-
-    async fn insert_all(&self, inserts: &Inserts) -> Result<Decided, StoreError> {
-        match self
-            .try_step(Durability::Commit, inserts, |inserts, tx| add_all(tx, inserts).boxed())
-            .await
-        {
+    async fn insert_all(&self, inserts: Arc<[(Insert, JobId)]>) -> Result<Decided, Fault> {
+        let step =
+            self.try_step(Durability::Commit, &inserts, |inserts, tx| add_all(tx, inserts).boxed());
+        match step.await {
             Ok((mut decided, rev)) => {
                 self.owed_words.notify_one();
                 for inserted in decided.iter_mut().flatten() {
@@ -103,8 +72,8 @@ impl Shared {
             }
             Err(fault @ Fault::CommitUnknown(_)) => {
                 let lost = StoreError::from(fault).to_string();
-                let mut decided = Vec::with_capacity(inserts.0.len());
-                for (_, id) in &inserts.0 {
+                let mut decided = Vec::with_capacity(inserts.len());
+                for (_, id) in inserts.iter() {
                     let found = self.read_job(&Scope::Operator, id).await;
                     decided.push(match found {
                         Ok(Some(job)) => Ok(Inserted::New(job)),
@@ -114,23 +83,21 @@ impl Shared {
                 }
                 Ok(decided)
             }
-            Err(fault) => Err(fault.into()),
+            Err(fault) => Err(fault),
         }
     }
 }
 
 /// Whether no call before this one has named its key.
-fn names_new(named: &mut HashSet<(OwnerId, String)>, call: &Call) -> bool {
-    match &call.insert.key {
-        Some(key) => named.insert((call.insert.job.owner.clone(), key.text.clone())),
+fn names_new(named: &mut HashSet<(OwnerId, String)>, insert: &Insert) -> bool {
+    match &insert.key {
+        Some(key) => named.insert((insert.job.owner.clone(), key.text.clone())),
         None => true,
     }
 }
 
 /// Inserts under these ids, one after the other in one transaction.
-struct Inserts(Vec<(Insert, JobId)>);
-
-async fn add_all(tx: &mut Tx, Inserts(inserts): &Inserts) -> Result<Decided, Fault> {
+async fn add_all(tx: &mut Tx, inserts: &[(Insert, JobId)]) -> Result<Decided, Fault> {
     let mut decided = Vec::with_capacity(inserts.len());
     for (insert, id) in inserts {
         let owner = escaped(insert.job.owner.as_str()).into_owned();

@@ -5,7 +5,8 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
+use crate::unavailable;
 
 /// What brings the tables from one version to the next.
 const MIGRATIONS: [&str; 7] = [

@@ -13,8 +13,9 @@ use tokio_postgres::{AsyncMessage, Client};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::Target;
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 use crate::copy_side::IS_CLOSED;
+use crate::unavailable;
 
 /// The name under which changes are told.
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 use super::tx::Tx;
+use crate::unavailable;
 
 /// How long a step is tried again before the store counts as unavailable: a promotion takes less.
 const TRY_FOR: Duration = Duration::from_secs(5);

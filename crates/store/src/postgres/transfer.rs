@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::alone::Alone;
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 use super::rows::{self, Stored, get};
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent, columns_of};
@@ -17,6 +17,7 @@ use super::{ledger, schema};
 use crate::columns::{self, Columns as _, signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
 use crate::ledger_columns::LedgerColumns as _;
+use crate::unavailable;
 
 /// Numbers go on after those that were copied, and each owner's bytes are added up.
 const COMPLETE: &str = "begin;

@@ -12,7 +12,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Row, Statement};
 
 use super::fault::Fault;
-use crate::columns;
+use crate::{columns, unavailable};
 
 /// A statement with what it is given.
 pub(super) type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
@@ -100,7 +100,8 @@ impl Tx {
             self.now = Timestamp::from_millis(row.try_get(0)?);
         }
         let queried = answers.split_off(answers.len() - N);
-        queried.try_into().map_err(|_| unreachable_count().into())
+        let count = "as many answers as queries were expected";
+        queried.try_into().map_err(|_| unavailable(count).into())
     }
 
     /// Adds a statement that is sent with the commit.
@@ -216,10 +217,6 @@ impl ToSql for Cell {
     }
 
     to_sql_checked!();
-}
-
-fn unreachable_count() -> outlast_core::StoreError {
-    super::fault::unavailable("as many answers as queries were expected")
 }
 
 pub(super) type Sent<'a, T> =

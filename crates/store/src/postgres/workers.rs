@@ -15,7 +15,7 @@ use super::session::{SEEN_WITHIN, WakeupMode};
 use super::step::Durability;
 use super::text::{escaped, unescaped};
 use super::tx::Tx;
-use crate::columns;
+use crate::{columns, unavailable};
 
 /// When a worker whose lock is free counts as dead. After a restart of the database every worker looks dead to the process
 /// that is back first.
@@ -87,7 +87,7 @@ impl Shared {
              on conflict (worker) do update set worker = excluded.worker returning nr";
         let rows = self.read(number, &[&name]).await?;
         let Some(row) = rows.first() else {
-            return Err(super::fault::unavailable("the worker could not be put on record"));
+            return Err(unavailable("the worker could not be put on record"));
         };
         self.session.hold(worker, get(row, "nr")?).await
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use outlast_core::{EndNotices, Job, JobId, Lease, Record, Settlement, StoreError, Timestamp};
+use outlast_core::{EndNotices, Job, JobId, Record, Settlement, StoreError, Timestamp};
 
-use super::batch::{self, Answer};
-use super::fault::{Fault, unavailable};
+use super::batch::{self, Call};
+use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::step::Durability;
 use super::tx::Tx;
@@ -40,17 +40,8 @@ pub(super) struct Write {
     pub(super) settlement: Option<Arc<Settlement>>,
 }
 
-/// A write of the worker that holds the job.
-pub(super) fn leased(
-    lease: &Lease,
-    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
-) -> Write {
-    let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
-    Write { id: lease.job, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
-}
-
-/// A write to a cancelled job.
-pub(super) fn amended(
+/// A write of the worker that holds the job, or to a cancelled one.
+pub(super) fn light(
     id: &JobId,
     rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
 ) -> Write {
@@ -66,52 +57,25 @@ pub(super) fn lost(error: StoreError) -> StoreError {
     }
 }
 
-/// A write and where its answer goes.
-pub(super) struct Call {
-    write: Write,
-    answer: Answer<(Job, Effect)>,
-}
+/// Writes and where their answers go.
+type Calls = Vec<Call<Write, (Job, Effect)>>;
 
 type Written = Vec<Result<(Job, Effect), StoreError>>;
 
 impl Shared {
-    /// Carries the write out together with others; `None` where there is no such job.
+    /// Carries the write out together with others.
     pub(super) async fn write(&self, write: Write) -> Result<(Job, Effect), StoreError> {
-        batch::ask(&self.writes, |answer| Call { write, answer }).await
+        batch::ask(&self.writes, write).await
     }
 
     /// The same for what is only shown, and may be lost.
     pub(super) async fn show(&self, write: Write) -> Result<(Job, Effect), StoreError> {
-        batch::ask(&self.notes, |answer| Call { write, answer }).await
+        batch::ask(&self.notes, write).await
     }
 
     /// Carries the gathered writes out in one transaction.
-    pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: Vec<Call>) {
-        let writes: Arc<[Write]> = calls.iter().map(|call| call.write.clone()).collect();
-        match self.write_all(durability, Arc::clone(&writes)).await {
-            Ok(written) => {
-                for (call, written) in calls.into_iter().zip(written) {
-                    // A caller that has gone does not need the answer.
-                    let _ = call.answer.send(written);
-                }
-            }
-            // One of them may be at fault: each alone.
-            Err(fault) if calls.len() > 1 && !matches!(fault, Fault::CommitUnknown(_)) => {
-                for call in calls {
-                    let alone = self.write_all(durability, Arc::from([call.write])).await;
-                    let answer = alone.map_err(StoreError::from).and_then(|mut written| {
-                        written.pop().unwrap_or_else(|| Err(unavailable("no answer came")))
-                    });
-                    let _ = call.answer.send(answer);
-                }
-            }
-            Err(fault) => {
-                let error = StoreError::from(fault).to_string();
-                for call in calls {
-                    let _ = call.answer.send(Err(unavailable(error.clone())));
-                }
-            }
-        }
+    pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: Calls) {
+        batch::carry_out(calls, |writes| self.write_all(durability, writes)).await;
     }
 
     async fn write_all(

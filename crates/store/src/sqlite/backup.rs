@@ -8,10 +8,11 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use uuid::Uuid;
 
-use super::fault::{Fault, file_error, unavailable};
+use super::fault::{Fault, file_error};
 use super::files::{beside, make_private_file, rename_durably};
 use super::open::{self, Access};
 use super::{SqliteStore, check, sql};
+use crate::unavailable;
 
 impl SqliteStore {
     /// Copies the store as it is at one moment to `to`, which must not exist yet.

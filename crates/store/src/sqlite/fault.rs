@@ -3,26 +3,17 @@
 use std::io;
 use std::path::Path;
 
-use outlast_core::{BoxError, StoreError};
+use outlast_core::StoreError;
 use rusqlite::ErrorCode;
 
+use crate::unavailable;
+
 /// Why a step stopped: a refusal in the port's own words, or trouble with the database.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum Fault {
-    Refused(StoreError),
-    Sql(rusqlite::Error),
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
+    Refused(#[from] StoreError),
+    Sql(#[from] rusqlite::Error),
 }
 
 impl From<Fault> for StoreError {
@@ -66,22 +57,6 @@ pub(super) fn file_error(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full,
         kind => unavailable(io::Error::new(kind, format!("{}: {error}", path.display()))),
-    }
-}
-
-/// Trouble with the store itself, not a refusal.
-pub(super) fn unavailable(why: impl Into<BoxError>) -> StoreError {
-    StoreError::Unavailable(why.into())
-}
-
-/// A copy of an error, for each command of a transaction that failed.
-pub(super) fn copied(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Full => StoreError::Full,
-        StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
-        StoreError::Unavailable(source) => unavailable(source.to_string()),
-        // A refusal ends its own command, never the transaction.
-        refused => unavailable(refused.to_string()),
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use outlast_core::StoreError;
 use rusqlite::TransactionBehavior;
 
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 use super::liveness::Liveness;
 use super::open::{self, Access};
 use super::{mark, sql, worker_list};
-use crate::count;
+use crate::{count, unavailable};
 
 /// How long an inspection waits for the lock of a process that writes.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);

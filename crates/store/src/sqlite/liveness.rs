@@ -11,8 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_core::{StoreError, WorkerId};
 
-use super::fault::{file_error, unavailable};
+use super::fault::file_error;
 use super::files::{directory_of, make_private_dir, make_private_file};
+use crate::unavailable;
 
 /// The locks of this store's own workers, and the way to other workers' files.
 pub(super) struct Liveness {

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use outlast_core::{Rev, StoreError};
 use rusqlite::Connection;
 
-use super::fault::{Fault, file_error, unavailable};
+use super::fault::{Fault, file_error};
 use super::files::{beside, open_private_file};
 use super::sql;
-use crate::columns;
+use crate::{columns, unavailable};
 
 /// A store, and how far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

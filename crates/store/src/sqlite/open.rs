@@ -10,12 +10,11 @@ use outlast_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
-use super::fault::{Fault, file_error, unavailable};
+use super::fault::{Fault, file_error};
 use super::files::{beside, directory_of, make_private_dir, make_private_file};
 use super::mark;
 use super::write_lock::WriteLock;
-use crate::columns;
-use crate::count;
+use crate::{columns, count, unavailable};
 
 /// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
 const MIGRATIONS: &[&str] = &[

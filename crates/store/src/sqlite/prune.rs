@@ -6,8 +6,7 @@ use rusqlite::Connection;
 use super::fault::Fault;
 use super::writer::Tx;
 use super::{SqliteStore, ledger, sql};
-use crate::columns;
-use crate::count;
+use crate::{columns, count};
 
 /// How many jobs one command removes: a fraction of a second even where each has a long report.
 const MAX_TOGETHER: usize = 100;

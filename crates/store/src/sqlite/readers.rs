@@ -8,7 +8,8 @@ use rusqlite::Connection;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::database_file::DatabaseFile;
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
+use crate::unavailable;
 
 /// How many reads run at once; the rest queue without a thread.
 const MAX_READERS: usize = 4;

@@ -13,15 +13,15 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use serde_json::Value;
 
 use super::backup::{Partial, fill, verify};
-use super::fault::{Fault, file_error, unavailable};
+use super::fault::{Fault, file_error};
 use super::files::{beside, directory_of, make_private_dir, rename_durably};
 use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
 use super::{check, ledger, notices, sql};
-use crate::columns;
 use crate::restored::{RestoreError, Restored, RestoredJob};
+use crate::{columns, unavailable};
 
 /// How many change numbers are skipped at a restore: the mark may be behind by a few seconds, and a reader that follows
 /// changes by their number must not take new ones for those it has seen.

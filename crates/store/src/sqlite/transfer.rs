@@ -8,7 +8,7 @@ use outlast_core::rules::KeyRecord;
 use outlast_core::{Key, LedgerRow, Record, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::fault::{Fault, unavailable};
+use super::fault::Fault;
 use super::mark::{self, Mark};
 use super::open::{self, Access};
 use super::restore::{close, sole_connection};
@@ -20,6 +20,7 @@ use crate::columns::{Columns as _, signed};
 use crate::copy_side::{
     BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob,
 };
+use crate::unavailable;
 
 /// The name under which the store's number is kept whose jobs are being copied here.
 const COPYING: &str = "copying";

@@ -3,9 +3,8 @@
 use outlast_core::{Profile, Rescued, StoreError, WorkerId};
 use rusqlite::Connection;
 
-use super::fault::unavailable;
 use super::{SqliteStore, commands, worker_list};
-use crate::count;
+use crate::{count, unavailable};
 
 impl SqliteStore {
     /// Makes sure that other processes can see that the worker is alive before it claims.

@@ -17,14 +17,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::database_file::DatabaseFile;
-use super::fault::{Fault, copied, unavailable};
+use super::fault::Fault;
 use super::log_checkpoints::LogCheckpoints;
 use super::mark::{Mark, Reached};
 use super::own_commits::{OwnCommit, OwnCommits};
 use super::search::{self, Owed};
 use super::write_lock::WriteLock;
 use super::{reads, sql};
-use crate::columns;
+use crate::{columns, copied, unavailable};
 
 /// How many commands share a commit at most, so that none waits long for the others.
 const MAX_TOGETHER: usize = 256;
