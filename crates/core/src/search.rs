@@ -79,10 +79,7 @@ fn marks(new: &NewJob) -> [String; 2] {
 
 /// The marks of all jobs that a query can find, beside its words.
 pub fn wanted_marks(scope: &Scope, query: &JobQuery) -> Vec<String> {
-    let owner = match scope {
-        Scope::Owner(owner) => Some(mark('o', owner.as_str())),
-        Scope::Operator => None,
-    };
+    let owner = scope.owner().map(|owner| mark('o', owner.as_str()));
     let provider = query.provider.as_deref().map(|provider| mark('p', provider));
     let is_success = query.states == [StateKind::Succeeded];
     owner.into_iter().chain(provider).chain(is_success.then(|| SUCCEEDED_MARK.to_owned())).collect()

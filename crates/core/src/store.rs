@@ -200,12 +200,17 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// The owner who reads; `None` for the operator.
+    pub fn owner(&self) -> Option<&OwnerId> {
+        match self {
+            Self::Owner(owner) => Some(owner),
+            Self::Operator => None,
+        }
+    }
+
     /// Whether a job of `owner` is visible here.
     pub fn sees(&self, owner: &OwnerId) -> bool {
-        match self {
-            Self::Owner(me) => me == owner,
-            Self::Operator => true,
-        }
+        self.owner().is_none_or(|me| me == owner)
     }
 }
 

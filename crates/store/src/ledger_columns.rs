@@ -45,17 +45,6 @@ pub(crate) fn in_order(mut sums: Vec<SpendSum>) -> Vec<SpendSum> {
     sums
 }
 
-/// The kind and the amount of a cost.
-pub(crate) fn cost(cost: Cost) -> (&'static str, Option<NanoUsd>) {
-    let kind = match cost {
-        Cost::Reported(_) => "reported",
-        Cost::Computed(_) => "computed",
-        Cost::Estimate(_) => "estimate",
-        Cost::Unknown => "unknown",
-    };
-    (kind, cost.amount())
-}
-
 /// A row of the ledger, or of its sums.
 pub(crate) trait LedgerColumns: Columns {
     fn nanos(&self, column: &str) -> Result<Option<NanoUsd>, Self::Fault> {

@@ -443,8 +443,7 @@ async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<Job
          update jobs set lease_until = coalesce($4::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + $5
          from held where jobs.seq = held.seq returning jobs.id, jobs.fence";
     let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
-    let workers: Vec<String> =
-        leases.iter().map(|lease| escaped(lease.worker.as_str()).into_owned()).collect();
+    let workers: Vec<String> = leases.iter().map(|lease| escaped(lease.worker.as_str())).collect();
     let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
     let (given, millis) = (tx.given(), columns::millis(lease));
     let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;

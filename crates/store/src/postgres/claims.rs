@@ -162,8 +162,8 @@ struct Head {
 
 async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> {
     let profiles: Vec<String> =
-        claim.profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect();
-    let worker = escaped(claim.worker.as_str()).into_owned();
+        claim.profiles.iter().map(|profile| escaped(profile.as_str())).collect();
+    let worker = escaped(claim.worker.as_str());
     let (given, candidates) = (tx.given(), 2 * count + SPARE);
     let [_, rows] = tx
         .load([
@@ -246,7 +246,7 @@ async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Option<Claimed>,
         return Ok(None);
     }
     let is_queued = stored.record.job.new.visibility.goes_through_queue();
-    let owner = escaped(stored.record.job.new.owner.as_str()).into_owned();
+    let owner = escaped(stored.record.job.new.owner.as_str());
     if is_queued {
         tx.write(SERVED, vec![Box::new(vec![owner])]).await?;
     }

@@ -100,7 +100,7 @@ fn names_new(named: &mut HashSet<(OwnerId, String)>, insert: &Insert) -> bool {
 async fn add_all(tx: &mut Tx, inserts: &[(Insert, JobId)]) -> Result<Decided, Fault> {
     let mut decided = Vec::with_capacity(inserts.len());
     for (insert, id) in inserts {
-        let owner = escaped(insert.job.owner.as_str()).into_owned();
+        let owner = escaped(insert.job.owner.as_str());
         let mut is_new_owner = false;
         decided.push(match decide(tx, insert, *id, &owner, &mut is_new_owner).await {
             Ok(inserted) => Ok(inserted),
@@ -127,8 +127,8 @@ async fn decide(
     // A carrier would not know of its job where the answer to the commit is lost; so the job waits to be taken.
     let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation, carrier: _ } =
         insert;
-    let conversation = new.conversation_id().map(|id| escaped(id).into_owned());
-    let key_text = key.as_ref().map(|key| escaped(&key.text).into_owned());
+    let conversation = new.conversation_id().map(escaped);
+    let key_text = key.as_ref().map(|key| escaped(&key.text));
     let named = format!(
         "{} where jobs.seq = (select job from keys where owner = $1 and text = $2::text)",
         rows::WHOLE
@@ -216,8 +216,8 @@ async fn decide(
 async fn take_key(tx: &mut Tx, owner: &OwnerId, key: &Key, seq: i64) -> Result<(), Fault> {
     let (holds, span, span_answered) = columns::key_life(key.life);
     let params: Vec<Param> = vec![
-        Box::new(escaped(owner.as_str()).into_owned()),
-        Box::new(escaped(&key.text).into_owned()),
+        Box::new(escaped(owner.as_str())),
+        Box::new(escaped(&key.text)),
         Box::new(seq),
         Box::new(key.input_hash.to_vec()),
         Box::new(tx.now().as_millis()),

@@ -11,7 +11,7 @@ use outlast_core::{
 use super::Shared;
 use super::fault::Fault;
 use super::step::Durability;
-use super::text::escaped;
+use super::text::{escaped, escaped_owner};
 use super::tx::{Param, Tx};
 use crate::columns::{Columns as _, signed};
 use crate::ledger_columns::{self, COUNTED, LedgerColumns as _};
@@ -38,20 +38,19 @@ const FOLLOW: &str =
 
 /// What [`ADD`] is given.
 pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
-    let (kind, amount) = ledger_columns::cost(row.cost);
     vec![
         Box::new(row.job.to_string()),
         Box::new(i64::from(row.run)),
-        Box::new(escaped(row.owner.as_str()).into_owned()),
-        Box::new(escaped(&row.provider).into_owned()),
-        Box::new(text(row.model.as_deref())),
+        Box::new(escaped(row.owner.as_str())),
+        Box::new(escaped(&row.provider)),
+        Box::new(row.model.as_deref().map(escaped)),
         Box::new(row.at.as_millis()),
         Box::new(row.at.day().0),
         Box::new(nanos(row.reserved)),
-        Box::new(nanos(amount)),
-        Box::new(kind),
+        Box::new(nanos(row.cost.amount())),
+        Box::new(row.cost.kind()),
         Box::new(row.state.as_str()),
-        Box::new(text(row.remote.as_deref())),
+        Box::new(row.remote.as_deref().map(escaped)),
     ]
 }
 
@@ -72,8 +71,8 @@ pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<
            order by at desc limit 1)";
     let params: Vec<Param> = vec![
         Box::new(job.id.to_string()),
-        Box::new(escaped(&run.id).into_owned()),
-        Box::new(escaped(job.new.owner.as_str()).into_owned()),
+        Box::new(escaped(&run.id)),
+        Box::new(escaped(job.new.owner.as_str())),
     ];
     tx.write(MOVE, params).await
 }
@@ -86,15 +85,14 @@ pub(super) fn charged(
 ) -> Vec<(&'static str, Vec<Param>)> {
     let Some(charge) = rules::charge(before, job) else { return Vec::new() };
     let RunCharge { state, cost, model, remote, another_follows } = charge;
-    let (kind, amount) = ledger_columns::cost(cost);
     let id = job.id.to_string();
     let ended: Vec<Param> = vec![
         Box::new(id.clone()),
         Box::new(state.as_str()),
-        Box::new(nanos(amount)),
-        Box::new(kind),
-        Box::new(text(model.as_deref())),
-        Box::new(text(remote.as_deref())),
+        Box::new(nanos(cost.amount())),
+        Box::new(cost.kind()),
+        Box::new(model.as_deref().map(escaped)),
+        Box::new(remote.as_deref().map(escaped)),
     ];
     let mut writes = vec![(END, ended)];
     if another_follows {
@@ -113,7 +111,7 @@ impl Shared {
     ) -> Result<Vec<SpendSum>, StoreError> {
         let select =
             ledger_columns::sums(query.by, "day >= $1 and ($2::text is null or owner = $2)");
-        let rows = self.read(&select, &[&query.since.0, &owner_of(scope)]).await?;
+        let rows = self.read(&select, &[&query.since.0, &escaped_owner(scope)]).await?;
         let sums = rows.iter().map(|row| row.spend_sum(query.by)).collect::<Result<_, Fault>>()?;
         Ok(ledger_columns::in_order(sums))
     }
@@ -124,7 +122,7 @@ impl Shared {
             "select 1 from ledger where day < $1 and ($2::text is null or owner = $2) limit 1";
         const DELETE: &str =
             "delete from ledger where day < $1 and ($2::text is null or owner = $2)";
-        let (begins, owner) = (rules::ledger_begins(self.now()), owner_of(scope));
+        let (begins, owner) = (rules::ledger_begins(self.now()), escaped_owner(scope));
         if self.read(OLD, &[&begins.0, &owner]).await?.is_empty() {
             return Ok(());
         }
@@ -133,17 +131,6 @@ impl Shared {
         });
         step.await.map(drop)
     }
-}
-
-fn owner_of(scope: &Scope) -> Option<String> {
-    match scope {
-        Scope::Owner(owner) => Some(escaped(owner.as_str()).into_owned()),
-        Scope::Operator => None,
-    }
-}
-
-fn text(text: Option<&str>) -> Option<String> {
-    text.map(|text| escaped(text).into_owned())
 }
 
 fn nanos(amount: Option<NanoUsd>) -> Option<i64> {

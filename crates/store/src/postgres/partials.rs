@@ -15,9 +15,9 @@ pub(super) async fn show(tx: &mut Tx, lease: &Lease, text: &str) -> Result<(), F
              insert into partials (job, text) select seq, $4 from held
              on conflict (job) do update set text = excluded.text returning job";
     let id = lease.job.to_string();
-    let worker = escaped(lease.worker.as_str()).into_owned();
+    let worker = escaped(lease.worker.as_str());
     let fence = columns::signed(lease.fence.0);
-    let text = escaped(text).into_owned();
+    let text = escaped(text);
     let [shown] = tx.load([(SHOW, &[&id, &worker, &fence, &text])]).await?;
     if shown.is_empty() { Err(StoreError::LeaseLost.into()) } else { Ok(()) }
 }

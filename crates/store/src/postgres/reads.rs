@@ -11,7 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::Shared;
 use super::fault::Fault;
 use super::rows::{self, get};
-use super::text::escaped;
+use super::text::{escaped, escaped_owner};
 use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
@@ -160,10 +160,7 @@ impl Shared {
         scope: &Scope,
         at_most: u32,
     ) -> Result<Vec<StateCount>, StoreError> {
-        let owner = match scope {
-            Scope::Owner(owner) => Some(escaped(owner.as_str()).into_owned()),
-            Scope::Operator => None,
-        };
+        let owner = escaped_owner(scope);
         let owned = if owner.is_some() { "owner = $1" } else { "$1::text is null" };
         let mut counts = Vec::new();
         for state in StateKind::ALL {
@@ -188,16 +185,13 @@ impl Shared {
         scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError> {
-        let owner = match scope {
-            Scope::Owner(owner) => Some(escaped(owner.as_str()).into_owned()),
-            Scope::Operator => None,
-        };
+        let owner = escaped_owner(scope);
         let select = format!(
             "{} where conversation = $1 and ($2::text is null or jobs.owner = $2)
                and (expires_at is null or expires_at > $3) order by jobs.owner, turn",
             rows::WHOLE
         );
-        let conversation = escaped(conversation.as_str()).into_owned();
+        let conversation = escaped(conversation.as_str());
         let rows = self.read(&select, &[&conversation, &owner, &self.now().as_millis()]).await?;
         let turns = rows.iter().map(|row| rows::stored(row).map(|stored| stored.record.job));
         Ok(turns.collect::<Result<_, _>>()?)
@@ -226,7 +220,7 @@ impl Shared {
         );
         let states: Vec<&str> = query.states.iter().map(|state| state.as_str()).collect();
         let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
-        let owner = escaped(owner.as_str()).into_owned();
+        let owner = escaped(owner.as_str());
         let rows = self.read(&select, &[&owner, &self.now().as_millis(), &after, &states]).await?;
         let (conversations, next) = page(rows.iter().map(Columns::conversation), query.limit)?;
         Ok(ConversationPage { conversations, next })
@@ -314,7 +308,7 @@ struct Conditions {
 impl Conditions {
     /// Adds a value and returns its place in the statement.
     fn value(&mut self, text: &str) -> String {
-        self.values.push((Box::new(escaped(text).into_owned()), Type::TEXT));
+        self.values.push((Box::new(escaped(text)), Type::TEXT));
         format!("${}", self.values.len())
     }
 }
@@ -381,7 +375,7 @@ fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
 
 /// The names of profiles as they are stored.
 pub(super) fn names(profiles: &[Profile]) -> Vec<String> {
-    profiles.iter().map(|profile| escaped(profile.as_str()).into_owned()).collect()
+    profiles.iter().map(|profile| escaped(profile.as_str())).collect()
 }
 
 #[cfg(test)]

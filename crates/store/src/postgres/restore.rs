@@ -4,13 +4,12 @@ use outlast_core::rules::{self, Fate};
 use outlast_core::{EndNotices, Nature, Profile, Timestamp};
 use serde_json::Value;
 use tokio_postgres::Transaction;
-use tokio_postgres::types::ToSql;
 
 use super::alone::Alone;
 use super::connect::SKIP_LOST_REVS;
 use super::fault::Fault;
 use super::rows::{self, Stored};
-use super::tx::{CHANGED, columns_of};
+use super::tx::{CHANGED, borrowed, columns_of};
 use super::{PostgresStore, ledger, notices, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
@@ -85,32 +84,26 @@ async fn save(
 ) -> Result<(), Fault> {
     tx.batch_execute(SKIP_LOST_REVS).await?;
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
-    let mut saved = Vec::with_capacity(decided.len());
+    let (mut writes, mut saved) = (Vec::new(), Vec::with_capacity(decided.len()));
     for (Stored { seq, record, key }, fate) in decided {
         saved.push(rows::saved(*seq, record, key.as_ref())?);
         let job = &record.job;
-        for (sql, params) in ledger::charged(&job.checkpoint, job, job.updated_at) {
-            let params: Vec<&(dyn ToSql + Sync)> =
-                params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-            tx.execute(sql, &params).await?;
-        }
-        let max_failures = i64::from(record.job.new.max_failures);
-        let update = "update jobs set max_failures = $2 where seq = $1";
-        tx.execute(update, &[seq, &max_failures]).await?;
-        if notices == EndNotices::Kept
-            && *fate == Fate::Ended
-            && let Some(notice) = notices::added(&record.job, record.job.updated_at)
-        {
-            let notice: Vec<&(dyn ToSql + Sync)> =
-                notice.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-            tx.execute(notices::ADD, &notice).await?;
+        writes.extend(ledger::charged(&job.checkpoint, job, job.updated_at));
+        let max_failures = i64::from(job.new.max_failures);
+        writes.push((
+            "update jobs set max_failures = $2 where seq = $1",
+            vec![Box::new(*seq), Box::new(max_failures)],
+        ));
+        if notices == EndNotices::Kept && *fate == Fate::Ended {
+            let notice = notices::added(job, job.updated_at);
+            writes.extend(notice.map(|notice| (notices::ADD, notice)));
         }
     }
-    let saved = columns_of(saved);
-    let saved: Vec<&(dyn ToSql + Sync)> =
-        saved.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect();
     if !saved.is_empty() {
-        tx.execute(rows::SAVE, &saved).await?;
+        writes.push((rows::SAVE, columns_of(saved)));
+    }
+    for (sql, params) in &writes {
+        tx.execute(*sql, &borrowed(params)).await?;
     }
     let seqs: Vec<i64> = decided.iter().map(|(stored, _)| stored.seq).collect();
     tx.query(CHANGED, &[&seqs]).await?;

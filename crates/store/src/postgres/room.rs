@@ -22,7 +22,7 @@ pub(super) async fn moved(
     if before == after {
         return Ok(());
     }
-    let owner = escaped(owner.as_str()).into_owned();
+    let owner = escaped(owner.as_str());
     let bytes = columns::signed(after) - columns::signed(before);
     tx.write_row(
         "insert into room (owner, bytes) select owner, sum(bytes)::bigint

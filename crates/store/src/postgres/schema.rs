@@ -20,11 +20,7 @@ const MIGRATIONS: [&str; 7] = [
 ];
 
 /// Makes sure that the tables are those of this version.
-pub(super) async fn prepare(client: &mut Client) -> Result<(), StoreError> {
-    migrate(client).await.map_err(StoreError::from)
-}
-
-async fn migrate(client: &mut Client) -> Result<(), Fault> {
+pub(super) async fn prepare(client: &mut Client) -> Result<(), Fault> {
     let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     if found(client).await? == Some(newest) {
         return Ok(());

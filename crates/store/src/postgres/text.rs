@@ -1,14 +1,14 @@
 //! Text that PostgreSQL refuses: U+0000, which callers may put into titles, keys and names. Escaped reversibly.
 
-use std::borrow::Cow;
+use outlast_core::Scope;
 
 /// Begins an escape. A private-use character, so that hardly any text has to be changed.
 const ESCAPE: char = '\u{f0000}';
 
 /// The text as it is stored.
-pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+pub(super) fn escaped(text: &str) -> String {
     if !text.contains(['\0', ESCAPE]) {
-        return Cow::Borrowed(text);
+        return text.to_owned();
     }
     let mut escaped = String::with_capacity(text.len() + 8);
     for sign in text.chars() {
@@ -18,7 +18,12 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
             other => escaped.push(other),
         }
     }
-    Cow::Owned(escaped)
+    escaped
+}
+
+/// The same of the owner who reads, if it is one.
+pub(super) fn escaped_owner(scope: &Scope) -> Option<String> {
+    scope.owner().map(|owner| escaped(owner.as_str()))
 }
 
 /// The text as it was.
@@ -39,7 +44,7 @@ mod tests {
         {
             let stored = escaped(text);
             assert!(!stored.contains('\0'));
-            assert_eq!(unescaped(stored.into_owned()), text);
+            assert_eq!(unescaped(stored), text);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::alone::Alone;
 use super::fault::Fault;
 use super::rows::{self, Stored, get};
 use super::text::escaped;
-use super::tx::{InOrder, Param, Sent, columns_of};
+use super::tx::{InOrder, Param, Sent, borrowed, columns_of};
 use super::{ledger, schema};
 use crate::columns::{self, Columns as _, signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
@@ -112,11 +112,7 @@ impl PostgresSide {
         let mut sent: Vec<Sent<'_, u64>> = Vec::with_capacity(writes.len());
         for (sql, params) in &writes {
             let (Some(statement), tx) = (statements.get(sql), &tx) else { continue };
-            sent.push(Box::pin(async move {
-                let params: Vec<&(dyn ToSql + Sync)> =
-                    params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-                tx.execute(statement, &params).await
-            }));
+            sent.push(Box::pin(async move { tx.execute(statement, &borrowed(params)).await }));
         }
         InOrder::new(sent).await?;
         Ok(tx.commit().await?)
@@ -229,7 +225,7 @@ fn add(
     WholeJob { seq, record, key, raw }: &WholeJob,
 ) -> Result<(), Fault> {
     let (seq, job) = (*seq, &record.job);
-    let owner = escaped(job.new.owner.as_str()).into_owned();
+    let owner = escaped(job.new.owner.as_str());
     writes.push((OWNER, vec![Box::new(owner.clone())]));
     writes.push((rows::ADD, rows::added(seq, job, record.bytes)?));
     writes.push((rows::FILL, rows::filled(seq, job.output(), raw.as_deref())?));
@@ -240,7 +236,7 @@ fn add(
         let (holds, span, span_answered) = columns::key_life(key.life);
         let params: Vec<Param> = vec![
             Box::new(owner),
-            Box::new(escaped(text).into_owned()),
+            Box::new(escaped(text)),
             Box::new(seq),
             Box::new(key.input_hash.to_vec()),
             Box::new(key.made_at.as_millis()),

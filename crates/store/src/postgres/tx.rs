@@ -182,9 +182,12 @@ impl Tx {
 }
 
 fn execute<'a>(client: &'a Object, (statement, params): &'a Later) -> Sent<'a, Vec<Row>> {
-    let params: Vec<&(dyn ToSql + Sync)> =
-        params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-    Box::pin(async move { client.execute(statement, &params).await.map(|_| Vec::new()) })
+    Box::pin(async move { client.execute(statement, &borrowed(params)).await.map(|_| Vec::new()) })
+}
+
+/// The parameters as a statement takes them.
+pub(super) fn borrowed(params: &[Param]) -> Vec<&(dyn ToSql + Sync)> {
+    params.iter().map(|param| &**param as _).collect()
 }
 
 /// The columns of the rows, an array each.

@@ -1,6 +1,6 @@
 //! What an operator asks of the database: how it stands, and whether anything in it is damaged.
 
-use outlast_core::{StoreError, Timestamp};
+use outlast_core::StoreError;
 
 use super::connect::Target;
 use super::fault::Fault;
@@ -88,9 +88,7 @@ const QUERIES: [&str; 5] = [
 fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {
     match rows::stored(row) {
         Ok(stored) => {
-            let times = [row.maybe_time("expires_at"), row.maybe_time("removable_at")];
-            let [expires_at, removable_at] = times;
-            let times: [Option<Timestamp>; 2] = [expires_at?, removable_at?];
+            let times = [row.maybe_time("expires_at")?, row.maybe_time("removable_at")?];
             Ok(problems::of_job(&stored.record, stored.key.as_ref(), times))
         }
         Err(Fault::Refused(StoreError::Corrupt { at })) => Ok(vec![at]),

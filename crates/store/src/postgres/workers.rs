@@ -81,7 +81,7 @@ impl Shared {
         if self.session.is_own(worker) {
             return Ok(());
         }
-        let name = escaped(worker.as_str()).into_owned();
+        let name = escaped(worker.as_str());
         // Updated rather than left alone, so that a row made by another claim at this moment is returned too.
         let number = "insert into workers (worker) values ($1)
              on conflict (worker) do update set worker = excluded.worker returning nr";
@@ -95,7 +95,7 @@ impl Shared {
     /// Whether a worker with this profile lives.
     pub(super) async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         let select = "select worker from worker_profiles where profile = $1";
-        let name = escaped(profile.as_str()).into_owned();
+        let name = escaped(profile.as_str());
         let rows = self.read(select, &[&name]).await?;
         let fitting: HashSet<WorkerId> = rows.iter().map(worker).collect::<Result<_, _>>()?;
         if fitting.iter().any(|worker| self.session.is_own(worker)) {
@@ -112,8 +112,7 @@ impl Shared {
     }
 
     async fn forget(&self, workers: &[WorkerId]) -> Result<(), StoreError> {
-        let names: Vec<String> =
-            workers.iter().map(|worker| escaped(worker.as_str()).into_owned()).collect();
+        let names: Vec<String> = workers.iter().map(|worker| escaped(worker.as_str())).collect();
         let delete = "with profiles as (delete from worker_profiles where worker = any($1::text[]))
              delete from workers where worker = any($1)";
         self.read(delete, &[&names]).await?;
@@ -225,9 +224,7 @@ struct PutBack {
 
 async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
     let (condition, name, nr) = match whose {
-        Whose::Worker(worker, nr) => {
-            ("worker = $1", Some(escaped(worker.as_str()).into_owned()), *nr)
-        }
+        Whose::Worker(worker, nr) => ("worker = $1", Some(escaped(worker.as_str())), *nr),
         Whose::LeaseExpired(_) => ("($1::text is null)", None, None),
     };
     let free = "select $1::bigint is null or pg_try_advisory_xact_lock_shared(lock_class('workers') | $1) as is_free";

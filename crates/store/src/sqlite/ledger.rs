@@ -25,7 +25,6 @@ pub(super) fn counted(
 
 /// Adds a row, or replaces the one of the same run.
 pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault> {
-    let (kind, amount) = ledger_columns::cost(row.cost);
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO ledger
@@ -41,8 +40,8 @@ pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault>
             ":at": row.at.as_millis(),
             ":day": row.at.day().0,
             ":reserved": row.reserved.map(|nanos| signed(nanos.0)),
-            ":amount": amount.map(|nanos| signed(nanos.0)),
-            ":kind": kind,
+            ":amount": row.cost.amount().map(|nanos| signed(nanos.0)),
+            ":kind": row.cost.kind(),
             ":state": row.state.as_str(),
             ":remote": row.remote,
         })?;
@@ -78,11 +77,10 @@ pub(super) fn spend(
     scope: &Scope,
     query: &SpendQuery,
 ) -> Result<Vec<SpendSum>, Fault> {
-    let owner = owner_of(scope);
     let select = ledger_columns::sums(query.by, "day >= ?1 AND (?2 IS NULL OR owner = ?2)");
     let mut statement = connection.prepare_cached(&select)?;
     let sums = statement
-        .query_and_then((query.since.0, owner), |row| row.spend_sum(query.by))?
+        .query_and_then((query.since.0, owner_of(scope)), |row| row.spend_sum(query.by))?
         .collect::<Result<_, Fault>>()?;
     Ok(ledger_columns::in_order(sums))
 }
@@ -118,8 +116,5 @@ pub(super) fn after(
 }
 
 fn owner_of(scope: &Scope) -> Option<&str> {
-    match scope {
-        Scope::Owner(owner) => Some(owner.as_str()),
-        Scope::Operator => None,
-    }
+    scope.owner().map(OwnerId::as_str)
 }

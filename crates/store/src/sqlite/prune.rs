@@ -23,10 +23,7 @@ const ENDED: &str = "ended_at < ?1 AND conversation IS NULL AND remote IS NOT 'o
 impl SqliteStore {
     /// Removes what `prune` names.
     pub(super) async fn remove(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        let owner = match scope {
-            Scope::Owner(owner) => Some(owner.as_str().to_owned()),
-            Scope::Operator => None,
-        };
+        let owner = scope.owner().map(|owner| owner.as_str().to_owned());
         let jobs = match prune {
             Prune::Expired => {
                 self.shorten_ledger(scope).await?;
