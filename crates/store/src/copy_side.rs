@@ -74,35 +74,39 @@ pub(crate) trait CopySide: Send {
     /// Tells one store from another.
     fn id(&self) -> i64;
 
-    async fn counts(&mut self) -> Result<JobCounts, StoreError>;
+    async fn counts(&mut self) -> Result<JobCounts, CopyRefusal>;
 
     /// The numbers and the bytes of the next jobs after this one, at most [`BATCH_JOBS`].
-    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError>;
+    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal>;
 
     /// The jobs after this one, up to and with the last.
-    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, StoreError>;
+    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, CopyRefusal>;
 
     /// The store that is being copied to this one, if a copy was begun and not completed.
-    async fn source(&mut self) -> Result<Option<i64>, StoreError>;
+    async fn source(&mut self) -> Result<Option<i64>, CopyRefusal>;
 
     /// Records that this store is being copied to this one: servers refuse it from now on.
-    async fn begin(&mut self, source: i64) -> Result<(), StoreError>;
+    async fn begin(&mut self, source: i64) -> Result<(), CopyRefusal>;
 
     /// Replaces the jobs after this one, up to and with the last, by others, in one transaction.
-    async fn replace(&mut self, after: i64, last: i64, jobs: &[WholeJob])
-    -> Result<(), StoreError>;
+    async fn replace(
+        &mut self,
+        after: i64,
+        last: i64,
+        jobs: &[WholeJob],
+    ) -> Result<(), CopyRefusal>;
 
     /// The rows of the ledger after this one, at most [`BATCH_ROWS`], in the order of their jobs.
-    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, StoreError>;
+    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, CopyRefusal>;
 
     /// Empties the ledger.
-    async fn clear_ledger(&mut self) -> Result<(), StoreError>;
+    async fn clear_ledger(&mut self) -> Result<(), CopyRefusal>;
 
     /// Adds rows to the ledger, in one transaction.
-    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), StoreError>;
+    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), CopyRefusal>;
 
     /// Makes it a store that can be served: numbers go on after those that were copied.
-    async fn complete(&mut self) -> Result<(), StoreError>;
+    async fn complete(&mut self) -> Result<(), CopyRefusal>;
 
     /// Lets servers in.
     async fn close(self: Box<Self>);

@@ -106,34 +106,35 @@ struct Copying<'a> {
 impl Copying<'_> {
     async fn run(&mut self) -> Result<Copied, CopyError> {
         self.begin().await?;
-        let JobCounts { jobs, unfinished, .. } = self.from.counts().await.map_err(of_source)?;
+        let JobCounts { jobs, unfinished, .. } =
+            self.from.counts().await.map_err(CopyError::From)?;
         let written = self.write_all(jobs).await?;
         self.write_ledger().await?;
         self.compare_all(jobs).await?;
-        self.to.complete().await.map_err(of_target)?;
+        self.to.complete().await.map_err(CopyError::To)?;
         Ok(Copied { jobs, written, unfinished })
     }
 
     /// Refuses a target with jobs that are no part of this copy.
     async fn begin(&mut self) -> Result<(), CopyError> {
         let source = self.from.id();
-        let begun = self.to.source().await.map_err(of_target)?;
+        let begun = self.to.source().await.map_err(CopyError::To)?;
         if begun == Some(source) {
             return Ok(());
         }
-        let JobCounts { jobs, runs, .. } = self.to.counts().await.map_err(of_target)?;
+        let JobCounts { jobs, runs, .. } = self.to.counts().await.map_err(CopyError::To)?;
         if begun.is_some() || jobs > 0 || runs > 0 {
             return Err(CopyError::To(CopyRefusal::NotEmpty { jobs, runs }));
         }
-        self.to.begin(source).await.map_err(of_target)
+        self.to.begin(source).await.map_err(CopyError::To)
     }
 
     /// Makes the target equal to the source; returns how many jobs were written.
     async fn write_all(&mut self, total: u64) -> Result<u64, CopyError> {
         let (mut after, mut done, mut written) = (0, 0, 0);
         while let Some((last, jobs)) = self.batch(after).await? {
-            if self.to.jobs(after, last).await.map_err(of_target)? != jobs {
-                self.to.replace(after, last, &jobs).await.map_err(of_target)?;
+            if self.to.jobs(after, last).await.map_err(CopyError::To)? != jobs {
+                self.to.replace(after, last, &jobs).await.map_err(CopyError::To)?;
                 written += jobs.len() as u64;
             }
             after = last;
@@ -141,20 +142,20 @@ impl Copying<'_> {
             (self.progress)(CopyPass::Copying, done, total);
         }
         // Jobs of an interrupted copy that the source has removed since.
-        self.to.replace(after, i64::MAX, &[]).await.map_err(of_target)?;
+        self.to.replace(after, i64::MAX, &[]).await.map_err(CopyError::To)?;
         Ok(written)
     }
 
     /// Makes the target's ledger equal to the source's. It is short, so an interrupted copy begins it anew.
     async fn write_ledger(&mut self) -> Result<(), CopyError> {
-        self.to.clear_ledger().await.map_err(of_target)?;
+        self.to.clear_ledger().await.map_err(CopyError::To)?;
         let mut last = None;
         loop {
-            let rows = self.from.ledger(last.as_ref()).await.map_err(of_source)?;
+            let rows = self.from.ledger(last.as_ref()).await.map_err(CopyError::From)?;
             if rows.is_empty() {
                 return Ok(());
             }
-            self.to.add_to_ledger(&rows).await.map_err(of_target)?;
+            self.to.add_to_ledger(&rows).await.map_err(CopyError::To)?;
             last = rows.into_iter().last();
         }
     }
@@ -162,8 +163,8 @@ impl Copying<'_> {
     async fn compare_ledgers(&mut self) -> Result<(), CopyError> {
         let mut last = None;
         loop {
-            let rows = self.from.ledger(last.as_ref()).await.map_err(of_source)?;
-            let copied = self.to.ledger(last.as_ref()).await.map_err(of_target)?;
+            let rows = self.from.ledger(last.as_ref()).await.map_err(CopyError::From)?;
+            let copied = self.to.ledger(last.as_ref()).await.map_err(CopyError::To)?;
             if rows != copied {
                 return Err(CopyError::Differs { at: "the ledger".to_owned() });
             }
@@ -178,7 +179,7 @@ impl Copying<'_> {
     async fn compare_all(&mut self, total: u64) -> Result<(), CopyError> {
         let (mut after, mut done) = (0, 0);
         while let Some((last, jobs)) = self.batch(after).await? {
-            let copied = self.to.jobs(after, last).await.map_err(of_target)?;
+            let copied = self.to.jobs(after, last).await.map_err(CopyError::To)?;
             if let Some(at) = difference(&jobs, &copied) {
                 return Err(CopyError::Differs { at });
             }
@@ -187,7 +188,7 @@ impl Copying<'_> {
             (self.progress)(CopyPass::Comparing, done, total);
         }
         let (source, target) = (self.from.counts().await, self.to.counts().await);
-        let (source, target) = (source.map_err(of_source)?, target.map_err(of_target)?);
+        let (source, target) = (source.map_err(CopyError::From)?, target.map_err(CopyError::To)?);
         if source != target || done != total {
             let at = format!("the number of jobs: {} of {}", target.jobs, source.jobs);
             return Err(CopyError::Differs { at });
@@ -197,7 +198,7 @@ impl Copying<'_> {
 
     /// The next jobs of the source, and the number of the last.
     async fn batch(&mut self, after: i64) -> Result<Option<(i64, Vec<WholeJob>)>, CopyError> {
-        let sizes = self.from.sizes(after).await.map_err(of_source)?;
+        let sizes = self.from.sizes(after).await.map_err(CopyError::From)?;
         let mut bytes = 0;
         let fits = |(_, size): &&(i64, u64)| {
             bytes += size;
@@ -205,11 +206,11 @@ impl Copying<'_> {
         };
         let fitting = sizes.iter().take_while(fits).count().max(1);
         let Some((last, _)) = sizes.get(fitting - 1).or(sizes.first()) else { return Ok(None) };
-        let jobs = self.from.jobs(after, *last).await.map_err(of_source)?;
+        let jobs = self.from.jobs(after, *last).await.map_err(CopyError::From)?;
         // A job that cannot be read whole must not be left out.
         if jobs.len() != fitting {
             let at = format!("the jobs numbered {} to {last}", after + 1);
-            return Err(of_source(StoreError::Corrupt { at }));
+            return Err(CopyError::From(StoreError::Corrupt { at }.into()));
         }
         Ok(Some((*last, jobs)))
     }
@@ -222,12 +223,4 @@ fn difference(jobs: &[WholeJob], copied: &[WholeJob]) -> Option<String> {
         Some(job) => Some(format!("job {}", job.record.job.id)),
         None => copied.get(jobs.len()).map(|extra| format!("job {}", extra.record.job.id)),
     }
-}
-
-fn of_source(error: StoreError) -> CopyError {
-    CopyError::From(error.into())
-}
-
-fn of_target(error: StoreError) -> CopyError {
-    CopyError::To(error.into())
 }

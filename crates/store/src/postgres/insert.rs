@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Scope, StoreError, rules,
 };
@@ -14,7 +15,7 @@ use super::fault::Fault;
 use super::rows::{self, get};
 use super::step::Durability;
 use super::text::escaped;
-use super::tx::{Param, Tx};
+use super::tx::Tx;
 use super::{Shared, ledger, room};
 use crate::columns::{self, Columns as _};
 use crate::unavailable;
@@ -204,7 +205,9 @@ async fn decide(
     )
     .await?;
     if let Some(key) = key {
-        take_key(tx, &new.owner, key, seq).await?;
+        let Key { text, input_hash, life } = key.clone();
+        let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
+        tx.write(rows::TAKE_KEY, rows::taken_key(&new.owner, &text, &record, seq)).await?;
         if let Some(before) = before {
             keep_by_key(tx, &before.record.job, before.seq, None).await?;
         }
@@ -212,36 +215,12 @@ async fn decide(
     Ok(Inserted::New(job))
 }
 
-/// Makes the key stand for the job, in the place of one whose time is over.
-async fn take_key(tx: &mut Tx, owner: &OwnerId, key: &Key, seq: i64) -> Result<(), Fault> {
-    let (holds, span, span_answered) = columns::key_life(key.life);
-    let params: Vec<Param> = vec![
-        Box::new(escaped(owner.as_str())),
-        Box::new(escaped(&key.text)),
-        Box::new(seq),
-        Box::new(key.input_hash.to_vec()),
-        Box::new(tx.now().as_millis()),
-        Box::new(holds),
-        Box::new(span),
-        Box::new(span_answered),
-    ];
-    tx.write(
-        "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)
-         on conflict (owner, text) do update set job = excluded.job, input_hash = excluded.input_hash,
-           made_at = excluded.made_at, holds = excluded.holds, span = excluded.span,
-           span_answered = excluded.span_answered, answered_at = null",
-        params,
-    )
-    .await
-}
-
 /// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.
 pub(super) async fn keep_by_key(
     tx: &mut Tx,
     job: &outlast_core::Job,
     seq: i64,
-    key: Option<&rules::KeyRecord>,
+    key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
     let removable_at = rules::removable_at(job, key).map(outlast_core::Timestamp::as_millis);
     tx.write(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Job, Output, Record, StoreError, Timestamp, rules, session_of};
+use outlast_core::{Job, Output, OwnerId, Record, StoreError, Timestamp, rules, session_of};
 use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
@@ -12,7 +12,8 @@ use super::fault::Fault;
 use super::text::{escaped, unescaped};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, damaged, join_text, json, millis, parse, signed, split_text, word,
+    Columns, StateColumns, damaged, join_text, json, key_life, millis, parse, signed, split_text,
+    word,
 };
 
 impl Columns for Row {
@@ -195,6 +196,29 @@ pub(super) fn filled(
         Box::new(text.flatten().map(|text| text.as_bytes().to_vec())),
         Box::new(raw.map(<[u8]>::to_vec)),
     ])
+}
+
+/// Makes a key stand for a job, in the place of one whose time is over. With the parameters of [`taken_key`].
+pub(super) const TAKE_KEY: &str =
+    "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     on conflict (owner, text) do update set job = excluded.job, input_hash = excluded.input_hash,
+       made_at = excluded.made_at, holds = excluded.holds, span = excluded.span,
+       span_answered = excluded.span_answered, answered_at = excluded.answered_at";
+
+pub(super) fn taken_key(owner: &OwnerId, text: &str, key: &KeyRecord, seq: i64) -> Vec<Param> {
+    let (holds, span, span_answered) = key_life(key.life);
+    vec![
+        Box::new(escaped(owner.as_str())),
+        Box::new(escaped(text)),
+        Box::new(seq),
+        Box::new(key.input_hash.to_vec()),
+        Box::new(key.made_at.as_millis()),
+        Box::new(holds),
+        Box::new(span),
+        Box::new(span_answered),
+        Box::new(key.answered_at.map(Timestamp::as_millis)),
+    ]
 }
 
 /// A column of any type.

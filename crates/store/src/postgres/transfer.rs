@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use outlast_core::{LedgerRow, StoreError, Timestamp};
+use outlast_core::{LedgerRow, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use super::rows::{self, Stored, get};
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent, borrowed, columns_of};
 use super::{ledger, schema};
-use crate::columns::{self, Columns as _, signed};
+use crate::columns::{Columns as _, signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
 use crate::ledger_columns::LedgerColumns as _;
 use crate::unavailable;
@@ -28,8 +28,6 @@ const COMPLETE: &str = "begin;
      update meta set copying = null;
      commit";
 
-const KEY: &str = "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 const REV: &str = "insert into revs (job, rev) values ($1, $2)";
 const OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
 
@@ -58,7 +56,7 @@ impl PostgresSide {
             (schema, newest) => refuse_other(schema, newest)?,
         }
         let side = Self::locked(alone).await?;
-        side.alone.client.batch_execute(HOLD).await.map_err(Fault::from)?;
+        side.alone.client.batch_execute(HOLD).await?;
         Ok(side)
     }
 
@@ -85,19 +83,8 @@ impl PostgresSide {
         &self,
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
-        Ok(self.alone.client.query(sql, params).await.map_err(Fault::from)?)
-    }
-
-    async fn put(&mut self, after: i64, last: i64, jobs: &[WholeJob]) -> Result<(), Fault> {
-        let mut writes: Vec<(&'static str, Vec<Param>)> = Vec::new();
-        for delete in DELETES {
-            writes.push((delete, vec![Box::new(after), Box::new(last)]));
-        }
-        for job in jobs {
-            add(&mut writes, job)?;
-        }
-        self.write(writes).await
+    ) -> Result<Vec<Row>, CopyRefusal> {
+        Ok(self.alone.client.query(sql, params).await?)
     }
 
     /// In one transaction.
@@ -134,13 +121,19 @@ impl From<Fault> for CopyRefusal {
     }
 }
 
+impl From<tokio_postgres::Error> for CopyRefusal {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Fault::Sql(error).into()
+    }
+}
+
 #[async_trait]
 impl CopySide for PostgresSide {
     fn id(&self) -> i64 {
         self.id
     }
 
-    async fn counts(&mut self) -> Result<JobCounts, StoreError> {
+    async fn counts(&mut self) -> Result<JobCounts, CopyRefusal> {
         const COUNT: &str =
             "select count(*) as jobs, count(*) filter (where ended_at is null) as unfinished,
                (select count(*) from ledger) as runs from jobs";
@@ -153,14 +146,14 @@ impl CopySide for PostgresSide {
         })
     }
 
-    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError> {
+    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal> {
         let select = "select seq, bytes from jobs where seq > $1 order by seq limit $2";
         let found = self.query(select, &[&after, &signed(BATCH_JOBS as u64)]).await?;
         let sizes = found.iter().map(|row| Ok((row.number("seq")?, row.count("bytes")?)));
         Ok(sizes.collect::<Result<_, Fault>>()?)
     }
 
-    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, StoreError> {
+    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, CopyRefusal> {
         let columns = "select bodies.raw, keys.text as key, ";
         let whole = rows::WHOLE.replacen("select ", columns, 1);
         let select = format!("{whole} where jobs.seq > $1 and jobs.seq <= $2 order by jobs.seq");
@@ -168,12 +161,12 @@ impl CopySide for PostgresSide {
         Ok(found.iter().map(whole_job).collect::<Result<_, Fault>>()?)
     }
 
-    async fn source(&mut self) -> Result<Option<i64>, StoreError> {
+    async fn source(&mut self) -> Result<Option<i64>, CopyRefusal> {
         let rows = self.query("select copying from meta", &[]).await?;
         Ok(rows.first().map_or(Ok(None), |row| row.maybe_number("copying"))?)
     }
 
-    async fn begin(&mut self, source: i64) -> Result<(), StoreError> {
+    async fn begin(&mut self, source: i64) -> Result<(), CopyRefusal> {
         self.query("update meta set copying = $1", &[&source]).await.map(drop)
     }
 
@@ -182,28 +175,35 @@ impl CopySide for PostgresSide {
         after: i64,
         last: i64,
         jobs: &[WholeJob],
-    ) -> Result<(), StoreError> {
-        Ok(self.put(after, last, jobs).await?)
+    ) -> Result<(), CopyRefusal> {
+        let mut writes: Vec<(&'static str, Vec<Param>)> = Vec::new();
+        for delete in DELETES {
+            writes.push((delete, vec![Box::new(after), Box::new(last)]));
+        }
+        for job in jobs {
+            add(&mut writes, job)?;
+        }
+        Ok(self.write(writes).await?)
     }
 
-    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, StoreError> {
+    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, CopyRefusal> {
         let (job, run) = after.map_or_else(Default::default, |row| (row.job.to_string(), row.run));
         let limit = signed(BATCH_ROWS as u64);
         let rows = self.query(ledger::AFTER, &[&job, &i64::from(run), &limit]).await?;
         Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
     }
 
-    async fn clear_ledger(&mut self) -> Result<(), StoreError> {
+    async fn clear_ledger(&mut self) -> Result<(), CopyRefusal> {
         self.query("delete from ledger", &[]).await.map(drop)
     }
 
-    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), StoreError> {
+    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), CopyRefusal> {
         let writes = rows.iter().map(|row| (ledger::ADD, ledger::added(row))).collect();
         Ok(self.write(writes).await?)
     }
 
-    async fn complete(&mut self) -> Result<(), StoreError> {
-        Ok(self.alone.client.batch_execute(COMPLETE).await.map_err(Fault::from)?)
+    async fn complete(&mut self) -> Result<(), CopyRefusal> {
+        Ok(self.alone.client.batch_execute(COMPLETE).await?)
     }
 
     async fn close(self: Box<Self>) {
@@ -233,19 +233,7 @@ fn add(
     writes.push((rows::SAVE, columns_of(vec![saved])));
     writes.push((REV, vec![Box::new(seq), Box::new(signed(job.rev.0))]));
     if let Some((text, key)) = key {
-        let (holds, span, span_answered) = columns::key_life(key.life);
-        let params: Vec<Param> = vec![
-            Box::new(owner),
-            Box::new(escaped(text)),
-            Box::new(seq),
-            Box::new(key.input_hash.to_vec()),
-            Box::new(key.made_at.as_millis()),
-            Box::new(holds),
-            Box::new(span),
-            Box::new(span_answered),
-            Box::new(key.answered_at.map(Timestamp::as_millis)),
-        ];
-        writes.push((KEY, params));
+        writes.push((rows::TAKE_KEY, rows::taken_key(&job.new.owner, text, key, seq)));
     }
     Ok(())
 }

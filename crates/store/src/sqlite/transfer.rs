@@ -76,35 +76,6 @@ impl SqliteSide {
         let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         Ok(Self { connection, mark, id: reached.store })
     }
-
-    fn put(&mut self, after: i64, last: i64, jobs: &[WholeJob]) -> Result<(), Fault> {
-        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        sql::execute(&moment, "DELETE FROM jobs WHERE seq > ?1 AND seq <= ?2", (after, last))?;
-        let mut tx = Tx::new(&moment, &SystemClock);
-        for job in jobs {
-            add(&mut tx, job)?;
-        }
-        Ok(moment.commit()?)
-    }
-
-    fn add_rows(&mut self, rows: &[LedgerRow]) -> Result<(), Fault> {
-        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        rows.iter().try_for_each(|row| ledger::put(&moment, row))?;
-        Ok(moment.commit()?)
-    }
-
-    fn end(&mut self) -> Result<(), Fault> {
-        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let rev = "UPDATE meta SET value = max(value, (SELECT coalesce(max(rev), 0) FROM jobs)) WHERE name = 'rev'";
-        sql::execute(&moment, rev, [])?;
-        sql::execute(&moment, "DELETE FROM meta WHERE name = ?1", [COPYING])?;
-        moment.commit()?;
-        sql::empty_log(&self.connection)?;
-        if let Some(reached) = mark::reached(&self.connection)? {
-            self.mark.write(reached);
-        }
-        Ok(())
-    }
 }
 
 /// Keeps every other process away.
@@ -140,7 +111,7 @@ impl CopySide for SqliteSide {
         self.id
     }
 
-    async fn counts(&mut self) -> Result<JobCounts, StoreError> {
+    async fn counts(&mut self) -> Result<JobCounts, CopyRefusal> {
         let count = |condition: &str| -> Result<u64, Fault> {
             let select = format!("SELECT count(*) FROM {condition}");
             Ok(sql::value::<i64>(&self.connection, &select, [])?.unsigned_abs())
@@ -152,19 +123,35 @@ impl CopySide for SqliteSide {
         })
     }
 
-    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, StoreError> {
-        Ok(sizes(&self.connection, after)?)
+    async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal> {
+        let select = "SELECT seq, bytes FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let mut statement = self.connection.prepare_cached(select)?;
+        let rows = statement.query_and_then((after, signed(BATCH_JOBS as u64)), |row| {
+            Ok((row.get("seq")?, row.count("bytes")?))
+        })?;
+        rows.collect()
     }
 
-    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, StoreError> {
-        Ok(jobs(&self.connection, after, last)?)
+    async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, CopyRefusal> {
+        let connection = &self.connection;
+        let select = format!("{} WHERE seq > ?1 AND seq <= ?2 ORDER BY seq", rows::WHOLE);
+        let mut statement = connection.prepare_cached(&select)?;
+        let found = statement.query_and_then((after, last), |row| {
+            let Stored { seq, mut record } = rows::whole_row(connection, row)?;
+            // Its worker is gone with the process that had it.
+            record.job.partial = None;
+            let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
+            let raw = "SELECT raw FROM bodies WHERE job = ?1";
+            Ok(WholeJob { seq, record, key, raw: sql::value(connection, raw, [seq])? })
+        })?;
+        found.collect()
     }
 
-    async fn source(&mut self) -> Result<Option<i64>, StoreError> {
+    async fn source(&mut self) -> Result<Option<i64>, CopyRefusal> {
         Ok(source(&self.connection)?)
     }
 
-    async fn begin(&mut self, source: i64) -> Result<(), StoreError> {
+    async fn begin(&mut self, source: i64) -> Result<(), CopyRefusal> {
         sql::execute(&self.connection, "INSERT INTO meta VALUES (?1, ?2)", (COPYING, source))?;
         Ok(())
     }
@@ -174,50 +161,44 @@ impl CopySide for SqliteSide {
         after: i64,
         last: i64,
         jobs: &[WholeJob],
-    ) -> Result<(), StoreError> {
-        Ok(self.put(after, last, jobs)?)
+    ) -> Result<(), CopyRefusal> {
+        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        sql::execute(&moment, "DELETE FROM jobs WHERE seq > ?1 AND seq <= ?2", (after, last))?;
+        let mut tx = Tx::new(&moment, &SystemClock);
+        for job in jobs {
+            add(&mut tx, job)?;
+        }
+        Ok(moment.commit()?)
     }
 
-    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, StoreError> {
+    async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, CopyRefusal> {
         Ok(ledger::after(&self.connection, after, BATCH_ROWS)?)
     }
 
-    async fn clear_ledger(&mut self) -> Result<(), StoreError> {
+    async fn clear_ledger(&mut self) -> Result<(), CopyRefusal> {
         Ok(sql::execute(&self.connection, "DELETE FROM ledger", []).map(drop)?)
     }
 
-    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), StoreError> {
-        Ok(self.add_rows(rows)?)
+    async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), CopyRefusal> {
+        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        rows.iter().try_for_each(|row| ledger::put(&moment, row))?;
+        Ok(moment.commit()?)
     }
 
-    async fn complete(&mut self) -> Result<(), StoreError> {
-        Ok(self.end()?)
+    async fn complete(&mut self) -> Result<(), CopyRefusal> {
+        let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let rev = "UPDATE meta SET value = max(value, (SELECT coalesce(max(rev), 0) FROM jobs)) WHERE name = 'rev'";
+        sql::execute(&moment, rev, [])?;
+        sql::execute(&moment, "DELETE FROM meta WHERE name = ?1", [COPYING])?;
+        moment.commit()?;
+        sql::empty_log(&self.connection)?;
+        if let Some(reached) = mark::reached(&self.connection)? {
+            self.mark.write(reached);
+        }
+        Ok(())
     }
 
     async fn close(self: Box<Self>) {}
-}
-
-fn sizes(connection: &Connection, after: i64) -> Result<Vec<(i64, u64)>, Fault> {
-    let select = "SELECT seq, bytes FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-    let mut statement = connection.prepare_cached(select)?;
-    let rows = statement.query_and_then((after, signed(BATCH_JOBS as u64)), |row| {
-        Ok((row.get("seq")?, row.count("bytes")?))
-    })?;
-    rows.collect()
-}
-
-fn jobs(connection: &Connection, after: i64, last: i64) -> Result<Vec<WholeJob>, Fault> {
-    let select = format!("{} WHERE seq > ?1 AND seq <= ?2 ORDER BY seq", rows::WHOLE);
-    let mut statement = connection.prepare_cached(&select)?;
-    let found = statement.query_and_then((after, last), |row| {
-        let Stored { seq, mut record } = rows::whole_row(connection, row)?;
-        // Its worker is gone with the process that had it.
-        record.job.partial = None;
-        let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
-        let raw = "SELECT raw FROM bodies WHERE job = ?1";
-        Ok(WholeJob { seq, record, key, raw: sql::value(connection, raw, [seq])? })
-    })?;
-    found.collect()
 }
 
 /// Adds the job as it was when it was new, then brings it to where it stands.
