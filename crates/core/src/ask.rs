@@ -31,11 +31,10 @@ impl ResearchAsk {
     /// Reads a stored request.
     pub fn stored(ask: &Value) -> Result<Self, BeginError> {
         Self::deserialize(ask).map_err(|error| {
+            let sentence = "the stored request cannot be read by this version";
             BeginError::NotSent(ProviderError {
-                trouble: Trouble::Rejected,
-                sentence: "the stored request cannot be read by this version".to_owned(),
-                reason: None,
                 detail: Some(error.to_string()),
+                ..ProviderError::new(Trouble::Rejected, sentence)
             })
         })
     }
@@ -93,13 +92,13 @@ pub struct SearchFilters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// Only scholarly sources.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub academic: bool,
     /// How much of what was found the model reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_size: Option<ContextSize>,
     /// Ask for questions a reader may have next.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub related_questions: bool,
     /// Two letters: results as seen from there.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,10 +109,6 @@ pub struct SearchFilters {
     /// How much of each ranked result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_page: Option<u32>,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// How old a result may be.

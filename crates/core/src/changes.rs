@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{JobId, Rev, StateKind, Timestamp, Visibility};
+use crate::{Job, JobId, Rev, StateKind, Timestamp, Visibility};
 
 /// How [`crate::Store::changes`] waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,15 @@ pub struct Change {
     pub uncarried: Uncarried,
     /// Whether it is a turn of a conversation.
     pub in_conversation: bool,
+}
+
+impl Change {
+    /// Of a job as it stands.
+    pub fn of(job: &Job) -> Self {
+        let state = job.state.kind();
+        let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
+        Self { id: job.id, state, uncarried, in_conversation: job.new.conversation.is_some() }
+    }
 }
 
 /// Whether a job is a held call that no worker carries.

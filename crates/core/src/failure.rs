@@ -23,7 +23,7 @@ pub struct Failure {
 }
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, retryable: $retryable:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, retryable: $retryable:literal, needs_consent: $consent:literal;)*) => {
         /// What kind of failure, by what can be done about it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Code {
@@ -43,52 +43,39 @@ macro_rules! codes {
             pub fn is_retryable(self) -> bool {
                 match self { $(Self::$name => $retryable),* }
             }
+
+            /// Whether the request may have been paid for without a result, so that it is sent again only with the caller's
+            /// consent.
+            pub fn needs_consent(self) -> bool {
+                match self { $(Self::$name => $consent),* }
+            }
         }
     };
 }
 
 codes! {
     /// The provider refused the request itself.
-    ExecutionError = "EXECUTION_ERROR", retryable: false;
+    ExecutionError = "EXECUTION_ERROR", retryable: false, needs_consent: false;
     /// A try or the whole job took too long.
-    Timeout = "TIMEOUT", retryable: true;
+    Timeout = "TIMEOUT", retryable: true, needs_consent: false;
     /// Whether the provider accepted the request cannot be known, so it was not sent a second time.
-    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: false;
+    SubmitUnknown = "SUBMIT_UNKNOWN", retryable: false, needs_consent: true;
     /// The provider no longer knows the run, which may have been paid for, so no other was begun.
-    RunLost = "RUN_LOST", retryable: false;
+    RunLost = "RUN_LOST", retryable: false, needs_consent: true;
     /// The key is wrong.
-    Unauthorized = "UNAUTHORIZED", retryable: false;
+    Unauthorized = "UNAUTHORIZED", retryable: false, needs_consent: false;
     /// The account has no money left.
-    QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false;
+    QuotaExhausted = "QUOTA_EXHAUSTED", retryable: false, needs_consent: false;
     /// A setting is wrong: the provider does not have the model, say.
-    ConfigurationError = "CONFIGURATION_ERROR", retryable: false;
+    ConfigurationError = "CONFIGURATION_ERROR", retryable: false, needs_consent: false;
     /// The provider no longer serves this endpoint.
-    EndpointRetired = "ENDPOINT_RETIRED", retryable: false;
+    EndpointRetired = "ENDPOINT_RETIRED", retryable: false, needs_consent: false;
     /// Too many requests.
-    RateLimited = "RATE_LIMITED", retryable: true;
+    RateLimited = "RATE_LIMITED", retryable: true, needs_consent: false;
     /// The provider is down or cannot be reached.
-    ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true;
+    ServiceUnavailable = "SERVICE_UNAVAILABLE", retryable: true, needs_consent: false;
     /// A defect of ours.
-    InternalError = "INTERNAL_ERROR", retryable: false;
-}
-
-impl Code {
-    /// Whether the request may have been paid for without a result, so that it is sent again only with the caller's
-    /// consent.
-    pub fn needs_consent(self) -> bool {
-        match self {
-            Self::SubmitUnknown | Self::RunLost => true,
-            Self::ExecutionError
-            | Self::Timeout
-            | Self::Unauthorized
-            | Self::QuotaExhausted
-            | Self::ConfigurationError
-            | Self::EndpointRetired
-            | Self::RateLimited
-            | Self::ServiceUnavailable
-            | Self::InternalError => false,
-        }
-    }
+    InternalError = "INTERNAL_ERROR", retryable: false, needs_consent: false;
 }
 
 impl std::fmt::Display for Code {

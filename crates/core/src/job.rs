@@ -93,13 +93,8 @@ impl Job {
 
     /// What came of it, if it has succeeded.
     pub fn output(&self) -> Option<&Output> {
-        match &self.state {
-            JobState::Succeeded { output, .. } => Some(output),
-            JobState::Queued { .. }
-            | JobState::Running { .. }
-            | JobState::Failed { .. }
-            | JobState::Cancelled { .. } => None,
-        }
+        let JobState::Succeeded { output, .. } = &self.state else { return None };
+        Some(output)
     }
 
     /// Whether any worker has ever held it.

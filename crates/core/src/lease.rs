@@ -1,6 +1,6 @@
 //! Who may write to a job. Every write after a claim presents a [`Lease`]; a stale one is refused.
 
-use crate::{Fence, Job, JobId, Timestamp, WorkerId};
+use crate::{Fence, Job, JobId, JobState, Timestamp, WorkerId};
 
 /// The timed sole right of one worker to one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,17 @@ pub struct Record {
     pub holder: Option<Holder>,
     /// How much of its owner's room it takes: [`crate::rules::ask_bytes`], and what its end left behind.
     pub bytes: u64,
+}
+
+impl Record {
+    /// Moves the job to another state: what a try has shown ends with it, and no worker holds it.
+    pub(crate) fn enter(&mut self, state: JobState, now: Timestamp) {
+        self.job.state = state;
+        self.job.progress = None;
+        self.job.partial = None;
+        self.job.updated_at = now;
+        self.holder = None;
+    }
 }
 
 /// The worker that holds a job.

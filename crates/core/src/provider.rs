@@ -163,6 +163,13 @@ pub struct ProviderError {
     pub detail: Option<String>,
 }
 
+impl ProviderError {
+    /// Trouble of which no more is known than this sentence.
+    pub fn new(trouble: Trouble, sentence: impl Into<String>) -> Self {
+        Self { trouble, sentence: sentence.into(), reason: None, detail: None }
+    }
+}
+
 /// Kinds of trouble, by remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -207,87 +214,56 @@ pub enum Trouble {
     StepUnknown,
 }
 
+/// What a kind of trouble means for the job.
+struct Meaning {
+    code: Code,
+    is_permanent: bool,
+    ends_the_run: bool,
+}
+
 impl Trouble {
     /// The failure code clients see.
     pub fn code(&self) -> Code {
-        match self {
-            Self::RateLimited { .. } => Code::RateLimited,
-            Self::Unauthorized => Code::Unauthorized,
-            Self::QuotaExhausted => Code::QuotaExhausted,
-            Self::Retired => Code::EndpointRetired,
-            Self::Misconfigured => Code::ConfigurationError,
-            Self::Unavailable { .. } | Self::Unreachable => Code::ServiceUnavailable,
-            Self::TimedOut | Self::RunTimedOut => Code::Timeout,
-            Self::Rejected
-            | Self::Malformed
-            | Self::TooLarge
-            | Self::RunFailed
-            | Self::RunStopped => Code::ExecutionError,
-            Self::RunLost => Code::RunLost,
-            Self::StepUnknown => Code::SubmitUnknown,
-        }
+        self.meaning().code
     }
 
     /// Whether the next try would meet the same trouble.
     pub fn is_permanent(&self) -> bool {
-        match self {
-            Self::Unauthorized
-            | Self::QuotaExhausted
-            | Self::Retired
-            | Self::Misconfigured
-            | Self::Rejected
-            | Self::TooLarge
-            | Self::RunStopped
-            | Self::StepUnknown => true,
-            Self::RateLimited { .. }
-            | Self::Unavailable { .. }
-            | Self::Unreachable
-            | Self::TimedOut
-            | Self::Malformed
-            | Self::RunFailed
-            | Self::RunLost
-            | Self::RunTimedOut => false,
-        }
+        self.meaning().is_permanent
     }
 
     /// Whether the provider's run is over, so that a new one would not be a second spend.
     pub fn ends_the_run(&self) -> bool {
+        self.meaning().ends_the_run
+    }
+
+    fn meaning(&self) -> Meaning {
+        let passes = |code| Meaning { code, is_permanent: false, ends_the_run: false };
+        let stays = |code| Meaning { is_permanent: true, ..passes(code) };
+        let ended = |meaning| Meaning { ends_the_run: true, ..meaning };
         match self {
-            Self::RunFailed | Self::RunStopped | Self::RunTimedOut => true,
-            Self::RateLimited { .. }
-            | Self::Unauthorized
-            | Self::QuotaExhausted
-            | Self::Retired
-            | Self::Misconfigured
-            | Self::Rejected
-            | Self::Unavailable { .. }
-            | Self::Unreachable
-            | Self::TimedOut
-            | Self::Malformed
-            | Self::TooLarge
-            | Self::RunLost
-            | Self::StepUnknown => false,
+            Self::RateLimited { .. } => passes(Code::RateLimited),
+            Self::Unauthorized => stays(Code::Unauthorized),
+            Self::QuotaExhausted => stays(Code::QuotaExhausted),
+            Self::Retired => stays(Code::EndpointRetired),
+            Self::Misconfigured => stays(Code::ConfigurationError),
+            Self::Rejected | Self::TooLarge => stays(Code::ExecutionError),
+            Self::Unavailable { .. } | Self::Unreachable => passes(Code::ServiceUnavailable),
+            Self::TimedOut => passes(Code::Timeout),
+            Self::Malformed => passes(Code::ExecutionError),
+            Self::RunFailed => ended(passes(Code::ExecutionError)),
+            Self::RunLost => passes(Code::RunLost),
+            Self::RunStopped => ended(stays(Code::ExecutionError)),
+            Self::RunTimedOut => ended(passes(Code::Timeout)),
+            Self::StepUnknown => stays(Code::SubmitUnknown),
         }
     }
 
     /// How long the provider asked us to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::RateLimited { retry_after } | Self::Unavailable { retry_after } => *retry_after,
-            Self::Unauthorized
-            | Self::QuotaExhausted
-            | Self::Retired
-            | Self::Misconfigured
-            | Self::Rejected
-            | Self::Unreachable
-            | Self::TimedOut
-            | Self::Malformed
-            | Self::TooLarge
-            | Self::RunFailed
-            | Self::RunLost
-            | Self::RunStopped
-            | Self::RunTimedOut
-            | Self::StepUnknown => None,
-        }
+        let (Self::RateLimited { retry_after } | Self::Unavailable { retry_after }) = self else {
+            return None;
+        };
+        *retry_after
     }
 }

@@ -50,13 +50,8 @@ impl<'a> Standing<'a> {
 
     /// How far the running try has come, if that is known.
     pub fn percent(&self) -> Option<u8> {
-        match &self.job.state {
-            JobState::Running { .. } => self.job.progress.as_ref()?.percent,
-            JobState::Queued { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Failed { .. }
-            | JobState::Cancelled { .. } => None,
-        }
+        let JobState::Running { .. } = &self.job.state else { return None };
+        self.job.progress.as_ref()?.percent
     }
 
     /// The sentence without the percent, where that is shown beside it.
@@ -145,32 +140,23 @@ impl Job {
 
     /// What is known of the provider's run after a cancel, for the owner of the job.
     pub fn stop_text(&self) -> Option<&'static str> {
-        match self.state {
-            JobState::Cancelled { remote, .. } if self.may_be_charged() => stop_text(remote),
-            JobState::Cancelled { .. }
-            | JobState::Queued { .. }
-            | JobState::Running { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Failed { .. } => None,
-        }
-    }
-}
-
-fn stop_text(remote: RemoteStop) -> Option<&'static str> {
-    match remote {
-        RemoteStop::NotNeeded => None,
-        RemoteStop::MaybeBegun => Some(
-            "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
+        let JobState::Cancelled { remote, .. } = self.state else { return None };
+        match remote {
+            _ if !self.may_be_charged() => None,
+            RemoteStop::NotNeeded => None,
+            RemoteStop::MaybeBegun => Some(
+                "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
              once the provider has named it, where the provider can stop runs; if the server that sent the \
              question has died, it could not be stopped.",
-        ),
-        RemoteStop::Owed => Some(
-            "The provider is being told to stop its run; what it has done so far may still be charged.",
-        ),
-        RemoteStop::Done => Some("The provider was told to stop its run."),
-        RemoteStop::Unsupported => Some(
-            "The provider could not be told to stop, so its run may still finish, and be charged.",
-        ),
+            ),
+            RemoteStop::Owed => Some(
+                "The provider is being told to stop its run; what it has done so far may still be charged.",
+            ),
+            RemoteStop::Done => Some("The provider was told to stop its run."),
+            RemoteStop::Unsupported => Some(
+                "The provider could not be told to stop, so its run may still finish, and be charged.",
+            ),
+        }
     }
 }
 

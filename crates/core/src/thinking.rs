@@ -13,7 +13,7 @@ const LOOK_AHEAD: usize = 4_000;
 /// The text without its closed think blocks, and what stood in them. A tag in code is text, and so is one that is never
 /// closed, with all that follows it; a text without blocks is left as it is.
 pub fn split_thinking(text: String) -> (String, Option<String>) {
-    let blocks = blocks(&text);
+    let (blocks, _) = blocks(&text);
     if blocks.is_empty() {
         return (text, None);
     }
@@ -38,19 +38,12 @@ pub fn split_thinking(text: String) -> (String, Option<String>) {
 pub(crate) fn said_so_far(text: &str) -> String {
     let half = (1..OPEN.len()).rev().find(|length| text.ends_with(&OPEN[..*length]));
     let whole = &text[..text.len() - half.unwrap_or(0)];
-    let mut open = None;
-    for (at, tag) in tags(whole) {
-        match (open, tag) {
-            (None, OPEN) => open = Some(at),
-            (Some(_), CLOSE) => open = None,
-            (Some(_) | None, _) => {}
-        }
-    }
+    let (_, open) = blocks(whole);
     split_thinking(whole[..open.unwrap_or(whole.len())].to_owned()).0
 }
 
-/// Where the closed blocks are, tags included.
-fn blocks(text: &str) -> Vec<Range<usize>> {
+/// Where the closed blocks are, tags included, and where one begins that is still open.
+fn blocks(text: &str) -> (Vec<Range<usize>>, Option<usize>) {
     let mut blocks = Vec::new();
     let mut open = None;
     for (at, tag) in tags(text) {
@@ -64,7 +57,7 @@ fn blocks(text: &str) -> Vec<Range<usize>> {
             (Some(_) | None, _) => {}
         }
     }
-    blocks
+    (blocks, open)
 }
 
 /// The tags outside code, in order.

@@ -15,7 +15,7 @@ use outlast_core::{
     Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, NoticeOutcome,
     OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
     Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store, StoreError, Timestamp,
-    Uncarried, WorkerId, rules,
+    WorkerId, rules,
 };
 
 use crate::{count, page};
@@ -480,12 +480,6 @@ impl Store for MemoryStore {
         let (tables, now) = (self.tables(), self.clock.now());
         let mut changed: Vec<&Job> = tables.jobs().filter(|job| job.rev > after).collect();
         changed.sort_by_key(|job| job.rev);
-        let change = |job: &Job| {
-            let state = job.state.kind();
-            let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
-            let in_conversation = job.new.conversation.is_some();
-            Change { id: job.id, state, uncarried, in_conversation }
-        };
         let due = tables.records.values().filter_map(|record| match &record.job.state {
             JobState::Queued { run_at } => Some(*run_at).filter(|run_at| *run_at > now),
             JobState::Running { .. } => record.holder.as_ref().map(|holder| holder.until),
@@ -494,6 +488,10 @@ impl Store for MemoryStore {
             }
         });
         let rev = *tables.rev.borrow();
-        Ok(Changes { rev, jobs: changed.into_iter().map(change).collect(), next_due: due.min() })
+        Ok(Changes {
+            rev,
+            jobs: changed.into_iter().map(Change::of).collect(),
+            next_due: due.min(),
+        })
     }
 }

@@ -74,7 +74,7 @@ use own_commits::OwnCommits;
 use readers::Readers;
 use search::Owed;
 use write_lock::WriteLock;
-use writer::{Writer, WriterThread};
+use writer::{Urgency, Writer, WriterThread};
 
 /// How long a search waits for words that are still to be put.
 const WORDS_WAIT: Duration = Duration::from_secs(2);
@@ -333,7 +333,7 @@ impl Store for SqliteStore {
 
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let id = *id;
-        self.writer()?.run_in_company(move |tx| commands::answered(tx, &id)).await
+        self.writer()?.run_when(Urgency::InCompany, move |tx| commands::answered(tx, &id)).await
     }
 
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {

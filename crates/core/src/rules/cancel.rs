@@ -6,7 +6,7 @@ use crate::{
 
 /// Ends an unfinished job; a finished one keeps its end.
 pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
-    let job = &mut record.job;
+    let job = &record.job;
     if job.state.kind().is_terminal() {
         return Cancelled::Already(job.clone());
     }
@@ -17,12 +17,8 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
         Checkpoint::Beginning { .. } => RemoteStop::MaybeBegun,
         Checkpoint::Running(_) => RemoteStop::Owed,
     };
-    job.state = JobState::Cancelled { at: now, remote };
-    job.progress = None;
-    job.partial = None;
-    job.updated_at = now;
-    record.holder = None;
-    Cancelled::Now(job.clone())
+    record.enter(JobState::Cancelled { at: now, remote }, now);
+    Cancelled::Now(record.job.clone())
 }
 
 /// Records a run that turned up after its job was cancelled.

@@ -26,14 +26,10 @@ pub fn takeable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
 
 /// Gives a claimable job to `worker` until `until`.
 pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Timestamp) -> Lease {
-    let job = &mut record.job;
-    job.fence = job.fence.raised();
-    job.state = JobState::Running { since: now };
-    job.progress = None;
-    job.partial = None;
-    job.updated_at = now;
+    record.enter(JobState::Running { since: now }, now);
+    record.job.fence = record.job.fence.raised();
     record.holder = Some(Holder { worker: worker.clone(), until });
-    Lease { job: job.id, worker: worker.clone(), fence: job.fence }
+    Lease { job: record.job.id, worker: worker.clone(), fence: record.job.fence }
 }
 
 /// Gives a new job to the worker that carries it from the start, and records that its request is about to be sent, unless it

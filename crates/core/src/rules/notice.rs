@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{AskKind, Cost, Job, JobState, Notice, NoticeOutcome, Visibility};
+use crate::{AskKind, Cost, Job, Notice, NoticeOutcome, Visibility};
 
 /// The waits after each failed try: nearly a day in all. The try after the last is the last.
 const WAITS: [Duration; 7] = [
@@ -48,13 +48,7 @@ pub fn notice(job: &Job) -> Option<Notice> {
         Visibility::Unpromised => is_research,
     };
     let ended_at = job.ended_at().filter(|_| is_told)?;
-    let cost = match &job.state {
-        JobState::Succeeded { output, .. } => output.cost,
-        JobState::Queued { .. }
-        | JobState::Running { .. }
-        | JobState::Failed { .. }
-        | JobState::Cancelled { .. } => Cost::Unknown,
-    };
+    let cost = job.output().map_or(Cost::Unknown, |output| output.cost);
     let told = JobEnded {
         event: "job.ended",
         job_id: job.id.to_string(),
@@ -79,6 +73,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::JobState;
     use crate::rules::sample::{NOW, failure, output, queued, remote, running};
     use crate::rules::{cancel, settle};
     use crate::{Checkpoint, ConversationId, Record, Settlement};

@@ -24,11 +24,7 @@ pub fn lease_is_void(
 /// Puts a running job back. What its checkpoint means is decided by the next worker: see
 /// [`approach`](fn@super::approach).
 pub fn rescue(record: &mut Record, now: Timestamp) {
-    record.job.state = JobState::Queued { run_at: now };
-    record.job.progress = None;
-    record.job.partial = None;
-    record.job.updated_at = now;
-    record.holder = None;
+    record.enter(JobState::Queued { run_at: now }, now);
 }
 
 #[cfg(test)]

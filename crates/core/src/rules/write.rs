@@ -54,7 +54,7 @@ pub fn settle(
 ) -> Result<(), StoreError> {
     check_lease(record, lease)?;
     let job = &mut record.job;
-    job.state = match settlement {
+    let state = match settlement {
         Settlement::Succeed { output, raw: _ } => {
             JobState::Succeeded { at: now, output: output.clone() }
         }
@@ -69,10 +69,7 @@ pub fn settle(
         }
         Settlement::Release => JobState::Queued { run_at: now },
     };
-    job.progress = None;
-    job.partial = None;
-    job.updated_at = now;
-    record.holder = None;
+    record.enter(state, now);
     record.bytes += settled_bytes(settlement);
     Ok(())
 }

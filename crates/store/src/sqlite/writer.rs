@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::vec;
 
-use outlast_core::{Change, Clock, Job, Rev, StoreError, Timestamp, Uncarried};
+use outlast_core::{Change, Clock, Job, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -51,10 +51,11 @@ type Command =
 
 /// When a command is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Urgency {
+pub(super) enum Urgency {
     /// With the next commit.
     Now,
-    /// With the next commit that another command needs, or in a moment. No later command is carried out before it.
+    /// With the next commit that another command needs, or in a moment: for a step that no caller waits for. No later command is carried
+    /// out before it.
     InCompany,
 }
 
@@ -102,10 +103,7 @@ impl<'a> Tx<'a> {
 
     /// Notes where a job stands after this commit.
     pub(super) fn changed(&mut self, seq: i64, job: &Job) {
-        let state = job.state.kind();
-        let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
-        let in_conversation = job.new.conversation.is_some();
-        self.changes.push((seq, Change { id: job.id, state, uncarried, in_conversation }));
+        self.changes.push((seq, Change::of(job)));
     }
 
     /// What the commit has changed; read before it, in the same transaction.
@@ -158,20 +156,11 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
     {
-        self.queue(Urgency::Now, step).await
+        self.run_when(Urgency::Now, step).await
     }
 
-    /// The same for a step that no caller waits for: it comes before what is asked later, and costs no commit of its own while
-    /// others are made.
-    pub(super) async fn run_in_company<T, F>(&self, step: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
-    {
-        self.queue(Urgency::InCompany, step).await
-    }
-
-    async fn queue<T, F>(&self, urgency: Urgency, step: F) -> Result<T, StoreError>
+    /// The same for a step that may wait for company.
+    pub(super) async fn run_when<T, F>(&self, urgency: Urgency, step: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<T, Fault> + Send + 'static,
