@@ -69,7 +69,8 @@ impl Keeper {
         loop {
             signals.endings.notified().await;
             let ended = std::mem::take(&mut *locked(&signals.ended));
-            self.lose(|lease| ended.contains(&lease.job));
+            let held = locked(&self.held);
+            ended.iter().filter_map(|id| held.get(id)).for_each(|held| held.lost.cancel());
         }
     }
 
@@ -94,12 +95,6 @@ impl Keeper {
             Err(error) => {
                 tracing::warn!(%error, jobs = leases.len(), "leases could not be renewed")
             }
-        }
-    }
-
-    fn lose(&self, is_lost: impl Fn(&Lease) -> bool) {
-        for held in locked(&self.held).values().filter(|held| is_lost(&held.lease)) {
-            held.lost.cancel();
         }
     }
 }

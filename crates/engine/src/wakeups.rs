@@ -21,7 +21,7 @@ pub(crate) struct Wakeups {
     interest: Notify,
     /// Rung when the follower should look at once.
     look: Notify,
-    workers: Mutex<Vec<Arc<WorkerSignals>>>,
+    workers: Mutex<Vec<(WorkerId, Arc<WorkerSignals>)>>,
 }
 
 /// How many callers may wait at a time.
@@ -64,8 +64,8 @@ struct Seen {
 }
 
 /// What a worker is told of.
+#[derive(Default)]
 pub(crate) struct WorkerSignals {
-    worker: WorkerId,
     /// There may be a job to claim: one came into the queue, or its time has come.
     pub(crate) jobs_due: Notify,
     /// A worker claimed a job or gave one back, or a running job has changed.
@@ -133,8 +133,8 @@ impl Wakeups {
 
     /// Registers a worker until the answer is dropped.
     pub(crate) fn register_worker(self: &Arc<Self>, worker: WorkerId) -> RegisteredWorker {
-        let signals = Arc::new(WorkerSignals::of(worker));
-        locked(&self.workers).push(Arc::clone(&signals));
+        let signals = Arc::new(WorkerSignals::default());
+        locked(&self.workers).push((worker, Arc::clone(&signals)));
         self.look_now();
         RegisteredWorker { wakeups: Arc::clone(self), signals }
     }
@@ -175,7 +175,7 @@ impl Wakeups {
                 }
             }
         }
-        for signals in locked(&self.workers).iter() {
+        for (_, signals) in locked(&self.workers).iter() {
             signals.hear(changes);
         }
     }
@@ -204,7 +204,7 @@ impl Wakeups {
 
     /// Asks this process's worker to carry a job beside the queue.
     pub(crate) fn carry(&self, id: JobId) {
-        for signals in locked(&self.workers).iter() {
+        for (_, signals) in locked(&self.workers).iter() {
             locked(&signals.to_carry).named.push(id);
             signals.carry_asked.notify_one();
         }
@@ -213,15 +213,15 @@ impl Wakeups {
     /// A worker of this process that may be handed held calls.
     pub(crate) fn carrier(&self) -> Option<WorkerId> {
         let workers = locked(&self.workers);
-        let staying = workers.iter().find(|signals| !locked(&signals.to_carry).is_leaving);
-        staying.map(|signals| signals.worker.clone())
+        let staying = workers.iter().find(|(_, signals)| !locked(&signals.to_carry).is_leaving);
+        staying.map(|(worker, _)| worker.clone())
     }
 
     /// Gives a job to the worker that holds it; its lease comes back where that has left.
     pub(crate) fn hand_over(&self, taken: Taken) -> Result<(), Lease> {
         let workers = locked(&self.workers);
-        let worker = workers.iter().find(|signals| signals.worker == taken.claimed.lease.worker);
-        match worker.map(|signals| (signals, locked(&signals.to_carry))) {
+        let worker = workers.iter().find(|(worker, _)| *worker == taken.claimed.lease.worker);
+        match worker.map(|(_, signals)| (signals, locked(&signals.to_carry))) {
             Some((signals, mut to_carry)) if !to_carry.is_leaving => {
                 let mut waiting = locked(&self.waiting);
                 waiting.jobs.entry(taken.claimed.job.id).or_default().is_carried = true;
@@ -235,7 +235,7 @@ impl Wakeups {
 
     /// Tells workers that the clock has made a job or a lease due.
     pub(crate) fn publish_due(&self) {
-        for signals in locked(&self.workers).iter() {
+        for (_, signals) in locked(&self.workers).iter() {
             signals.jobs_due.notify_one();
             signals.lease_ends.notify_one();
             // A held call whose next try is due is not in the queue.
@@ -245,24 +245,6 @@ impl Wakeups {
 }
 
 impl WorkerSignals {
-    fn of(worker: WorkerId) -> Self {
-        Self {
-            worker,
-            jobs_due: Notify::default(),
-            claims: Notify::default(),
-            lease_ends: Notify::default(),
-            cancels: Notify::default(),
-            orphaned: Notify::default(),
-            untaken: Notify::default(),
-            to_carry: Mutex::default(),
-            carry_asked: Notify::default(),
-            ended: Mutex::default(),
-            endings: Notify::default(),
-            notices: Notify::default(),
-            retention_began: Notify::default(),
-        }
-    }
-
     /// The jobs that were handed over since the last look.
     pub(crate) fn taken(&self) -> Vec<Taken> {
         std::mem::take(&mut locked(&self.to_carry).taken)
@@ -320,7 +302,7 @@ impl Deref for RegisteredWorker {
 
 impl Drop for RegisteredWorker {
     fn drop(&mut self) {
-        locked(&self.wakeups.workers).retain(|other| !Arc::ptr_eq(other, &self.signals));
+        locked(&self.wakeups.workers).retain(|(_, other)| !Arc::ptr_eq(other, &self.signals));
     }
 }
 

@@ -25,24 +25,23 @@ impl Attempt<'_> {
     /// Shows the latest progress, if there is some.
     pub(super) async fn note(&self, notes: &mut Notes) -> Result<(), LeaseLost> {
         let Some(progress) = notes.take(self.lease.held_by_worker()) else { return Ok(()) };
-        match self.shared.store.note(self.lease.lease(), &progress).await {
-            Ok(()) => Ok(()),
-            Err(StoreError::LeaseLost | StoreError::NotFound) => Err(LeaseLost),
-            Err(error) => {
-                // Progress may be lost; the run may not.
-                tracing::warn!(job.id = %self.job.id, %error, "progress not stored");
-                Ok(())
-            }
-        }
+        let noted = self.shared.store.note(self.lease.lease(), &progress).await;
+        self.may_be_lost("progress", noted)
     }
 
     /// Shows the text so far.
     pub(super) async fn show_text(&self, text: &str) -> Result<(), LeaseLost> {
-        match self.shared.store.show_text(self.lease.lease(), text).await {
+        let shown = self.shared.store.show_text(self.lease.lease(), text).await;
+        self.may_be_lost("the text so far", shown)
+    }
+
+    /// What is only shown may be lost; the run may not.
+    fn may_be_lost(&self, what: &str, written: Result<(), StoreError>) -> Result<(), LeaseLost> {
+        match written {
             Ok(()) => Ok(()),
             Err(StoreError::LeaseLost | StoreError::NotFound) => Err(LeaseLost),
             Err(error) => {
-                tracing::warn!(job.id = %self.job.id, %error, "the text so far is not stored");
+                tracing::warn!(job.id = %self.job.id, %error, "{what} is not stored");
                 Ok(())
             }
         }
