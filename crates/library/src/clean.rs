@@ -36,14 +36,22 @@ pub(super) fn line(dirty: &str) -> String {
 
 /// Words with one space between them.
 pub(super) fn squeeze(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// No more than so many characters.
+pub(super) fn cut(text: &str, longest: usize) -> &str {
+    text.char_indices().nth(longest).map_or(text, |(at, _)| &text[..at])
+}
+
+/// The same, cut between words, with a sign that it was.
+pub(super) fn shortened(text: &str, longest: usize) -> String {
+    let cut = cut(text, longest);
+    if cut.len() == text.len() {
+        return text.to_owned();
     }
-    line
+    let end = cut.rfind(' ').filter(|at| *at > cut.len() / 2).unwrap_or(cut.len());
+    format!("{}…", cut[..end].trim_end())
 }
 
 fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {

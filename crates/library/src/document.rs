@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::clean;
+use super::clean::{self, cut};
 use super::sentences;
 
 /// A paragraph longer than this is cut at sentence ends, so that a citation points at something one can find.
@@ -72,6 +72,11 @@ pub(super) enum PassageKind {
 }
 
 impl PassageKind {
+    /// Whether it is one of many that stand together, each for itself.
+    pub(super) fn is_listed(self) -> bool {
+        matches!(self, Self::Line | Self::Item | Self::Row)
+    }
+
     /// From the index; what it does not know is prose.
     pub(super) fn from_code(code: u8) -> Self {
         let all = [Self::Item, Self::Head, Self::Row, Self::Code, Self::Line];
@@ -222,11 +227,6 @@ impl Builder {
             text,
         });
     }
-}
-
-/// No more than so many characters.
-fn cut(text: &str, far: usize) -> &str {
-    text.char_indices().nth(far).map_or(text, |(at, _)| &text[..at])
 }
 
 #[cfg(test)]

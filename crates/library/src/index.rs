@@ -3,12 +3,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 
-use super::document::{PassageKind, Unit};
+use super::document::{HEADING_SEPARATOR, PassageKind, Unit};
 use super::words;
 
 /// Raised whenever the tables or the parsers change: an index of another number is made anew.
@@ -61,6 +62,14 @@ pub(super) struct StoredPassage {
     pub(super) text: String,
 }
 
+impl StoredPassage {
+    /// The heading it stands under, or its file's title.
+    pub(super) fn heading(&self) -> Option<&str> {
+        let nearest = self.headings.rsplit(HEADING_SEPARATOR).next();
+        nearest.filter(|heading| !heading.is_empty()).or(self.title.as_deref())
+    }
+}
+
 /// An open index.
 pub(super) struct Index {
     pub(super) connection: Connection,
@@ -84,22 +93,20 @@ impl Index {
     }
 
     fn prepare(&mut self) -> rusqlite::Result<()> {
-        if self.version()? == VERSION {
+        let version = |connection: &Connection| {
+            connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))
+        };
+        if version(&self.connection)? == VERSION {
             return Ok(());
         }
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         // Another process may have made it meanwhile.
-        let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if found != VERSION {
+        if version(&transaction)? != VERSION {
             transaction.execute_batch(TABLES)?;
             transaction.pragma_update(None, "user_version", VERSION)?;
         }
         transaction.commit()
-    }
-
-    fn version(&self) -> rusqlite::Result<i64> {
-        self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))
     }
 
     /// How many passages there are.
@@ -230,17 +237,8 @@ fn connect(place: IndexPlace<'_>) -> rusqlite::Result<Connection> {
 
 /// Makes the file, and the directory it is in, for its owner's eyes only: it holds the text of the library.
 fn make_private(path: &Path) -> io::Result<()> {
-    let mut directory = fs::DirBuilder::new();
-    directory.recursive(true);
-    let mut file = OpenOptions::new();
-    file.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
-    }
     if let Some(parent) = path.parent() {
-        directory.create(parent)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
-    file.open(path).map(drop)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
 }

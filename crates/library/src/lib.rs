@@ -33,7 +33,6 @@ mod select;
 mod cite;
 mod statements;
 mod note;
-mod page;
 mod report;
 
 use std::fs;
@@ -175,12 +174,8 @@ impl Provider for Library {
     }
 
     async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(ProviderError {
-            trouble: Trouble::RunLost,
-            sentence: "a search of the library ends with its process; it is made again".to_owned(),
-            reason: None,
-            detail: None,
-        })
+        let sentence = "a search of the library ends with its process; it is made again";
+        Err(ProviderError::new(Trouble::RunLost, sentence))
     }
 
     async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {

@@ -1,6 +1,5 @@
 //! Plain words about where a report comes from, what was searched and what was left out.
 
-use super::page::ReportPage;
 use super::query::Query;
 use super::rank::Ranked;
 use super::refresh::grouped;
@@ -17,19 +16,19 @@ pub(super) struct Searched {
 }
 
 /// The page for a question that nothing answers.
-pub(super) fn nothing(page: &mut ReportPage, query: &Query, ranked: &Ranked, searched: &Searched) {
+pub(super) fn nothing(page: &mut Vec<String>, query: &Query, ranked: &Ranked, searched: &Searched) {
     let asked = !query.terms.is_empty();
-    page.add(if asked {
+    page.push(if asked {
         format!("Nothing in the library answers this question.{}", missing(ranked))
     } else {
         "The question has no words to search for.".to_owned()
     });
-    page.add(scope(searched));
-    page.add(if asked {
+    page.push(scope(searched));
+    page.push(if asked {
         "Try other words for the same thing, fewer of them, or a name as the documents spell it; or add the folder \
-         that has the answer to the library."
+         that has the answer to the library.".to_owned()
     } else {
-        "Ask for a subject by name, for example \"How are backups made?\"."
+        "Ask for a subject by name, for example \"How are backups made?\".".to_owned()
     });
 }
 

@@ -3,7 +3,8 @@
 
 use outlast_core::{ResearchAsk, Role};
 
-use super::{clean, words};
+use super::clean::{self, cut};
+use super::words;
 
 /// More words than this add time and no sense.
 const MAX_TERMS: usize = 48;
@@ -54,16 +55,13 @@ impl Name {
 impl Query {
     pub(super) fn new(ask: &ResearchAsk) -> Self {
         let question = clean::line(ask.question());
-        let mut query = Self {
-            together: together(cut(&question)),
-            names: names(cut(&question)),
-            ..Self::default()
-        };
-        query.add(cut(&question), 1.0);
+        let asked = cut(&question, MAX_QUESTION_CHARS);
+        let mut query = Self { together: together(asked), names: names(asked), ..Self::default() };
+        query.add(asked, 1.0);
         let mut earlier = ask.messages.iter().rev().filter(|message| message.role == Role::User);
         earlier.next();
         for message in earlier.take(4) {
-            query.add(cut(&clean::line(&message.content)), 0.25);
+            query.add(cut(&clean::line(&message.content), MAX_QUESTION_CHARS), 0.25);
         }
         query.question = question;
         query
@@ -87,10 +85,6 @@ impl Query {
             }
         }
     }
-}
-
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(MAX_QUESTION_CHARS).map_or(text, |(at, _)| &text[..at])
 }
 
 /// The words as one phrase of the index's language.

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-use super::document::{HEADING_SEPARATOR, PassageKind};
+use super::document::PassageKind;
 use super::index::{Index, PassageMatch, StoredPassage};
 use super::query::{Query, Term, quoted};
 use super::reporter::{Reporter, Stopped};
@@ -317,7 +317,9 @@ fn closely(
             * (1.0 + 0.5 * heading_fits(&stored, &asked))
             * if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored, &asked) }
             * (0.4
-                + weights.best_sentence(&stored.text).max(0.7 * weights.share(nearest(&stored))));
+                + weights
+                    .best_sentence(&stored.text)
+                    .max(0.7 * weights.share(stored.heading().unwrap_or(""))));
         hits.push(Hit { stored, score, coverage });
     }
     hits.sort_by(order);
@@ -330,17 +332,9 @@ fn order(a: &Hit, b: &Hit) -> Ordering {
     b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b)))
 }
 
-/// The heading a passage stands under, or its file's title.
-fn nearest(stored: &StoredPassage) -> &str {
-    let nearest =
-        stored.headings.rsplit(HEADING_SEPARATOR).next().filter(|heading| !heading.is_empty());
-    nearest.or(stored.title.as_deref()).unwrap_or("")
-}
-
 /// How much of the nearest heading the question says.
 fn heading_fits(stored: &StoredPassage, asked: &[String]) -> f64 {
-    let nearest = nearest(stored);
-    let heading: Vec<_> = words::of(nearest)
+    let heading: Vec<_> = words::of(stored.heading().unwrap_or(""))
         .filter(|word| !words::is_stop(word))
         .map(|word| words::stem(&word))
         .collect();

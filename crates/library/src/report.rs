@@ -3,10 +3,9 @@
 use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, Source, Usage};
 
 use super::cite::Citations;
-use super::clean;
+use super::clean::{self, shortened};
 use super::document::{HEADING_SEPARATOR, PassageKind};
 use super::note::{Searched, loose, note, nothing};
-use super::page::{ReportPage, shortened};
 use super::query::Query;
 use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
@@ -52,47 +51,48 @@ pub(super) fn write(
     searched: &Searched,
 ) -> Output {
     let mut citations = Citations::default();
-    let mut page = ReportPage::default();
+    let mut page: Vec<String> = Vec::new();
     if ask.kind == AskKind::Research {
-        page.add(format!("# {}", title(&query.question)));
+        page.push(format!("# {}", title(&query.question)));
     }
     let coverage = ranked.hits.first().map_or(0.0, |hit| hit.coverage);
     if coverage < FOREIGN || blocks.is_empty() {
         nothing(&mut page, query, ranked, searched);
-        return output(page.text, citations.sources);
+        return output(page, citations.sources);
     }
     let is_loose = coverage < LOOSE;
     let blocks = if is_loose { &blocks[..blocks.len().min(BEST_LOOSE)] } else { blocks };
     if is_loose {
-        page.add(loose(ranked));
+        page.push(loose(ranked));
     }
     match ask.kind {
         AskKind::Research => {
             let (best, more) = blocks.split_at(blocks.len().min(BEST));
-            page.add("## Best passages");
+            page.push("## Best passages".to_owned());
             passages(&mut page, &mut citations, &ranked.weights, best);
             if !more.is_empty() {
-                page.add("## More passages");
+                page.push("## More passages".to_owned());
                 passages(&mut page, &mut citations, &ranked.weights, more);
             }
         }
         AskKind::Search | AskKind::Ask | AskKind::Reason => {
             for block in blocks {
                 let number = citations.cite(block);
-                page.add(format!("**{}** ({})", block.heading(), place(block)));
-                page.add(shown(block, &number, &ranked.weights));
+                page.push(format!("**{}** ({})", block.heading(), place(block)));
+                page.push(shown(block, &number, &ranked.weights));
             }
         }
         AskKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
     }
-    page.add("---");
-    page.add(note(ranked, searched));
-    output(page.text, citations.sources)
+    page.push("---".to_owned());
+    page.push(note(ranked, searched));
+    output(page, citations.sources)
 }
 
-fn output(text: String, sources: Vec<Source>) -> Output {
+/// A report of these blocks.
+fn output(page: Vec<String>, sources: Vec<Source>) -> Output {
     Output {
-        body: Body::report(text, sources),
+        body: Body::report(page.join("\n\n"), sources),
         model: Some(MODEL.to_owned()),
         usage: Usage { searches: 1, ..Usage::default() },
         cost: Cost::Reported(NanoUsd(0)),
@@ -110,18 +110,23 @@ fn title(question: &str) -> String {
 }
 
 /// The blocks, best first, each under the heading that it has in its file.
-fn passages(page: &mut ReportPage, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
+fn passages(
+    page: &mut Vec<String>,
+    citations: &mut Citations,
+    weights: &Weights,
+    blocks: &[Block],
+) {
     let mut last = None;
     for block in blocks {
         let under = (block.best.file, &block.best.headings);
         if last.replace(under) != Some(under) {
-            page.add(format!("### {}", block.heading()));
+            page.push(format!("### {}", block.heading()));
             if block.heading() != block.best.name {
-                page.add(format!("*From {}*", place(block)));
+                page.push(format!("*From {}*", place(block)));
             }
         }
         let number = citations.cite(block);
-        page.add(shown(block, &number, weights));
+        page.push(shown(block, &number, weights));
     }
 }
 
@@ -161,17 +166,15 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
         }
         last = Some(part.kind);
     }
-    let what = match (last, block.left_out) {
-        (Some(PassageKind::Item), 1) => "item",
-        (Some(PassageKind::Item), _) => "items",
-        (Some(PassageKind::Line), 1) => "line",
-        (Some(PassageKind::Line), _) => "lines",
-        (_, 1) => "row",
-        (_, _) => "rows",
+    let what = match last {
+        Some(PassageKind::Item) => "item",
+        Some(PassageKind::Line) => "line",
+        _ => "row",
     };
     let left_out = match block.left_out {
         0 => String::new(),
-        more => format!(" ({more} more {what} there)"),
+        1 => format!(" (1 more {what} there)"),
+        more => format!(" ({more} more {what}s there)"),
     };
     match last {
         // A number in a table or a listing would be part of it.
@@ -202,7 +205,7 @@ fn fenced(code: &str, weights: &Weights) -> String {
 }
 
 /// For ranked results: where, and the words that matter.
-fn results(page: &mut ReportPage, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
+fn results(page: &mut Vec<String>, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
     let mut lines = Vec::new();
     for block in blocks {
         let said = statements(block);
@@ -221,5 +224,5 @@ fn results(page: &mut ReportPage, citations: &mut Citations, weights: &Weights, 
         let (number, url) = (source.number, &source.url);
         lines.push(format!("- [{number}] **{}** (`{url}`): {snippet}", block.heading()));
     }
-    page.add(lines.join("\n"));
+    page.push(lines.join("\n"));
 }

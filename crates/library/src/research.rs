@@ -36,14 +36,15 @@ impl Research {
         match self.over_any_index(&walked, reporter) {
             Ok(output) => Ok(Ok(output)),
             Err(SearchError::Stopped) => Err(Stopped),
-            Err(SearchError::Index(error)) => Ok(Err(ProviderError {
-                trouble: Trouble::RunFailed,
-                sentence:
-                    "the library could not be searched; the log of the server has the details"
-                        .to_owned(),
-                reason: None,
-                detail: Some(error.to_string()),
-            })),
+            Err(SearchError::Index(error)) => {
+                let sentence =
+                    "the library could not be searched; the log of the server has the details";
+                let detail = Some(error.to_string());
+                Ok(Err(ProviderError {
+                    detail,
+                    ..ProviderError::new(Trouble::RunFailed, sentence)
+                }))
+            }
         }
     }
 
@@ -92,19 +93,20 @@ impl Research {
             files: walked.files.len().saturating_sub(unread),
             passages,
             left_out,
-            gone: walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect(),
+            gone: gone_folders(walked),
         };
         Ok(report::write(&self.ask, &query, &ranked, &blocks, &searched))
     }
 }
 
 fn gone(walked: &Walked) -> ProviderError {
-    let folders: Vec<_> =
-        walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect();
-    ProviderError {
-        trouble: Trouble::Unavailable { retry_after: None },
-        sentence: "the folders of the library are not there any more; bring them back, or start with others".to_owned(),
-        reason: None,
-        detail: Some(folders.join(", ")),
-    }
+    let sentence =
+        "the folders of the library are not there any more; bring them back, or start with others";
+    let error = ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence);
+    ProviderError { detail: Some(gone_folders(walked).join(", ")), ..error }
+}
+
+/// The names of the folders that are not there any more.
+fn gone_folders(walked: &Walked) -> Vec<String> {
+    walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect()
 }

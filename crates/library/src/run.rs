@@ -57,14 +57,9 @@ impl Run for LibraryRun {
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
         self.steps.recv().await.unwrap_or_else(|| {
-            Err(ProviderError {
-                trouble: Trouble::RunFailed,
-                sentence:
-                    "the search of the library broke off; the log of the server has the details"
-                        .to_owned(),
-                reason: None,
-                detail: None,
-            })
+            let sentence =
+                "the search of the library broke off; the log of the server has the details";
+            Err(ProviderError::new(Trouble::RunFailed, sentence))
         })
     }
 }

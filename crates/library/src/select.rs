@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document::{HEADING_SEPARATOR, PassageKind};
 use super::index::{Index, StoredPassage};
 use super::rank::{Hit, Ranked};
 use super::words;
@@ -28,10 +27,7 @@ pub(super) struct Block {
 impl Block {
     /// What it stands under: the nearest heading, or the name of its file.
     pub(super) fn heading(&self) -> &str {
-        let StoredPassage { headings, title, name, .. } = &self.best;
-        let nearest =
-            headings.rsplit(HEADING_SEPARATOR).next().filter(|heading| !heading.is_empty());
-        nearest.or(title.as_deref()).unwrap_or(name)
+        self.best.heading().unwrap_or(&self.best.name)
     }
 }
 
@@ -68,9 +64,7 @@ pub(super) fn select(
     let mut per_file: HashMap<i64, i32> = HashMap::new();
     let mut blocks: HashSet<(i64, u32)> = HashSet::new();
     let Some(best) = ranked.hits.first() else { return Ok(Vec::new()) };
-    let is_listed =
-        matches!(best.stored.kind, PassageKind::Line | PassageKind::Item | PassageKind::Row);
-    let is_fact = is_listed && best.coverage >= 0.9;
+    let is_fact = best.stored.kind.is_listed() && best.coverage >= 0.9;
     let most = if is_fact { wanted.for_a_fact } else { wanted.blocks };
     while chosen.len() < most {
         let worth = |hit: &Hit| {
@@ -78,11 +72,8 @@ pub(super) fn select(
         };
         let open = ranked.hits.iter().filter(|hit| !blocks.contains(&key(hit)));
         // The first of equals: hits are in order.
-        let next = open.fold(None, |next: Option<(&Hit, f64)>, hit| match next {
-            Some((_, most)) if most >= worth(hit) => next,
-            Some(_) | None => Some((hit, worth(hit))),
-        });
-        let Some((hit, _)) = next.filter(|(hit, _)| wanted.takes(hit, best, chosen.len())) else {
+        let next = open.rev().max_by(|one, other| worth(one).total_cmp(&worth(other)));
+        let Some(hit) = next.filter(|hit| wanted.takes(hit, best, chosen.len())) else {
             break;
         };
         blocks.insert(key(hit));
@@ -113,16 +104,10 @@ fn block(index: &Index, ranked: &Ranked, hit: &Hit) -> rusqlite::Result<Block> {
     let relevant =
         ranked.hits.iter().filter(|other| key(other) == key(hit) && other.score >= hit.score * 0.5);
     let relevant: HashSet<_> = relevant.take(PARTS).map(|other| other.stored.id).collect();
-    let is_listed = |part: &&StoredPassage| {
-        matches!(part.kind, PassageKind::Line | PassageKind::Item | PassageKind::Row)
-    };
-    let length: usize = parts.iter().filter(is_listed).map(|part| part.text.len()).sum();
-    if length > WHOLE {
-        parts.retain(|part| match part.kind {
-            // What leads up to the rest, and a table's head, are needed to read it.
-            PassageKind::Paragraph | PassageKind::Head | PassageKind::Code => true,
-            PassageKind::Line | PassageKind::Item | PassageKind::Row => relevant.contains(&part.id),
-        });
+    let listed = parts.iter().filter(|part| part.kind.is_listed());
+    if listed.map(|part| part.text.len()).sum::<usize>() > WHOLE {
+        // What leads up to the rest, and a table's head, are needed to read it.
+        parts.retain(|part| !part.kind.is_listed() || relevant.contains(&part.id));
     }
     let first = parts.first().filter(|_| relevant.len() > 1).unwrap_or(&hit.stored);
     let (line, left_out) = (first.line, all - parts.len());

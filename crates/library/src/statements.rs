@@ -1,7 +1,7 @@
 //! What passages say, in sentences, for the snippets of ranked results: rows of tables are read out.
 
+use super::clean::shortened;
 use super::document::PassageKind;
-use super::page::shortened;
 use super::select::Block;
 use super::sentences;
 
