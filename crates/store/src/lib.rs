@@ -7,6 +7,7 @@ mod clock;
 mod columns;
 mod copy_side;
 mod ledger_columns;
+mod listing;
 mod memory;
 mod postgres;
 mod problems;

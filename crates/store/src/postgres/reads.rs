@@ -15,10 +15,7 @@ use super::text::{escaped, escaped_owner};
 use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
-use crate::page;
-
-/// What conversation tools show of a job: the same test as `Job::is_shown`.
-const SHOWN: &str = "(visibility <> 'unpromised' or state = 'succeeded')";
+use crate::{listing, page};
 
 /// How many of the latest jobs with the words of a query are looked at for its page before all of them are. So many that PostgreSQL
 /// takes few jobs from the index of words, and walks through the latest jobs for words that most have.
@@ -137,7 +134,7 @@ impl Shared {
         if let Some(Cursor(seq)) = query.after {
             conditions.texts.push(format!("seq < {}", columns::signed(seq)));
         }
-        conditions.texts.extend(of_states(&query.states));
+        conditions.texts.extend(listing::of_states(&query.states));
         if let Some(provider) = &query.provider {
             let place = conditions.value(provider);
             conditions.texts.push(format!("provider = {place}"));
@@ -197,31 +194,16 @@ impl Shared {
         Ok(turns.collect::<Result<_, _>>()?)
     }
 
-    /// A page of the owner's conversations: each stands where its last shown turn does in the order of arrival.
+    /// A page of the owner's conversations.
     pub(super) async fn conversations(
         &self,
         owner: &OwnerId,
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError> {
-        const KEPT: &str = "(expires_at is null or expires_at > $2)";
-        let turns = "from jobs where owner = last.owner and conversation = last.conversation";
-        let select = format!(
-            "select seq, id, conversation, state, updated_at,
-               (select count(*) {turns} and {SHOWN} and {KEPT}) as turns,
-               (select count(*) {turns} and state = 'succeeded' and {KEPT}) as reports,
-               (select title {turns} and {SHOWN} and {KEPT} order by turn limit 1) as title,
-               (select created_at {turns} and {SHOWN} and {KEPT} order by turn limit 1) as created_at
-             from jobs as last
-             where owner = $1 and conversation is not null and {SHOWN} and {KEPT} and seq < $3
-               and (cardinality($4::text[]) = 0 or state = any($4))
-               and not exists (select 1 {turns} and turn > last.turn and {SHOWN} and {KEPT})
-             order by seq desc limit {}",
-            u64::from(query.limit) + 1
-        );
-        let states: Vec<&str> = query.states.iter().map(|state| state.as_str()).collect();
         let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
         let owner = escaped(owner.as_str());
-        let rows = self.read(&select, &[&owner, &self.now().as_millis(), &after, &states]).await?;
+        let select = listing::conversations(query);
+        let rows = self.read(&select, &[&owner, &self.now().as_millis(), &after]).await?;
         let (conversations, next) = page(rows.iter().map(Columns::conversation), query.limit)?;
         Ok(ConversationPage { conversations, next })
     }
@@ -311,21 +293,6 @@ impl Conditions {
         self.values.push((Box::new(escaped(text)), Type::TEXT));
         format!("${}", self.values.len())
     }
-}
-
-/// The condition for jobs in these states, and one by which PostgreSQL knows the index that has them.
-fn of_states(states: &[StateKind]) -> Vec<String> {
-    // Words of our own, none of them with a quote.
-    let words: Vec<_> = states.iter().map(|state| format!("'{}'", state.as_str())).collect();
-    let ended = match states {
-        [] => return Vec::new(),
-        states if states.iter().all(|state| !state.is_terminal()) => Some("ended_at is null"),
-        // The index of ends has the order of a list for one state alone.
-        [_] => Some("ended_at is not null"),
-        _ => None,
-    };
-    let of_them = format!("state in ({})", words.join(", "));
-    ended.map(str::to_owned).into_iter().chain([of_them]).collect()
 }
 
 /// The condition for jobs with the words at that place in the statement. Of an array PostgreSQL expects few jobs and takes them one by

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params_from_iter};
 use super::fault::Fault;
 use super::{rows, search, sql};
 use crate::columns::{self, Columns as _};
-use crate::{ledger_columns, page};
+use crate::{ledger_columns, listing, page};
 
 /// The job, if `scope` may see it.
 pub(super) fn job(
@@ -66,35 +66,17 @@ fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Valu
 fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let mut conditions = vec!["(expires_at IS NULL OR expires_at > ?)".to_owned()];
     let mut values = vec![Value::Integer(now.as_millis())];
-    match scope {
-        Scope::Owner(owner) => {
-            let owned = if query.id_prefix.is_some() { "+owner = ?" } else { "owner = ?" };
-            conditions.push(owned.to_owned());
-            values.push(Value::Text(owner.as_str().to_owned()));
-        }
-        Scope::Operator => {}
+    if let Some(owner) = scope.owner() {
+        let owned = if query.id_prefix.is_some() { "+owner = ?" } else { "owner = ?" };
+        conditions.push(owned.to_owned());
+        values.push(Value::Text(owner.as_str().to_owned()));
     }
     if let Some(Cursor(seq)) = query.after {
         let words = search::expression(scope, query);
         conditions.push(if words.is_some() { "search.rowid < ?" } else { "seq < ?" }.to_owned());
         values.push(Value::Integer(columns::signed(seq)));
     }
-    if !query.states.is_empty() {
-        // Words of our own, none of them with a quote.
-        let words: Vec<_> =
-            query.states.iter().map(|state| format!("'{}'", state.as_str())).collect();
-        conditions.push(match words.as_slice() {
-            [word] => format!("state = {word}"),
-            words => format!("state IN ({})", words.join(", ")),
-        });
-        // The index of ends has the order of a list for one state alone.
-        if words.len() == 1 && !all_unfinished(&query.states) {
-            conditions.push("ended_at IS NOT NULL".to_owned());
-        }
-        if all_unfinished(&query.states) {
-            conditions.push("ended_at IS NULL".to_owned());
-        }
-    }
+    conditions.extend(listing::of_states(&query.states));
     if let Some(provider) = &query.provider {
         conditions.push("provider = ?".to_owned());
         values.push(Value::Text(provider.clone()));
@@ -114,13 +96,8 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
 /// Where a list is read from. What has not ended is little and has an index of its own, which SQLite would not choose by itself: it does
 /// not know how little.
 fn table(query: &JobQuery) -> &'static str {
-    let is_unfinished = all_unfinished(&query.states) && query.id_prefix.is_none();
+    let is_unfinished = listing::all_unfinished(&query.states) && query.id_prefix.is_none();
     if is_unfinished { "jobs INDEXED BY jobs_unfinished" } else { "jobs" }
-}
-
-/// Whether only jobs that have not ended are asked for.
-fn all_unfinished(states: &[StateKind]) -> bool {
-    !states.is_empty() && states.iter().all(|state| !state.is_terminal())
 }
 
 /// How many jobs are in each state, no further than `at_most`.

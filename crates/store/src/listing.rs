@@ -1,0 +1,51 @@
+//! What both databases understand of the statements for lists.
+
+use outlast_core::{ConversationQuery, StateKind};
+
+/// The condition for jobs in these states, and one by which a database knows the index that has them.
+pub(crate) fn of_states(states: &[StateKind]) -> Vec<String> {
+    let ended = match states {
+        [] => return Vec::new(),
+        states if all_unfinished(states) => Some("ended_at IS NULL"),
+        // The index of ends has the order of a list for one state alone.
+        [_] => Some("ended_at IS NOT NULL"),
+        _ => None,
+    };
+    [in_states(states)].into_iter().chain(ended.map(str::to_owned)).collect()
+}
+
+/// Whether only jobs that have not ended are asked for.
+pub(crate) fn all_unfinished(states: &[StateKind]) -> bool {
+    !states.is_empty() && states.iter().all(|state| !state.is_terminal())
+}
+
+fn in_states(states: &[StateKind]) -> String {
+    // Words of our own, none of them with a quote.
+    let words: Vec<_> = states.iter().map(|state| format!("'{}'", state.as_str())).collect();
+    format!("state IN ({})", words.join(", "))
+}
+
+/// Selects a page of an owner's (`$1`) conversations, and one more: as they are seen at a moment (`$2`), before a number (`$3`). Each
+/// stands where its last shown turn does in the order of arrival.
+pub(crate) fn conversations(query: &ConversationQuery) -> String {
+    const KEPT: &str = "(expires_at IS NULL OR expires_at > $2)";
+    // The same test as `Job::is_shown`.
+    const SHOWN: &str = "(visibility <> 'unpromised' OR state = 'succeeded')";
+    let turns = "FROM jobs WHERE owner = last.owner AND conversation = last.conversation";
+    let wanted = match query.states.as_slice() {
+        [] => String::new(),
+        states => format!("AND {}", in_states(states)),
+    };
+    format!(
+        "SELECT seq, id, conversation, state, updated_at,
+           (SELECT count(*) {turns} AND {SHOWN} AND {KEPT}) AS turns,
+           (SELECT count(*) {turns} AND state = 'succeeded' AND {KEPT}) AS reports,
+           (SELECT title {turns} AND {SHOWN} AND {KEPT} ORDER BY turn LIMIT 1) AS title,
+           (SELECT created_at {turns} AND {SHOWN} AND {KEPT} ORDER BY turn LIMIT 1) AS created_at
+         FROM jobs AS last
+         WHERE owner = $1 AND conversation IS NOT NULL AND {SHOWN} AND {KEPT} AND seq < $3 {wanted}
+           AND NOT EXISTS (SELECT 1 {turns} AND turn > last.turn AND {SHOWN} AND {KEPT})
+         ORDER BY seq DESC LIMIT {}",
+        u64::from(query.limit) + 1
+    )
+}
