@@ -4,6 +4,8 @@
 //! numbers come from a sequence with marks, so that writers do not wait for one another and readers miss nothing; a session
 //! with locks proves workers alive. The server's clock dates everything.
 
+mod port;
+
 mod connect;
 mod schema;
 
@@ -35,19 +37,13 @@ mod time;
 
 mod fault;
 
-use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use futures_util::FutureExt as _;
 use outlast_core::{
-    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
-    ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    Claimed, Clock, EndNotices, Insert, Inserted, Job, JobId, StoreError, Timestamp,
 };
 use tokio::sync::{Notify, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -57,19 +53,13 @@ pub(crate) use transfer::PostgresSide;
 pub use upkeep::DatabaseInspection;
 pub use workers::Judgement;
 
-use crate::columns;
 use batch::Queue;
 use claims::Claim;
 use connect::Target;
-use fault::Fault;
-use rows::get;
 use session::{Session, Wakeups};
-use step::Durability;
-use text::escaped;
 use time::Time;
-use tx::Tx;
 use workers::Suspects;
-use writes::{Effect, Reads, Write, light, lost};
+use writes::{Effect, Write};
 
 /// How a store is opened.
 pub struct PostgresOptions {
@@ -206,271 +196,4 @@ impl Shared {
     fn now(&self) -> Timestamp {
         self.time.now()
     }
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    fn now(&self) -> Timestamp {
-        self.shared.now()
-    }
-
-    async fn rev(&self) -> Result<Rev, StoreError> {
-        self.shared.rev().await
-    }
-
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        drop(self.shared.answers.write().await);
-        self.shared.insert(insert).await
-    }
-
-    async fn claim(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        self.shared.show_life(worker).await?;
-        self.shared.claim(worker, profiles, lease).await
-    }
-
-    async fn take(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        id: &JobId,
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        self.shared.show_life(worker).await?;
-        self.shared.take(worker, profiles, id, lease).await
-    }
-
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
-        self.shared.orphans(profiles).await
-    }
-
-    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
-        if leases.is_empty() {
-            return Ok(Vec::new());
-        }
-        let renewal = (leases.to_vec(), lease);
-        let step = self.shared.step(Durability::Commit, renewal, |(leases, lease), tx| {
-            renew(tx, leases, *lease).boxed()
-        });
-        Ok(step.await?.0)
-    }
-
-    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
-        let (held, checkpoint) = (lease.clone(), checkpoint.clone());
-        let write = light(&lease.job, move |record, now| {
-            rules::checkpoint(record, &held, &checkpoint, now)
-        });
-        self.shared.write(write).await.map(drop).map_err(lost)
-    }
-
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
-        let (held, progress) = (lease.clone(), progress.clone());
-        let write =
-            light(&lease.job, move |record, now| rules::note(record, &held, &progress, now));
-        self.shared.show(write).await.map(drop).map_err(lost)
-    }
-
-    async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
-        let shown = (lease.clone(), text.to_owned());
-        let step = self.shared.step(Durability::Soon, shown, |(lease, text), tx| {
-            partials::show(tx, lease, text).boxed()
-        });
-        step.await.map(drop)
-    }
-
-    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        let (held, settlement) = (lease.clone(), Arc::new(settlement));
-        let settled = Arc::clone(&settlement);
-        let write = Write {
-            reads: Reads::Whole,
-            settlement: Some(settlement),
-            ..light(&lease.job, move |record, now| rules::settle(record, &held, &settled, now))
-        };
-        self.shared.write(write).await.map(|(job, _)| job).map_err(lost)
-    }
-
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
-        let scope = scope.clone();
-        let rule = move |record: &mut Record, now| {
-            let job = &record.job;
-            if !scope.sees(&job.new.owner) || rules::expired(job, now) {
-                return Err(StoreError::NotFound);
-            }
-            Ok(match rules::cancel(record, now) {
-                Cancelled::Now(_) => Effect::Changed,
-                Cancelled::Already(_) => Effect::LeftAlone,
-            })
-        };
-        let write = Write { id: *id, reads: Reads::Whole, rule: Arc::new(rule), settlement: None };
-        Ok(match self.shared.write(write).await? {
-            (job, Effect::Changed) => Cancelled::Now(job),
-            (job, Effect::LeftAlone) => Cancelled::Already(job),
-        })
-    }
-
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
-        self.shared.rescue(dead).await
-    }
-
-    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
-        let run = run.clone();
-        let write = light(id, move |record, now| rules::record_late_run(record, &run, now));
-        self.shared.write(write).await.map(drop)
-    }
-
-    async fn owed_stops(
-        &self,
-        profiles: &[Profile],
-        limit: usize,
-    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
-        self.shared.owed_stops(profiles, limit).await
-    }
-
-    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        let write = light(id, move |record, now| rules::record_stop(record, outcome, now));
-        self.shared.write(write).await.map(drop)
-    }
-
-    async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
-        let step = self
-            .shared
-            .step(Durability::Commit, lease, |lease, tx| notices::claim(tx, *lease).boxed());
-        Ok(step.await?.0)
-    }
-
-    async fn record_notice(
-        &self,
-        claimed: &ClaimedNotice,
-        outcome: NoticeOutcome,
-    ) -> Result<(), StoreError> {
-        let recorded = (claimed.clone(), outcome);
-        let step = self.shared.step(Durability::Commit, recorded, |(claimed, outcome), tx| {
-            notices::record(tx, claimed, *outcome).boxed()
-        });
-        step.await.map(drop)
-    }
-
-    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
-        let _recording = self.shared.answers.read().await;
-        let step = self.shared.step(Durability::Commit, *id, |id, tx| answered(tx, id).boxed());
-        step.await.map(drop)
-    }
-
-    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
-        self.shared.has_worker(profile).await
-    }
-
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
-        self.shared.queued(profiles).await
-    }
-
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
-        self.shared.ahead(id).await
-    }
-
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.shared.dismiss(worker).await
-    }
-
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.shared.prune(scope, prune).await
-    }
-
-    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
-        self.shared.read_job(scope, id).await
-    }
-
-    async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
-        self.shared.list(scope, query).await
-    }
-
-    async fn turns(
-        &self,
-        scope: &Scope,
-        conversation: &ConversationId,
-    ) -> Result<Vec<Job>, StoreError> {
-        self.shared.turns(scope, conversation).await
-    }
-
-    async fn conversations(
-        &self,
-        owner: &OwnerId,
-        query: &ConversationQuery,
-    ) -> Result<ConversationPage, StoreError> {
-        self.shared.conversations(owner, query).await
-    }
-
-    async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
-        self.shared.counts(scope, at_most).await
-    }
-
-    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
-        self.shared.spend(scope, query).await
-    }
-
-    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let rows = self.shared.read("select value from kept where name = $1", &[&name]).await?;
-        let value = rows.first().map(|row| row.try_get(0)).transpose();
-        Ok(value.map_err(Fault::from)?)
-    }
-
-    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
-             on conflict (name) do update set value = excluded.value";
-        let kept = (name.to_owned(), value.to_owned());
-        let step = self.shared.step(Durability::Commit, kept, |(name, value), tx| {
-            Box::pin(async move { tx.load([(REPLACE, &[name, value])]).await.map(drop) })
-        });
-        step.await.map(drop)
-    }
-
-    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
-        self.shared.changes(after, wait).await
-    }
-}
-
-/// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.
-async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, Fault> {
-    // The same test as `rules::check_lease`. Locked in the order of arrival, as every step does.
-    const RENEW: &str = "with held as (select jobs.seq from jobs
-           join unnest($1::text[], $2::text[], $3::bigint[]) as lease (id, worker, fence)
-             on jobs.id = lease.id and jobs.worker = lease.worker and jobs.fence = lease.fence
-           where state = 'running' order by jobs.seq for update of jobs)
-         update jobs set lease_until = coalesce($4::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + $5
-         from held where jobs.seq = held.seq returning jobs.id, jobs.fence";
-    let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
-    let workers: Vec<String> = leases.iter().map(|lease| escaped(lease.worker.as_str())).collect();
-    let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
-    let (given, millis) = (tx.given(), columns::millis(lease));
-    let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;
-    let renewed: HashSet<(String, i64)> = renewed
-        .iter()
-        .map(|row| Ok((get(row, "id")?, get(row, "fence")?)))
-        .collect::<Result<_, Fault>>()?;
-    let is_lost = |lease: &&Lease| {
-        !renewed.contains(&(lease.job.to_string(), columns::signed(lease.fence.0)))
-    };
-    Ok(leases.iter().filter(is_lost).map(|lease| lease.job).collect())
-}
-
-/// Records that a call was answered with the outcome of the job. Not a change: no rev.
-async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
-    let ids = vec![id.to_string()];
-    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
-    let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
-    let Some(row) = loaded.first() else { return Ok(()) };
-    let stored = rows::stored(row)?;
-    let Some(key) = &stored.key else { return Ok(()) };
-    let Some(key) = rules::record_answer(key, &stored.record.job, tx.now()) else { return Ok(()) };
-    let answered_at = key.answered_at.map(Timestamp::as_millis);
-    tx.write(
-        "update keys set answered_at = $2 where job = $1",
-        vec![Box::new(stored.seq), Box::new(answered_at)],
-    )
-    .await?;
-    insert::keep_by_key(tx, &stored.record.job, stored.seq, Some(&key)).await
 }

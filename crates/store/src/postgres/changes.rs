@@ -24,12 +24,6 @@ struct Looked {
 }
 
 impl Shared {
-    /// The number of the latest change that can be read.
-    pub(super) async fn rev(&self) -> Result<Rev, StoreError> {
-        let rows = self.read("select safe from seen_revs()", &[]).await?;
-        Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(columns::rev))?)
-    }
-
     /// Waits for changes after `after`.
     pub(super) async fn changes(
         &self,

@@ -10,7 +10,7 @@ use outlast_core::rules::{self, Turn};
 use outlast_core::{Claimed, JobId, Profile, StoreError, WorkerId};
 
 use super::Shared;
-use super::batch::{self, Call};
+use super::batch::Call;
 use super::fault::Fault;
 use super::rows::{self, get};
 use super::step::Durability;
@@ -66,9 +66,9 @@ const TRIES: u32 = 20;
 /// What a worker asks for.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Claim {
-    worker: WorkerId,
-    profiles: Vec<Profile>,
-    lease: Duration,
+    pub(super) worker: WorkerId,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) lease: Duration,
 }
 
 /// What came of looking for jobs.
@@ -79,17 +79,6 @@ struct Found {
 }
 
 impl Shared {
-    /// Claims the next job for the worker, together with other calls.
-    pub(super) async fn claim(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let (worker, profiles) = (worker.clone(), profiles.to_vec());
-        batch::ask(&self.claims, Claim { worker, profiles, lease }).await
-    }
-
     /// Answers the gathered calls, those of one worker in one transaction.
     pub(super) async fn claim_together(
         self: Arc<Self>,
@@ -130,24 +119,6 @@ impl Shared {
             }
             tokio::time::sleep(Duration::from_millis(u64::from(in_vain))).await;
         }
-    }
-
-    /// Gives this very job to the worker.
-    pub(super) async fn take(
-        self: &Arc<Self>,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        id: &JobId,
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let claim = Claim { worker: worker.clone(), profiles: profiles.to_vec(), lease };
-        let step = self
-            .step(Durability::Commit, (claim, *id), |(claim, id), tx| take(tx, claim, id).boxed());
-        let (claimed, rev) = step.await?;
-        Ok(claimed.map(|mut claimed| {
-            claimed.job.rev = rev;
-            claimed
-        }))
     }
 }
 
@@ -236,7 +207,7 @@ fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Faul
 }
 
 /// Takes a job by name.
-async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Option<Claimed>, Fault> {
+pub(super) async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Option<Claimed>, Fault> {
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;

@@ -8,7 +8,6 @@ use outlast_core::rules::KeyRecord;
 use outlast_core::{
     Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Scope, StoreError, rules,
 };
-use uuid::Uuid;
 
 use super::batch::{self, Call};
 use super::fault::Fault;
@@ -36,14 +35,6 @@ type Calls = Vec<Call<(Insert, JobId), Inserted>>;
 type Decided = Vec<Result<Inserted, StoreError>>;
 
 impl Shared {
-    /// Makes the job durable together with others, or finds the one its key names.
-    pub(super) async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
-        // does not ask a second time and pay twice.
-        let id = JobId::new(Uuid::new_v4());
-        batch::ask(&self.inserts, (insert, id)).await
-    }
-
     /// Answers the gathered calls: in one transaction those that name no key twice, because the first one's job is found by its
     /// key only when it is committed.
     pub(super) async fn insert_together(self: Arc<Self>, mut calls: Calls) {

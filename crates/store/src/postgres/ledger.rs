@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use outlast_core::rules::RunCharge;
 use outlast_core::{
-    Checkpoint, Day, Job, LedgerRow, NanoUsd, RemoteRun, Scope, SpendQuery, SpendSum, StoreError,
-    Timestamp, rules,
+    Checkpoint, Day, Job, LedgerRow, NanoUsd, RemoteRun, Scope, StoreError, Timestamp, rules,
 };
 
 use super::Shared;
@@ -14,7 +13,7 @@ use super::step::Durability;
 use super::text::{escaped, escaped_owner};
 use super::tx::{Param, Tx};
 use crate::columns::{Columns as _, signed};
-use crate::ledger_columns::{self, COUNTED, LedgerColumns as _};
+use crate::ledger_columns::COUNTED;
 
 /// Adds a row.
 pub(super) const ADD: &str =
@@ -103,19 +102,6 @@ pub(super) fn charged(
 }
 
 impl Shared {
-    /// What was spent, by key.
-    pub(super) async fn spend(
-        &self,
-        scope: &Scope,
-        query: &SpendQuery,
-    ) -> Result<Vec<SpendSum>, StoreError> {
-        let select =
-            ledger_columns::sums(query.by, "day >= $1 and ($2::text is null or owner = $2)");
-        let rows = self.read(&select, &[&query.since.0, &escaped_owner(scope)]).await?;
-        let sums = rows.iter().map(|row| row.spend_sum(query.by)).collect::<Result<_, Fault>>()?;
-        Ok(ledger_columns::in_order(sums))
-    }
-
     /// Removes rows that are kept no longer.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str =

@@ -1,17 +1,15 @@
-//! What readers ask: one statement each, on any connection of the pool.
+//! Reading: on any connection of the pool, and again where one has died; and what is asked for a page of jobs.
 
-use outlast_core::rules::{self, Turn};
 use outlast_core::{
-    Checkpoint, ConversationId, ConversationPage, ConversationQuery, Cursor, Job, JobId, JobPage,
-    JobQuery, OwnerId, Profile, RemoteRun, Scope, StateCount, StateKind, StoreError, search,
+    Cursor, Job, JobId, JobPage, JobQuery, Profile, Scope, StoreError, rules, search,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::Shared;
 use super::fault::Fault;
-use super::rows::{self, get};
-use super::text::{escaped, escaped_owner};
+use super::rows;
+use super::text::escaped;
 use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
@@ -149,134 +147,6 @@ impl Shared {
             conditions.texts.push(format!("id >= {place} and id < {place} || 'g'"));
         }
         conditions
-    }
-
-    /// How many jobs are in each state, no further than `at_most`.
-    pub(super) async fn counts(
-        &self,
-        scope: &Scope,
-        at_most: u32,
-    ) -> Result<Vec<StateCount>, StoreError> {
-        let owner = escaped_owner(scope);
-        let owned = if owner.is_some() { "owner = $1" } else { "$1::text is null" };
-        let mut counts = Vec::new();
-        for state in StateKind::ALL {
-            let ended = if state.is_terminal() { "is not null" } else { "is null" };
-            let select = format!(
-                "select count(*) as jobs from (select 1 from jobs where {owned} and state = '{}' and ended_at {ended}
-                   and (expires_at is null or expires_at > $2) limit $3) as counted",
-                state.as_str()
-            );
-            let params: [&(dyn ToSql + Sync); 3] =
-                [&owner, &self.now().as_millis(), &i64::from(at_most)];
-            let rows = self.read(&select, &params).await?;
-            let jobs = rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?;
-            counts.push(StateCount { state, jobs: u32::try_from(jobs).unwrap_or(u32::MAX) });
-        }
-        Ok(counts)
-    }
-
-    /// The turns of a conversation in order.
-    pub(super) async fn turns(
-        &self,
-        scope: &Scope,
-        conversation: &ConversationId,
-    ) -> Result<Vec<Job>, StoreError> {
-        let owner = escaped_owner(scope);
-        let select = format!(
-            "{} where conversation = $1 and ($2::text is null or jobs.owner = $2)
-               and (expires_at is null or expires_at > $3) order by jobs.owner, turn",
-            rows::WHOLE
-        );
-        let conversation = escaped(conversation.as_str());
-        let rows = self.read(&select, &[&conversation, &owner, &self.now().as_millis()]).await?;
-        let turns = rows.iter().map(|row| rows::stored(row).map(|stored| stored.record.job));
-        Ok(turns.collect::<Result<_, _>>()?)
-    }
-
-    /// A page of the owner's conversations.
-    pub(super) async fn conversations(
-        &self,
-        owner: &OwnerId,
-        query: &ConversationQuery,
-    ) -> Result<ConversationPage, StoreError> {
-        let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
-        let owner = escaped(owner.as_str());
-        let select = listing::conversations(query);
-        let rows = self.read(&select, &[&owner, &self.now().as_millis(), &after]).await?;
-        let (conversations, next) = page(rows.iter().map(Columns::conversation), query.limit)?;
-        Ok(ConversationPage { conversations, next })
-    }
-
-    /// Held calls of these profiles that no process carries.
-    pub(super) async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
-        let select = "select id from jobs where state = 'queued' and visibility <> 'promised'
-             and profile = any($1::text[]) order by seq";
-        let rows = self.read(select, &[&names(profiles)]).await?;
-        Ok(rows.iter().map(Columns::job_id).collect::<Result<_, _>>()?)
-    }
-
-    /// Remote runs that a worker with one of these profiles should stop.
-    pub(super) async fn owed_stops(
-        &self,
-        profiles: &[Profile],
-        limit: usize,
-    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
-        let select =
-            "select id, checkpoint from jobs where remote = 'owed' and profile = any($1::text[])
-             order by seq limit $2";
-        let rows = self.read(select, &[&names(profiles), &columns::signed(limit as u64)]).await?;
-        let mut owed = Vec::new();
-        for row in &rows {
-            match row.checkpoint()? {
-                Checkpoint::Running(run) => owed.push((row.job_id()?, run)),
-                Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
-            }
-        }
-        Ok(owed)
-    }
-
-    /// How many jobs of these profiles wait in the queue.
-    pub(super) async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
-        let select =
-            "select count(*) as jobs from jobs where state = 'queued' and visibility = 'promised'
-             and profile = any($1::text[])";
-        let rows = self.read(select, &[&names(profiles)]).await?;
-        Ok(rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?.unsigned_abs())
-    }
-
-    /// How many jobs in the queue are claimed before this one.
-    pub(super) async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
-        const PLACES: &str = "with mine as (select seq, priority, profile, owner from jobs
-               where id = $1 and state = 'queued' and visibility = 'promised')
-             select jobs.owner = mine.owner as is_mine, arrived, coalesce(claim, 0) as served,
-               (select count(*) from jobs as busy where busy.owner = jobs.owner and busy.state = 'running'
-                  and busy.visibility = 'promised') as running,
-               count(*) filter (where jobs.owner <> mine.owner or jobs.priority > mine.priority
-                  or (jobs.priority = mine.priority and jobs.seq < mine.seq)) as before
-             from mine join jobs using (profile) join owners on owners.owner = jobs.owner
-               left join served on served.owner = jobs.owner
-             where jobs.state = 'queued' and jobs.visibility = 'promised'
-             group by jobs.owner, mine.owner, arrived, claim";
-        let rows = self.read(PLACES, &[&id.to_string()]).await?;
-        let mut places = Vec::new();
-        for row in &rows {
-            let count = |column| get::<i64>(row, column).map(i64::unsigned_abs);
-            let turn = Turn {
-                running: count("running")?,
-                served: count("served")?,
-                arrived: count("arrived")?,
-            };
-            places.push((get::<bool>(row, "is_mine")?, turn, count("before")?));
-        }
-        let Some(&(_, mine, before)) = places.iter().find(|(is_mine, ..)| *is_mine) else {
-            return Ok(0);
-        };
-        let others = places.iter().filter(|(is_mine, ..)| !is_mine);
-        Ok(before
-            + others
-                .map(|(_, turn, queued)| rules::ahead(&mine, before, turn, *queued))
-                .sum::<u64>())
     }
 }
 

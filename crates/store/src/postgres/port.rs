@@ -1,0 +1,397 @@
+//! The methods of the port: what is one statement is here, steps and what takes more have files of their own.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use outlast_core::rules::{self, Turn};
+use outlast_core::{
+    Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
+    ConversationPage, ConversationQuery, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
+    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
+    StateKind, Store, StoreError, Timestamp, WorkerId,
+};
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::claims::{Claim, take};
+use super::fault::Fault;
+use super::reads::names;
+use super::rows::{self, get};
+use super::step::Durability;
+use super::text::{escaped, escaped_owner};
+use super::tx::Tx;
+use super::writes::{self, Effect, Reads, Write, light, lost};
+use super::{PostgresStore, batch, insert, notices, partials};
+use crate::columns::{self, Columns};
+use crate::ledger_columns::{self, LedgerColumns as _};
+use crate::{listing, page};
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+
+    async fn rev(&self) -> Result<Rev, StoreError> {
+        let rows = self.shared.read("select safe from seen_revs()", &[]).await?;
+        Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(columns::rev))?)
+    }
+
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        drop(self.shared.answers.write().await);
+        // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
+        // does not ask a second time and pay twice.
+        let id = JobId::new(Uuid::new_v4());
+        batch::ask(&self.shared.inserts, (insert, id)).await
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.shared.show_life(worker).await?;
+        let (worker, profiles) = (worker.clone(), profiles.to_vec());
+        batch::ask(&self.shared.claims, Claim { worker, profiles, lease }).await
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        self.shared.show_life(worker).await?;
+        let claim = Claim { worker: worker.clone(), profiles: profiles.to_vec(), lease };
+        let step = self
+            .shared
+            .step(Durability::Commit, (claim, *id), |(claim, id), tx| take(tx, claim, id).boxed());
+        let (claimed, rev) = step.await?;
+        Ok(claimed.map(|mut claimed| {
+            claimed.job.rev = rev;
+            claimed
+        }))
+    }
+
+    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+        let select = "select id from jobs where state = 'queued' and visibility <> 'promised'
+             and profile = any($1::text[]) order by seq";
+        let rows = self.shared.read(select, &[&names(profiles)]).await?;
+        Ok(rows.iter().map(Columns::job_id).collect::<Result<_, _>>()?)
+    }
+
+    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let renewal = (leases.to_vec(), lease);
+        let step = self.shared.step(Durability::Commit, renewal, |(leases, lease), tx| {
+            renew(tx, leases, *lease).boxed()
+        });
+        Ok(step.await?.0)
+    }
+
+    async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        let (held, checkpoint) = (lease.clone(), checkpoint.clone());
+        let write = light(&lease.job, move |record, now| {
+            rules::checkpoint(record, &held, &checkpoint, now)
+        });
+        self.shared.write(write).await.map(drop).map_err(lost)
+    }
+
+    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        let (held, progress) = (lease.clone(), progress.clone());
+        let write =
+            light(&lease.job, move |record, now| rules::note(record, &held, &progress, now));
+        self.shared.show(write).await.map(drop).map_err(lost)
+    }
+
+    async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
+        let shown = (lease.clone(), text.to_owned());
+        let step = self.shared.step(Durability::Soon, shown, |(lease, text), tx| {
+            partials::show(tx, lease, text).boxed()
+        });
+        step.await.map(drop)
+    }
+
+    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
+        let (held, settlement) = (lease.clone(), Arc::new(settlement));
+        let settled = Arc::clone(&settlement);
+        let write = Write {
+            reads: Reads::Whole,
+            settlement: Some(settlement),
+            ..light(&lease.job, move |record, now| rules::settle(record, &held, &settled, now))
+        };
+        self.shared.write(write).await.map(|(job, _)| job).map_err(lost)
+    }
+
+    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        let scope = scope.clone();
+        let rule = move |record: &mut Record, now| {
+            let job = &record.job;
+            if !scope.sees(&job.new.owner) || rules::expired(job, now) {
+                return Err(StoreError::NotFound);
+            }
+            Ok(match rules::cancel(record, now) {
+                Cancelled::Now(_) => Effect::Changed,
+                Cancelled::Already(_) => Effect::LeftAlone,
+            })
+        };
+        let write = Write { id: *id, reads: Reads::Whole, rule: Arc::new(rule), settlement: None };
+        Ok(match self.shared.write(write).await? {
+            (job, Effect::Changed) => Cancelled::Now(job),
+            (job, Effect::LeftAlone) => Cancelled::Already(job),
+        })
+    }
+
+    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+        self.shared.rescue(dead).await
+    }
+
+    async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
+        let run = run.clone();
+        let write = light(id, move |record, now| rules::record_late_run(record, &run, now));
+        self.shared.write(write).await.map(drop)
+    }
+
+    async fn owed_stops(
+        &self,
+        profiles: &[Profile],
+        limit: usize,
+    ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
+        let select =
+            "select id, checkpoint from jobs where remote = 'owed' and profile = any($1::text[])
+             order by seq limit $2";
+        let rows =
+            self.shared.read(select, &[&names(profiles), &columns::signed(limit as u64)]).await?;
+        let mut owed = Vec::new();
+        for row in &rows {
+            match row.checkpoint()? {
+                Checkpoint::Running(run) => owed.push((row.job_id()?, run)),
+                Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
+            }
+        }
+        Ok(owed)
+    }
+
+    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+        let write = light(id, move |record, now| rules::record_stop(record, outcome, now));
+        self.shared.write(write).await.map(drop)
+    }
+
+    async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
+        let step = self
+            .shared
+            .step(Durability::Commit, lease, |lease, tx| notices::claim(tx, *lease).boxed());
+        Ok(step.await?.0)
+    }
+
+    async fn record_notice(
+        &self,
+        claimed: &ClaimedNotice,
+        outcome: NoticeOutcome,
+    ) -> Result<(), StoreError> {
+        let recorded = (claimed.clone(), outcome);
+        let step = self.shared.step(Durability::Commit, recorded, |(claimed, outcome), tx| {
+            notices::record(tx, claimed, *outcome).boxed()
+        });
+        step.await.map(drop)
+    }
+
+    async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
+        let _recording = self.shared.answers.read().await;
+        let step = self.shared.step(Durability::Commit, *id, |id, tx| answered(tx, id).boxed());
+        step.await.map(drop)
+    }
+
+    async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
+        self.shared.has_worker(profile).await
+    }
+
+    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+        let select =
+            "select count(*) as jobs from jobs where state = 'queued' and visibility = 'promised'
+             and profile = any($1::text[])";
+        let rows = self.shared.read(select, &[&names(profiles)]).await?;
+        Ok(rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?.unsigned_abs())
+    }
+
+    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+        const PLACES: &str = "with mine as (select seq, priority, profile, owner from jobs
+               where id = $1 and state = 'queued' and visibility = 'promised')
+             select jobs.owner = mine.owner as is_mine, arrived, coalesce(claim, 0) as served,
+               (select count(*) from jobs as busy where busy.owner = jobs.owner and busy.state = 'running'
+                  and busy.visibility = 'promised') as running,
+               count(*) filter (where jobs.owner <> mine.owner or jobs.priority > mine.priority
+                  or (jobs.priority = mine.priority and jobs.seq < mine.seq)) as before
+             from mine join jobs using (profile) join owners on owners.owner = jobs.owner
+               left join served on served.owner = jobs.owner
+             where jobs.state = 'queued' and jobs.visibility = 'promised'
+             group by jobs.owner, mine.owner, arrived, claim";
+        let rows = self.shared.read(PLACES, &[&id.to_string()]).await?;
+        let mut places = Vec::new();
+        for row in &rows {
+            let count = |column| get::<i64>(row, column).map(i64::unsigned_abs);
+            let turn = Turn {
+                running: count("running")?,
+                served: count("served")?,
+                arrived: count("arrived")?,
+            };
+            places.push((get::<bool>(row, "is_mine")?, turn, count("before")?));
+        }
+        let Some(&(_, mine, before)) = places.iter().find(|(is_mine, ..)| *is_mine) else {
+            return Ok(0);
+        };
+        let others = places.iter().filter(|(is_mine, ..)| !is_mine);
+        Ok(before
+            + others
+                .map(|(_, turn, queued)| rules::ahead(&mine, before, turn, *queued))
+                .sum::<u64>())
+    }
+
+    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.shared.dismiss(worker).await
+    }
+
+    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        self.shared.prune(scope, prune).await
+    }
+
+    async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.shared.read_job(scope, id).await
+    }
+
+    async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
+        self.shared.list(scope, query).await
+    }
+
+    async fn turns(
+        &self,
+        scope: &Scope,
+        conversation: &ConversationId,
+    ) -> Result<Vec<Job>, StoreError> {
+        let owner = escaped_owner(scope);
+        let select = format!(
+            "{} where conversation = $1 and ($2::text is null or jobs.owner = $2)
+               and (expires_at is null or expires_at > $3) order by jobs.owner, turn",
+            rows::WHOLE
+        );
+        let conversation = escaped(conversation.as_str());
+        let rows = self
+            .shared
+            .read(&select, &[&conversation, &owner, &self.shared.now().as_millis()])
+            .await?;
+        let turns = rows.iter().map(|row| rows::stored(row).map(|stored| stored.record.job));
+        Ok(turns.collect::<Result<_, _>>()?)
+    }
+
+    async fn conversations(
+        &self,
+        owner: &OwnerId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
+        let owner = escaped(owner.as_str());
+        let select = listing::conversations(query);
+        let rows =
+            self.shared.read(&select, &[&owner, &self.shared.now().as_millis(), &after]).await?;
+        let (conversations, next) = page(rows.iter().map(Columns::conversation), query.limit)?;
+        Ok(ConversationPage { conversations, next })
+    }
+
+    async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
+        let owner = escaped_owner(scope);
+        let owned = if owner.is_some() { "owner = $1" } else { "$1::text is null" };
+        let mut counts = Vec::new();
+        for state in StateKind::ALL {
+            let ended = if state.is_terminal() { "is not null" } else { "is null" };
+            let select = format!(
+                "select count(*) as jobs from (select 1 from jobs where {owned} and state = '{}' and ended_at {ended}
+                   and (expires_at is null or expires_at > $2) limit $3) as counted",
+                state.as_str()
+            );
+            let params: [&(dyn ToSql + Sync); 3] =
+                [&owner, &self.shared.now().as_millis(), &i64::from(at_most)];
+            let rows = self.shared.read(&select, &params).await?;
+            let jobs = rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?;
+            counts.push(StateCount { state, jobs: u32::try_from(jobs).unwrap_or(u32::MAX) });
+        }
+        Ok(counts)
+    }
+
+    async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
+        let select =
+            ledger_columns::sums(query.by, "day >= $1 and ($2::text is null or owner = $2)");
+        let rows = self.shared.read(&select, &[&query.since.0, &escaped_owner(scope)]).await?;
+        let sums = rows.iter().map(|row| row.spend_sum(query.by)).collect::<Result<_, Fault>>()?;
+        Ok(ledger_columns::in_order(sums))
+    }
+
+    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let rows = self.shared.read("select value from kept where name = $1", &[&name]).await?;
+        let value = rows.first().map(|row| row.try_get(0)).transpose();
+        Ok(value.map_err(Fault::from)?)
+    }
+
+    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
+             on conflict (name) do update set value = excluded.value";
+        let kept = (name.to_owned(), value.to_owned());
+        let step = self.shared.step(Durability::Commit, kept, |(name, value), tx| {
+            Box::pin(async move { tx.load([(REPLACE, &[name, value])]).await.map(drop) })
+        });
+        step.await.map(drop)
+    }
+
+    async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
+        self.shared.changes(after, wait).await
+    }
+}
+
+/// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.
+async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, Fault> {
+    // The same test as `rules::check_lease`. Locked in the order of arrival, as every step does.
+    const RENEW: &str = "with held as (select jobs.seq from jobs
+           join unnest($1::text[], $2::text[], $3::bigint[]) as lease (id, worker, fence)
+             on jobs.id = lease.id and jobs.worker = lease.worker and jobs.fence = lease.fence
+           where state = 'running' order by jobs.seq for update of jobs)
+         update jobs set lease_until = coalesce($4::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + $5
+         from held where jobs.seq = held.seq returning jobs.id, jobs.fence";
+    let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
+    let workers: Vec<String> = leases.iter().map(|lease| escaped(lease.worker.as_str())).collect();
+    let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
+    let (given, millis) = (tx.given(), columns::millis(lease));
+    let [renewed] = tx.load([(RENEW, &[&ids, &workers, &fences, &given, &millis])]).await?;
+    let renewed: HashSet<(String, i64)> = renewed
+        .iter()
+        .map(|row| Ok((get(row, "id")?, get(row, "fence")?)))
+        .collect::<Result<_, Fault>>()?;
+    let is_lost = |lease: &&Lease| {
+        !renewed.contains(&(lease.job.to_string(), columns::signed(lease.fence.0)))
+    };
+    Ok(leases.iter().filter(is_lost).map(|lease| lease.job).collect())
+}
+
+/// Records that a call was answered with the outcome of the job. Not a change: no rev.
+async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
+    let ids = vec![id.to_string()];
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
+    let Some(row) = loaded.first() else { return Ok(()) };
+    let stored = rows::stored(row)?;
+    let Some(key) = &stored.key else { return Ok(()) };
+    let Some(key) = rules::record_answer(key, &stored.record.job, tx.now()) else { return Ok(()) };
+    let answered_at = key.answered_at.map(Timestamp::as_millis);
+    tx.write(
+        "update keys set answered_at = $2 where job = $1",
+        vec![Box::new(stored.seq), Box::new(answered_at)],
+    )
+    .await?;
+    insert::keep_by_key(tx, &stored.record.job, stored.seq, Some(&key)).await
+}
