@@ -173,7 +173,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::rules::sample::{NOW, queued};
+    use crate::rules::tests::{NOW, queued};
     use crate::{Code, Failure, Visibility};
 
     fn turn(messages: Value, state: JobState) -> Job {

@@ -23,7 +23,7 @@ mod failures;
 mod send_key;
 
 #[cfg(test)]
-pub(crate) mod sample;
+pub(crate) mod tests;
 
 pub use accept::accept;
 pub use approach::{Approach, approach, may_begin_again};

@@ -177,7 +177,7 @@ fn begun(profile: &Profile) -> String {
 mod tests {
     use super::*;
     use crate::Failure;
-    use crate::rules::sample::{NOW, queued};
+    use crate::rules::tests::{NOW, queued};
 
     fn job(profile: &str, state: JobState, codes: &[Code]) -> Job {
         let mut job = queued().job;

@@ -42,7 +42,7 @@ mod locks;
 mod fault;
 
 #[cfg(test)]
-mod many_jobs;
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -233,25 +233,15 @@ impl Store for SqliteStore {
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
-        let (lease, checkpoint) = (lease.clone(), checkpoint.clone());
-        self.writer()?
-            .run(move |tx| {
-                commands::write(tx, &lease, |record, now| {
-                    rules::checkpoint(record, &lease, &checkpoint, now)
-                })
-            })
-            .await
+        let (id, lease, checkpoint) = (lease.job, lease.clone(), checkpoint.clone());
+        let rule = move |record: &mut _, now| rules::checkpoint(record, &lease, &checkpoint, now);
+        self.writer()?.run(move |tx| commands::write(tx, &id, rule)).await
     }
 
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
-        let (lease, progress) = (lease.clone(), progress.clone());
-        self.writer()?
-            .run(move |tx| {
-                commands::write(tx, &lease, |record, now| {
-                    rules::note(record, &lease, &progress, now)
-                })
-            })
-            .await
+        let (id, lease, progress) = (lease.job, lease.clone(), progress.clone());
+        let rule = move |record: &mut _, now| rules::note(record, &lease, &progress, now);
+        self.writer()?.run(move |tx| commands::write(tx, &id, rule)).await
     }
 
     async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
@@ -287,11 +277,8 @@ impl Store for SqliteStore {
 
     async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let (id, run) = (*id, run.clone());
-        self.writer()?
-            .run(move |tx| {
-                commands::amend(tx, &id, |record, now| rules::record_late_run(record, &run, now))
-            })
-            .await
+        let rule = move |record: &mut _, now| rules::record_late_run(record, &run, now);
+        self.writer()?.run(move |tx| commands::amend(tx, &id, rule)).await
     }
 
     async fn owed_stops(
@@ -305,11 +292,8 @@ impl Store for SqliteStore {
 
     async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let id = *id;
-        self.writer()?
-            .run(move |tx| {
-                commands::amend(tx, &id, |record, now| rules::record_stop(record, outcome, now))
-            })
-            .await
+        let rule = move |record: &mut _, now| rules::record_stop(record, outcome, now);
+        self.writer()?.run(move |tx| commands::amend(tx, &id, rule)).await
     }
 
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::Resumes;
     use crate::Resumes::{Always, WithCursor};
-    use crate::rules::sample::{NOW, remote, running};
+    use crate::rules::tests::{NOW, remote, running};
 
     const fn nature(again: Again, resumes: Resumes) -> Nature {
         Nature { again, resumes, stops: true }

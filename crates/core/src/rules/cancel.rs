@@ -64,8 +64,8 @@ pub fn record_stop(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::sample::{NOW, output, queued, remote, running};
     use crate::rules::settle;
+    use crate::rules::tests::{NOW, output, queued, remote, running};
     use crate::{Settlement, StateKind};
 
     #[test]

@@ -46,7 +46,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, queued, remote, running};
+    use crate::rules::tests::{NOW, queued, remote, running};
     use crate::rules::{Approach, approach};
     use crate::{Again, Fence, Nature, Resumes, Visibility};
 

@@ -30,7 +30,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, output, queued};
+    use crate::rules::tests::{NOW, output, queued};
     use crate::{ConversationId, JobState, RemoteStop};
 
     #[test]

@@ -93,7 +93,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, failure, output, queued, remote, running};
+    use crate::rules::tests::{NOW, failure, output, queued, remote, running};
     use crate::{Checkpoint, Code, Failure, Profile, RemoteStop};
 
     const HOUR: Duration = Duration::from_secs(3600);

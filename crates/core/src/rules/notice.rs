@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::JobState;
-    use crate::rules::sample::{NOW, failure, output, queued, remote, running};
+    use crate::rules::tests::{NOW, failure, output, queued, remote, running};
     use crate::rules::{cancel, settle};
     use crate::{Checkpoint, ConversationId, Record, Settlement};
 

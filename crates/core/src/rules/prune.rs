@@ -46,7 +46,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, queued};
+    use crate::rules::tests::{NOW, queued};
     use crate::{ConversationId, KeyLife};
 
     /// A8: never an unfinished job, never a conversation by its age, never a duty.

@@ -32,7 +32,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, queued, remote, running};
+    use crate::rules::tests::{NOW, queued, remote, running};
 
     /// B9a: the table of the rule.
     #[test]

@@ -64,7 +64,7 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
 mod tests {
     use super::*;
     use crate::Resumes;
-    use crate::rules::sample::{NOW, failure, queued, remote, running};
+    use crate::rules::tests::{NOW, failure, queued, remote, running};
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
 

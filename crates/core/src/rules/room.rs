@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
     use crate::Checkpoint;
-    use crate::rules::sample::{failure, output, queued};
+    use crate::rules::tests::{failure, output, queued};
 
     #[test]
     fn request_result_and_the_providers_last_word_take_room() {

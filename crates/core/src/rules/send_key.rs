@@ -27,7 +27,7 @@ pub fn job_of_key(key: &str) -> Option<JobId> {
 mod tests {
     use super::*;
     use crate::Checkpoint;
-    use crate::rules::sample::running;
+    use crate::rules::tests::running;
 
     #[test]
     fn a_key_names_its_job() {
@@ -45,7 +45,7 @@ mod tests {
         job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
         assert_eq!(new_send_key(&job), "old-0");
         // That run has ended badly: another one needs a key of its own.
-        job.failures.push(crate::rules::sample::failure());
+        job.failures.push(crate::rules::tests::failure());
         assert_eq!(new_send_key(&job), "00000000000000000000000000000007-1");
     }
 }

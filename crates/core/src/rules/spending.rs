@@ -153,7 +153,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::rules::sample::{NOW, failure, output, remote, running};
+    use crate::rules::tests::{NOW, failure, output, remote, running};
     use crate::rules::{cancel, record_stop, rescue, restore, settle};
     use crate::{Again, Code, Failure, Nature, Output, Resumes, Settlement, SpendLimits};
 

@@ -79,7 +79,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rules::sample::{NOW, failure, output, remote, running};
+    use crate::rules::tests::{NOW, failure, output, remote, running};
     use crate::rules::{cancel, rescue};
     use crate::{Fence, StateKind, WorkerId};
 

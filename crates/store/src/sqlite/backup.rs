@@ -11,7 +11,8 @@ use uuid::Uuid;
 use super::fault::{Fault, file_error};
 use super::files::{beside, make_private_file, rename_durably};
 use super::open::{self, Access};
-use super::{SqliteStore, check, sql};
+use super::restore::close;
+use super::{SqliteStore, check};
 use crate::unavailable;
 
 impl SqliteStore {
@@ -55,8 +56,7 @@ pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
 fn label(copy: &Path) -> Result<(), Fault> {
     let connection = open::connect(copy, Access::Write)?;
     connection.execute("INSERT INTO meta VALUES ('backup', 1) ON CONFLICT DO NOTHING", [])?;
-    sql::empty_log(&connection)?;
-    Ok(connection.close().map_err(|(_, error)| error)?)
+    close(connection)
 }
 
 pub(super) fn verify(path: &Path) -> Result<(), Fault> {

@@ -80,11 +80,11 @@ pub(super) fn renew(
 /// A write of the worker that holds the job; `rule` refuses a stale lease.
 pub(super) fn write(
     tx: &mut Tx<'_>,
-    lease: &Lease,
+    id: &JobId,
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
 ) -> Result<(), Fault> {
     // Only a running job has a holder; in every other state the lease is lost.
-    let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", lease.job.to_string())?;
+    let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", id.to_string())?;
     change(tx, held.ok_or(StoreError::LeaseLost)?, rule).map(drop)
 }
 

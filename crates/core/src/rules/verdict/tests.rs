@@ -1,7 +1,7 @@
 //! The table, row by row.
 
 use super::*;
-use crate::rules::sample::{NOW, failure as earlier, remote, running};
+use crate::rules::tests::{NOW, failure as earlier, remote, running};
 use crate::{JobState, Resumes, StateKind};
 
 const PAID: Nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
