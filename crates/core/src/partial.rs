@@ -23,9 +23,9 @@ impl Partial {
             return;
         }
         let room = Self::MAX_BYTES - self.text.len();
-        let fitting = (0..=more.len().min(room)).rev().find(|end| more.is_char_boundary(*end));
-        self.text.push_str(&more[..fitting.unwrap_or(0)]);
-        self.is_cut = fitting.is_none_or(|end| end < more.len());
+        let end = more.floor_char_boundary(room);
+        self.text.push_str(&more[..end]);
+        self.is_cut = end < more.len();
     }
 
     /// Puts another text in its place.

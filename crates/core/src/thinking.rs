@@ -134,9 +134,8 @@ fn fence(line: &str) -> Option<(char, usize)> {
 /// How long the code that begins here is; without an end in its paragraph it is only its first marks.
 fn code_span(text: &str) -> usize {
     let marks = text.len() - text.trim_start_matches('`').len();
-    let near = text.len().min(marks + LOOK_AHEAD);
-    let near = (0..=near).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(marks);
-    let paragraph = text[..near].find("\n\n").map_or(&text[..near], |end| &text[..end]);
+    let near = &text[..text.floor_char_boundary(marks + LOOK_AHEAD)];
+    let paragraph = near.split("\n\n").next().unwrap_or(near);
     let mut at = marks;
     while let Some(next) = paragraph.get(at..).and_then(|rest| rest.find('`')) {
         let run = &paragraph[at + next..];

@@ -59,11 +59,7 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
         // CSI: parameters, then one letter.
         Some('[') => {
             rest.next();
-            while let Some(next) = rest.peek().copied() {
-                if !(' '..='~').contains(&next) {
-                    break;
-                }
-                rest.next();
+            while let Some(next) = rest.next_if(|next| (' '..='~').contains(next)) {
                 if ('@'..='~').contains(&next) {
                     break;
                 }
@@ -71,16 +67,9 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
         }
         // OSC and its kin: up to BEL or ESC \, and never beyond the line.
         Some(']' | 'P' | '_' | '^' | 'X') => {
-            while let Some(next) = rest.peek().copied() {
-                if next == '\n' {
-                    break;
-                }
-                rest.next();
-                if next == '\u{7}' {
-                    break;
-                }
-                if next == '\u{1b}' {
-                    rest.next_if_eq(&'\\');
+            while let Some(next) = rest.next_if(|next| *next != '\n') {
+                if matches!(next, '\u{7}' | '\u{1b}') {
+                    rest.next_if(|end| next == '\u{1b}' && *end == '\\');
                     break;
                 }
             }

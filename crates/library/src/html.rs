@@ -92,15 +92,14 @@ impl Reader {
 
     fn tag(&mut self, name: &str, closing: bool) {
         let level = name.strip_prefix('h').and_then(|level| level.parse().ok());
+        let opened = |open| if closing { Open::Paragraph } else { open };
         if let Some(level @ 1..=6) = level {
-            self.flush();
-            self.open = if closing { Open::Paragraph } else { Open::Heading(level) };
-            return;
+            return self.switch(opened(Open::Heading(level)));
         }
         match name {
-            "title" => self.switch(if closing { Open::Paragraph } else { Open::Title }),
-            "pre" => self.switch(if closing { Open::Paragraph } else { Open::Pre }),
-            "li" => self.switch(if closing { Open::Paragraph } else { Open::Item }),
+            "title" => self.switch(opened(Open::Title)),
+            "pre" => self.switch(opened(Open::Pre)),
+            "li" => self.switch(opened(Open::Item)),
             "ul" | "ol" => {
                 self.switch(Open::Paragraph);
                 if closing {
@@ -113,12 +112,9 @@ impl Reader {
                 }
             }
             "td" | "th" => {
-                self.switch(if closing { Open::Paragraph } else { Open::Cell });
-                self.cell_kind = Some(if name == "th" && self.rows == 0 {
-                    PassageKind::Head
-                } else {
-                    PassageKind::Row
-                });
+                self.switch(opened(Open::Cell));
+                let is_head = name == "th" && self.rows == 0;
+                self.cell_kind = Some(if is_head { PassageKind::Head } else { PassageKind::Row });
             }
             "tr" => self.end_row(),
             "table" => {

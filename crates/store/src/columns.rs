@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::rules::KeyRecord;
+use outlast_core::rules::{KeyRecord, Turn};
 use outlast_core::{
     Body, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job, JobId,
-    JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record, Rev, StateKind,
-    StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
+    JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record, RemoteRun, Rev,
+    StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,8 +78,18 @@ pub(crate) trait Columns {
         Ok(StateKind::parse(&self.text("state")?).ok_or_else(|| damaged(id, "state"))?)
     }
 
-    fn checkpoint(&self) -> Result<Checkpoint, Self::Fault> {
-        self.json(&self.text("id")?, "checkpoint")
+    /// A job and its run that is to be stopped, if it has one.
+    fn owed_stop(&self) -> Result<Option<(JobId, RemoteRun)>, Self::Fault> {
+        Ok(match self.json(&self.text("id")?, "checkpoint")? {
+            Checkpoint::Running(run) => Some((self.job_id()?, run)),
+            Checkpoint::NotBegun | Checkpoint::Beginning { .. } => None,
+        })
+    }
+
+    /// When an owner is served.
+    fn turn(&self) -> Result<Turn, Self::Fault> {
+        let (running, served) = (self.count("running")?, self.count("served")?);
+        Ok(Turn { running, served, arrived: self.count("arrived")? })
     }
 
     /// A job with its request, and its result if it has one.

@@ -18,29 +18,6 @@ const MOST_TOGETHER: usize = 64;
 /// How many transactions of one kind a process has under way.
 const AT_ONCE: usize = 2;
 
-/// Starts the task that gathers calls and hands them to `run`; it ends when the sender is dropped.
-pub(super) fn gather<R, F, Running>(run: F) -> mpsc::UnboundedSender<R>
-where
-    R: Send + 'static,
-    F: Fn(Vec<R>) -> Running + Send + Sync + 'static,
-    Running: Future<Output = ()> + Send + 'static,
-{
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let slots = Arc::new(Semaphore::new(AT_ONCE));
-    // Boxed: tokio's part of a task is compiled once for all of them.
-    let gathering = async move {
-        while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
-            let mut calls = Vec::new();
-            if receiver.recv_many(&mut calls, MOST_TOGETHER).await == 0 {
-                return;
-            }
-            tokio::spawn(run(calls).map(|()| drop(slot)).boxed());
-        }
-    };
-    tokio::spawn(gathering.boxed());
-    sender
-}
-
 /// Where the answer to a call goes.
 pub(super) type Answer<A> = oneshot::Sender<Result<A, StoreError>>;
 
@@ -106,23 +83,29 @@ impl Shared {
         let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
     }
 
-    /// Calls that are carried out together. The task holds the store weakly, so that it ends with it.
+    /// Starts the task that gathers calls and hands them to `run`. It holds the store weakly, so that it ends with it.
     fn gathered<C, Running>(
         shared: &Arc<Self>,
-        run: impl Fn(Arc<Self>, Vec<C>) -> Running + Copy + Send + Sync + 'static,
+        run: impl Fn(Arc<Self>, Vec<C>) -> Running + Send + Sync + 'static,
     ) -> mpsc::UnboundedSender<C>
     where
         C: Send + 'static,
         Running: Future<Output = ()> + Send + 'static,
     {
-        let weak = Arc::downgrade(shared);
-        gather(move |calls| {
-            let shared = weak.upgrade();
-            async move {
-                if let Some(shared) = shared {
-                    run(shared, calls).await;
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let (slots, weak) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::downgrade(shared));
+        // Boxed: tokio's part of a task is compiled once for all of them.
+        let gathering = async move {
+            while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+                let mut calls = Vec::new();
+                if receiver.recv_many(&mut calls, MOST_TOGETHER).await == 0 {
+                    return;
                 }
+                let Some(shared) = weak.upgrade() else { return };
+                tokio::spawn(run(shared, calls).map(|()| drop(slot)).boxed());
             }
-        })
+        };
+        tokio::spawn(gathering.boxed());
+        sender
     }
 }

@@ -16,7 +16,7 @@ use super::rows::{self, get};
 use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
-use crate::columns::signed;
+use crate::columns::{Columns as _, signed};
 use crate::copied;
 
 /// Owners that wait with due jobs of these profiles ($1) at a moment ($2, or the server's), in turn, with so many jobs ($3) at the
@@ -181,11 +181,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
 fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Fault> {
     let mut queues: HashMap<String, (Turn, Queue)> = HashMap::new();
     for row in rows {
-        let turn = Turn {
-            running: get::<i64>(row, "running")?.unsigned_abs(),
-            served: get::<i64>(row, "served")?.unsigned_abs(),
-            arrived: get::<i64>(row, "arrived")?.unsigned_abs(),
-        };
+        let turn = row.turn()?;
         let head = (Reverse(get::<i64>(row, "priority")?), get::<i64>(row, "seq")?);
         queues.entry(get(row, "owner")?).or_insert_with(|| (turn, Vec::new())).1.push(head);
     }

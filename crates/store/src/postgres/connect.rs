@@ -7,6 +7,7 @@ use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, Recycling
 use outlast_core::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio_postgres::config::{Host, SslMode};
@@ -137,29 +138,20 @@ fn tls(verify: Verify, roots: Option<&str>) -> Result<ClientConfig, StoreError> 
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(unavailable)?;
-    let config = match (verify, roots) {
-        (Verify::Nothing, _) => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
-            .with_no_client_auth(),
+    let verifier: Arc<dyn ServerCertVerifier> = match (verify, roots) {
+        (Verify::Nothing, _) => Arc::new(Unchecked(provider)),
         (Verify::Full, None) => {
-            let verifier =
-                rustls_platform_verifier::Verifier::new(provider).map_err(unavailable)?;
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verifier))
-                .with_no_client_auth()
+            Arc::new(rustls_platform_verifier::Verifier::new(provider).map_err(unavailable)?)
         }
         (Verify::Full, Some(path)) => {
-            use rustls::pki_types::pem::PemObject;
             let mut store = rustls::RootCertStore::empty();
             for certificate in CertificateDer::pem_file_iter(path).map_err(unavailable)? {
                 store.add(certificate.map_err(unavailable)?).map_err(unavailable)?;
             }
-            builder.with_root_certificates(store).with_no_client_auth()
+            return Ok(builder.with_root_certificates(store).with_no_client_auth());
         }
     };
-    Ok(config)
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// Takes every certificate: what `sslmode` `prefer` and `require` mean.

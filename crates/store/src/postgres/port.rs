@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use outlast_core::rules::{self, Turn};
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
     ConversationPage, ConversationQuery, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
     JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
     RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
-    StateKind, Store, StoreError, Timestamp, WorkerId,
+    StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -102,14 +101,14 @@ impl Store for PostgresStore {
         let write = light(&lease.job, move |record, now| {
             rules::checkpoint(record, &held, &checkpoint, now)
         });
-        self.shared.write(write).await.map(drop).map_err(lost)
+        batch::ask(&self.shared.writes, write).await.map(drop).map_err(lost)
     }
 
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let (held, progress) = (lease.clone(), progress.clone());
         let write =
             light(&lease.job, move |record, now| rules::note(record, &held, &progress, now));
-        self.shared.show(write).await.map(drop).map_err(lost)
+        batch::ask(&self.shared.notes, write).await.map(drop).map_err(lost)
     }
 
     async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError> {
@@ -128,7 +127,7 @@ impl Store for PostgresStore {
             settlement: Some(settlement),
             ..light(&lease.job, move |record, now| rules::settle(record, &held, &settled, now))
         };
-        self.shared.write(write).await.map(|(job, _)| job).map_err(lost)
+        batch::ask(&self.shared.writes, write).await.map(|(job, _)| job).map_err(lost)
     }
 
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
@@ -144,7 +143,7 @@ impl Store for PostgresStore {
             })
         };
         let write = Write { id: *id, reads: Reads::Whole, rule: Arc::new(rule), settlement: None };
-        Ok(match self.shared.write(write).await? {
+        Ok(match batch::ask(&self.shared.writes, write).await? {
             (job, Effect::Changed) => Cancelled::Now(job),
             (job, Effect::LeftAlone) => Cancelled::Already(job),
         })
@@ -157,7 +156,7 @@ impl Store for PostgresStore {
     async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let run = run.clone();
         let write = light(id, move |record, now| rules::record_late_run(record, &run, now));
-        self.shared.write(write).await.map(drop)
+        batch::ask(&self.shared.writes, write).await.map(drop)
     }
 
     async fn owed_stops(
@@ -170,19 +169,12 @@ impl Store for PostgresStore {
              order by seq limit $2";
         let rows =
             self.shared.read(select, &[&names(profiles), &columns::signed(limit as u64)]).await?;
-        let mut owed = Vec::new();
-        for row in &rows {
-            match row.checkpoint()? {
-                Checkpoint::Running(run) => owed.push((row.job_id()?, run)),
-                Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
-            }
-        }
-        Ok(owed)
+        Ok(rows.iter().filter_map(|row| row.owed_stop().transpose()).collect::<Result<_, _>>()?)
     }
 
     async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
         let write = light(id, move |record, now| rules::record_stop(record, outcome, now));
-        self.shared.write(write).await.map(drop)
+        batch::ask(&self.shared.writes, write).await.map(drop)
     }
 
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
@@ -237,13 +229,7 @@ impl Store for PostgresStore {
         let rows = self.shared.read(PLACES, &[&id.to_string()]).await?;
         let mut places = Vec::new();
         for row in &rows {
-            let count = |column| get::<i64>(row, column).map(i64::unsigned_abs);
-            let turn = Turn {
-                running: count("running")?,
-                served: count("served")?,
-                arrived: count("arrived")?,
-            };
-            places.push((get::<bool>(row, "is_mine")?, turn, count("before")?));
+            places.push((get::<bool>(row, "is_mine")?, row.turn()?, row.count("before")?));
         }
         let Some(&(_, mine, before)) = places.iter().find(|(is_mine, ..)| *is_mine) else {
             return Ok(0);

@@ -63,16 +63,6 @@ type Calls = Vec<Call<Write, (Job, Effect)>>;
 type Written = Vec<Result<(Job, Effect), StoreError>>;
 
 impl Shared {
-    /// Carries the write out together with others.
-    pub(super) async fn write(&self, write: Write) -> Result<(Job, Effect), StoreError> {
-        batch::ask(&self.writes, write).await
-    }
-
-    /// The same for what is only shown, and may be lost.
-    pub(super) async fn show(&self, write: Write) -> Result<(Job, Effect), StoreError> {
-        batch::ask(&self.notes, write).await
-    }
-
     /// Carries the gathered writes out in one transaction.
     pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: Calls) {
         batch::carry_out(calls, |writes| self.write_all(durability, writes)).await;

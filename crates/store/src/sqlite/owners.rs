@@ -1,11 +1,11 @@
 //! How owners share the store: whose turn it is, and how many bytes each has stored. Triggers keep the counts (schema 4).
 
-use outlast_core::rules::{self, Turn};
-use outlast_core::{JobId, OwnerId, Profile, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row};
+use outlast_core::{JobId, OwnerId, Profile, Timestamp, rules};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
 use super::sql;
+use crate::columns::Columns as _;
 
 /// Owners with jobs in the queue, the one whose turn it is first: the order of `rules::Turn`.
 const IN_TURN: &str = "SELECT owner FROM owners WHERE queued > 0 ORDER BY running, served, arrived";
@@ -51,27 +51,24 @@ pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
            (SELECT count(*) FROM jobs AS other
             WHERE other.state = 'queued' AND other.visibility = 'promised'
               AND other.profile = jobs.profile AND other.owner = jobs.owner
-              AND (other.priority > jobs.priority OR (other.priority = jobs.priority AND other.seq < jobs.seq)))
+              AND (other.priority > jobs.priority OR (other.priority = jobs.priority AND other.seq < jobs.seq))) AS before
          FROM jobs JOIN owners USING (owner)
          WHERE id = ?1 AND state = 'queued' AND visibility = 'promised'";
     const OTHERS: &str = "SELECT running, served, arrived,
            (SELECT count(*) FROM jobs
-            WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND jobs.owner = owners.owner)
+            WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND jobs.owner = owners.owner) AS waiting
          FROM owners WHERE queued > 0 AND owner <> ?2";
     let snapshot = connection.unchecked_transaction()?;
-    let mine = snapshot
-        .prepare_cached(MINE)?
-        .query_row([id.to_string()], |row| {
-            let names: (String, String) = (row.get(3)?, row.get(4)?);
-            Ok((turn(row)?, names, count(row, 5)?))
-        })
-        .optional()?;
-    let Some((mine, names, before)) = mine else { return Ok(0) };
+    let mut statement = snapshot.prepare_cached(MINE)?;
+    let mine = statement.query_and_then([id.to_string()], |row| -> Result<_, Fault> {
+        Ok((row.turn()?, [row.text("profile")?, row.text("owner")?], row.count("before")?))
+    });
+    let Some((mine, names, before)) = mine?.next().transpose()? else { return Ok(0) };
     let mut statement = snapshot.prepare_cached(OTHERS)?;
     let mut others = statement.query(names)?;
     let mut ahead = before;
     while let Some(row) = others.next()? {
-        ahead += rules::ahead(&mine, before, &turn(row)?, count(row, 3)?);
+        ahead += rules::ahead(&mine, before, &row.turn()?, row.count("waiting")?);
     }
     Ok(ahead)
 }
@@ -81,14 +78,6 @@ pub(super) fn bytes(connection: &Connection, owner: &OwnerId) -> Result<u64, Fau
     let select = "SELECT bytes FROM owners WHERE owner = ?1";
     let bytes: Option<i64> = sql::optional(connection, select, [owner.as_str()])?;
     Ok(bytes.unwrap_or(0).unsigned_abs())
-}
-
-fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
-    Ok(Turn { running: count(row, 0)?, served: count(row, 1)?, arrived: count(row, 2)? })
-}
-
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(column)?.unsigned_abs())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Queries for readers, on connections of their own, never on the writer's.
 
 use outlast_core::{
-    Changes, Checkpoint, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope,
-    StateCount, StateKind, Timestamp, rules,
+    Changes, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope, StateCount,
+    StateKind, Timestamp, rules,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -130,15 +130,9 @@ pub(super) fn owed_stops(
         "SELECT id, checkpoint FROM jobs WHERE remote = 'owed' AND profile IN ({ONE_OF}) ORDER BY seq LIMIT ?2"
     );
     let mut statement = connection.prepare_cached(&select)?;
-    let mut rows = statement.query((columns::json(&profiles)?, columns::signed(limit as u64)))?;
-    let mut owed = Vec::new();
-    while let Some(row) = rows.next()? {
-        match row.checkpoint()? {
-            Checkpoint::Running(run) => owed.push((row.job_id()?, run)),
-            Checkpoint::NotBegun | Checkpoint::Beginning { .. } => {}
-        }
-    }
-    Ok(owed)
+    let asked = (columns::json(&profiles)?, columns::signed(limit as u64));
+    let owed = statement.query_and_then(asked, |row| row.owed_stop())?;
+    owed.filter_map(Result::transpose).collect()
 }
 
 /// A JSON list as one parameter, `?1`: each name once, however often it was given.
