@@ -249,21 +249,6 @@ impl Runs {
         Ok(run.object(run.seen(now)))
     }
 
-    /// Forgets what a run came to: no GET finds it any more.
-    pub(crate) fn delete(&self, api: Api, id: &str) -> Result<(), Refusal> {
-        let mut state = self.lock();
-        let run = state.find(api, id)?;
-        run.readable(&self.clock)?;
-        run.scenario.lost = Some(0);
-        Ok(())
-    }
-
-    /// What the run shows now, whatever its scenario hides from a GET.
-    pub(crate) fn shown(&self, id: &str) -> Value {
-        let state = self.lock();
-        state.run(id).map_or(Value::Null, |run| run.object(run.seen(self.clock.now())))
-    }
-
     /// Makes a run unknown from now on.
     pub(crate) fn forget(&self, api: Api, id: &str) -> Result<(), Refusal> {
         let mut state = self.lock();
