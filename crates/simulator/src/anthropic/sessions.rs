@@ -50,8 +50,8 @@ impl Objects {
         *self = Self { made: self.made, ..Self::default() };
     }
 
-    pub(crate) fn session(&mut self, id: &str) -> Result<&mut Session, Refusal> {
-        self.sessions.iter_mut().find(|session| session.id == id).ok_or_else(Refusal::not_found)
+    pub(crate) fn session(&self, id: &str) -> Result<&Session, Refusal> {
+        self.sessions.iter().find(|session| session.id == id).ok_or_else(Refusal::not_found)
     }
 
     /// The agents or environments that were not archived.
