@@ -15,11 +15,10 @@ use super::sessions::{Session, made};
 use super::wire;
 use crate::app::{App, SharedApp, answer, event_stream, with_key};
 use crate::ask::{Api, Ask};
-use crate::effort::Effort;
 use crate::errors::Refusal;
 use crate::fastapi::text_of;
 use crate::faults::Call;
-use crate::scenario::{Scenario, without_markers};
+use crate::scenario::Scenario;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::wall_clock;
@@ -256,11 +255,11 @@ async fn follow(
 }
 
 async fn archive(State(app): SharedApp, Path(id): Path<String>) -> Result<Json<Value>, Refusal> {
-    let archived = app.runs.objects(|objects| {
-        objects.session(&id)?.archived_at = Some(wall_clock::unix_seconds());
-        Ok(())
-    });
-    archived?;
+    app.runs.objects(|objects| {
+        let session = objects.sessions.iter_mut().find(|session| session.id == id);
+        session.ok_or_else(Refusal::not_found)?.archived_at = Some(wall_clock::unix_seconds());
+        Ok::<_, Refusal>(())
+    })?;
     Ok(Json(app.runs.session(&id)?.0))
 }
 
@@ -304,23 +303,12 @@ async fn send(
 fn ask(id: &str, content: &Value) -> Result<Ask, Refusal> {
     let blocks = content.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<String> = blocks.iter().filter_map(|block| text_of(&block["text"])).collect();
-    let Some(last) = texts.last().filter(|last| !last.trim().is_empty()) else {
+    if texts.last().is_none_or(|last| last.trim().is_empty()) {
         return Err(invalid("content: a message must not be empty"));
-    };
+    }
     Ok(Ask {
-        api: Api::Anthropic,
         session: Some(id.to_owned()),
-        sonar: None,
-        metadata: Value::Null,
-        key: None,
-        input: content.to_string(),
-        prompt: texts.join("\n"),
-        question: without_markers(last),
-        effort: Effort::Medium,
-        label: String::new(),
         model: "anthropic/claude-sonnet-5-5",
-        background: true,
-        stream: false,
-        store: true,
+        ..Ask::new(Api::Anthropic, content, &texts)
     })
 }
