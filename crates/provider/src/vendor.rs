@@ -20,7 +20,7 @@ use crate::http::HttpOptions;
 pub use check::{Checked, KeyState};
 pub(crate) use delivered::Delivered;
 pub(crate) use errors::{
-    HttpAnswer, NO_ID, malformed, not_yet, stream_before_id, trouble, unreadable,
+    HttpAnswer, NO_ID, malformed, not_yet, silent, stream_before_id, trouble, unreadable,
 };
 pub(crate) use events::EventStream;
 pub(crate) use milestones::Milestones;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::vendor::lenient::{Known, known_items, object};
 pub(super) use event::{Event, SessionError, explanation};
 pub(super) use request::{
-    Events, agent_definition, environment_definition, question, session_definition,
+    agent_definition, environment_definition, question, question_event, session_definition,
 };
 pub(super) use session::{Session, SessionUsage};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use outlast_core::Progress;
 
 use super::wire::{Event, EventKind, Interaction};
-use crate::vendor::{Milestones, Vendor};
+use crate::vendor::Milestones;
 
 /// A longer title of a thought is cut.
 const MAX_TITLE_CHARS: usize = 100;
@@ -16,7 +16,7 @@ const MAX_STEPS: usize = 10_000;
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    milestones: Milestones,
+    pub(super) milestones: Milestones,
     /// Counted by the events of the stream that is open.
     by_events: StreamedWork,
     /// Counted by checks, which show all that was done so far; never added to what events tell, for they tell the same.
@@ -43,11 +43,6 @@ struct StreamedWork {
 }
 
 impl Meter {
-    /// The first progress of a try; once.
-    pub(super) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
-        self.milestones.start(vendor)
-    }
-
     /// A stream begins that tells all from the first event on.
     pub(super) fn stream_from_the_beginning(&mut self) {
         self.by_events = StreamedWork::default();
@@ -90,11 +85,6 @@ impl Meter {
         });
         let searched = self.searched();
         self.milestones.written(self.done().words).or(searched)
-    }
-
-    /// The report is here, and no progress before said that its end was near; once.
-    pub(super) fn finalizing(&mut self) -> Option<Progress> {
-        self.milestones.finalizing()
     }
 
     fn done(&self) -> WorkDone {
@@ -150,7 +140,7 @@ mod tests {
     #[test]
     fn g3_progress_follows_what_the_run_does() {
         let mut meter = Meter::default();
-        assert_eq!(meter.start(&VENDOR).unwrap().message, "Querying Gemini...");
+        assert_eq!(meter.milestones.start(&VENDOR).unwrap().message, "Querying Gemini...");
         let thought = r##"{"event_type":"step.delta","index":0,"delta":{"type":"thought_summary",
             "content":{"type":"text","text":"\n**Planning the searches**\n\nI plan."}}}"##;
         assert_eq!(
@@ -176,7 +166,7 @@ mod tests {
             "w ".repeat(60)
         );
         assert_eq!(told(&mut meter, &text).unwrap().0, 51);
-        assert_eq!(meter.finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.milestones.finalizing().unwrap().percent, Some(75));
     }
 
     #[test]

@@ -5,8 +5,7 @@ use reqwest::StatusCode;
 
 use super::wire::{Response, RunError, Status};
 use super::{Dialect, errors};
-use crate::http::send;
-use crate::vendor::{EventStream, HttpAnswer, Service, is_event_stream, not_yet};
+use crate::vendor::{EventStream, HttpAnswer, Service, not_yet};
 
 /// One vendor's API behind an address and a key. Cheap to clone.
 #[derive(Clone)]
@@ -38,24 +37,16 @@ impl Responses {
     }
 
     /// Takes up a run's event stream after the event of this number.
-    pub(super) async fn attach(&self, id: &str, cursor: u64) -> Result<Attached, ProviderError> {
-        let service = &self.service;
-        let mut url = service.address(self.names(id));
+    pub(super) async fn attach(
+        &self,
+        id: &str,
+        cursor: u64,
+    ) -> Result<Option<EventStream>, ProviderError> {
+        let mut url = self.service.address(self.names(id));
         url.query_pairs_mut()
             .append_pair("stream", "true")
             .append_pair("starting_after", &cursor.to_string());
-        let request = service.calls()?.get(url).header("accept", "text/event-stream");
-        let response =
-            send(service.authorised(request)).await.map_err(|error| service.no_answer(&error))?;
-        if response.status() == StatusCode::OK && is_event_stream(&response) {
-            return Ok(Attached::Stream(Box::new(EventStream::new(response))));
-        }
-        let status = response.status();
-        if status.is_success() || matches!(status.as_u16(), 400 | 405 | 410 | 422) {
-            return Ok(Attached::Refused);
-        }
-        // A stream that cannot be had now may be had later.
-        Err(service.trouble(&HttpAnswer { status, retry_after: None, body: Vec::new() }))
+        self.service.attach(url).await
     }
 
     /// Stops a run. Safe to repeat.
@@ -103,12 +94,4 @@ impl Responses {
         let [version, runs] = self.dialect.path;
         [version, runs, id]
     }
-}
-
-/// What came of asking for a stream.
-pub(super) enum Attached {
-    /// It is there.
-    Stream(Box<EventStream>),
-    /// This run has none; asking again is of no use.
-    Refused,
 }

@@ -3,12 +3,12 @@
 use outlast_core::Progress;
 
 use super::wire::{Event, Response, TEXT_DELTA};
-use crate::vendor::{Milestones, Vendor};
+use crate::vendor::Milestones;
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    milestones: Milestones,
+    pub(crate) milestones: Milestones,
     /// Counted by events, which come once each.
     by_events: WorkDone,
     /// Counted by checks, which show all that was finished so far; never added to `by_events`, for events may repeat it.
@@ -34,11 +34,6 @@ impl WorkDone {
 }
 
 impl Meter {
-    /// The first progress of a try; once.
-    pub(crate) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
-        self.milestones.start(vendor)
-    }
-
     /// What an event adds, if it adds anything a person would notice.
     pub(crate) fn event(&mut self, event: &Event) -> Option<Progress> {
         let (queries, sources) = event.searched();
@@ -61,11 +56,6 @@ impl Meter {
             _ if event.closes_the_report() => Some(self.milestones.report_is_complete()),
             _ => None,
         }
-    }
-
-    /// The report is here, and no progress before said that its end was near; once.
-    pub(crate) fn finalizing(&mut self) -> Option<Progress> {
-        self.milestones.finalizing()
     }
 
     /// What a check shows: the searches finished so far, and the text.
@@ -106,7 +96,7 @@ mod tests {
     #[test]
     fn progress_follows_what_the_run_does() {
         let mut meter = Meter::default();
-        let mut seen = vec![meter.start(&VENDOR).unwrap()];
+        let mut seen = vec![meter.milestones.start(&VENDOR).unwrap()];
         let words = "w ".repeat(50);
         let events = [
             r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#.to_owned(),
@@ -126,7 +116,7 @@ mod tests {
         assert_eq!(seen[2].message, "Researching: 2 queries asked, 1 source read");
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
-        assert_eq!(meter.start(&VENDOR), None);
+        assert_eq!(meter.milestones.start(&VENDOR), None);
     }
 
     /// B6: the end of a long report is announced while it is being written.
@@ -144,10 +134,10 @@ mod tests {
         assert_eq!(said(1_200), (74, "Processing response... 1200 words so far".to_owned()));
         assert_eq!(said(50), (75, "Finalizing research report...".to_owned()));
         assert_eq!(said(50_000), (95, "Finalizing research report...".to_owned()));
-        assert_eq!(meter.finalizing(), None, "it was said");
+        assert_eq!(meter.milestones.finalizing(), None, "it was said");
         let mut meter = Meter::default();
-        assert_eq!(meter.finalizing().unwrap().percent, Some(75));
-        assert_eq!(meter.finalizing(), None);
+        assert_eq!(meter.milestones.finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.milestones.finalizing(), None);
     }
 
     /// B6: 50 when output begins to arrive; what was found on the way is none.

@@ -128,8 +128,8 @@ impl Run for AnswerRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.milestones.start(self.api.vendor()) {
-            return Ok(Step::Progress(progress));
+        if let Some(step) = self.milestones.next(self.api.vendor()) {
+            return Ok(step);
         }
         loop {
             if let Some(progress) = self.milestones.written(self.joined.words()) {
