@@ -26,7 +26,9 @@ use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, not_yet};
+use crate::vendor::{
+    Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, effort_word, not_yet,
+};
 use account::Account;
 use run::SessionRun;
 
@@ -116,7 +118,9 @@ impl Provider for Anthropic {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        match (Prices::current().typical_at_anthropic(ask.effort), ask.budget) {
+        let typical =
+            Prices::current().anthropic.typical(effort_word(ask.effort).unwrap_or("medium"));
+        match (typical, ask.budget) {
             (Cost::Estimate(typical), Some(budget)) => Cost::Estimate(typical.min(budget)),
             (typical, _) => typical,
         }

@@ -113,7 +113,10 @@ impl Account {
             return Ok(id);
         }
         definition["name"] = name.into();
-        let answer = service.make(&["v1", kind], &definition).await.map_err(BeginError::Refused)?;
+        let answer = service
+            .tell(service.timeout(), &["v1", kind], &definition)
+            .await
+            .map_err(BeginError::Refused)?;
         if !answer.status.is_success() {
             let error = service.trouble(&answer);
             return Err(BeginError::Refused(match error.trouble {

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use outlast_core::{BeginError, ProviderError};
 use reqwest::StatusCode;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -41,16 +40,6 @@ impl Service {
             }
         }
         Ok(Ok(false))
-    }
-
-    /// Makes something that costs nothing.
-    pub(super) async fn make(
-        &self,
-        names: &[&str],
-        body: &(impl Serialize + Sync),
-    ) -> Result<HttpAnswer, ProviderError> {
-        let request = self.calls()?.post(self.address(names.iter().copied())).json(body);
-        self.answer(self.authorised(request.timeout(self.timeout()))).await
     }
 
     /// Sends the question into a session, which costs money. An answer that names no event leaves open what became of it.
@@ -98,18 +87,14 @@ impl Service {
 
     /// Tells a session to stop what it does.
     pub(super) async fn interrupt(&self, id: &str) -> Result<HttpAnswer, ProviderError> {
-        let request = self.calls()?.post(self.address(["v1", "sessions", id, "events"]));
         let body = json!({"events": [{"type": "user.interrupt"}]});
-        self.answer(self.authorised(request.timeout(self.stop_limit()).json(&body))).await
+        self.tell(self.stop_limit(), &["v1", "sessions", id, "events"], &body).await
     }
 
     /// Closes a session to further events. Nothing depends on it, so trouble is only logged.
     pub(super) async fn archive(&self, id: &str) {
-        let archived = async {
-            let request = self.calls()?.post(self.address(["v1", "sessions", id, "archive"]));
-            self.answer(self.authorised(request.timeout(self.stop_limit()))).await
-        };
-        match archived.await {
+        let names = ["v1", "sessions", id, "archive"];
+        match self.tell(self.stop_limit(), &names, &json!({})).await {
             Ok(answer) if answer.status.is_success() => {}
             Ok(answer) => {
                 tracing::debug!(status = answer.status.as_u16(), "a session is not archived")

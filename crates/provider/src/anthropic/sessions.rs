@@ -57,7 +57,7 @@ impl Anthropic {
         key: &str,
     ) -> Result<String, BeginError> {
         let body = wire::session_definition(ids, request, key);
-        let made = self.service.make(&["v1", "sessions"], &body).await;
+        let made = self.service.tell(self.service.timeout(), &["v1", "sessions"], &body).await;
         let answer = made.map_err(BeginError::Refused)?;
         if !answer.status.is_success() {
             return Err(BeginError::Refused(self.service.trouble(&answer)));

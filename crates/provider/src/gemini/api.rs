@@ -54,13 +54,6 @@ impl Api {
         timeout(limit, self.0.attach(url)).await.unwrap_or_else(|_| Err(silent(limit)))
     }
 
-    /// Asks for a run to be stopped.
-    pub(super) async fn cancel(&self, id: &str) -> Result<HttpAnswer, ProviderError> {
-        let request = self.calls()?.post(self.address(["interactions", id, "cancel"]));
-        let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
-        self.answer(self.authorised(request)).await
-    }
-
     /// Whether the service answers and takes the key, and the agents that it lists.
     pub(super) async fn check_agents(
         &self,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use outlast_core::Progress;
 
 use super::wire::{Event, EventKind, Interaction};
-use crate::vendor::Milestones;
+use crate::vendor::{Milestones, WorkDone};
 
 /// A longer title of a thought is cut.
 const MAX_TITLE_CHARS: usize = 100;
@@ -23,14 +23,6 @@ pub(super) struct Meter {
     by_checks: WorkDone,
     /// The most that was told.
     told: WorkDone,
-}
-
-/// What was done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct WorkDone {
-    queries: usize,
-    pages: usize,
-    words: usize,
 }
 
 /// What the events of one stream tell.
@@ -63,7 +55,7 @@ impl Meter {
             EventKind::Thought(summary) => {
                 self.by_events.thoughts += 1;
                 let done = self.done();
-                let steps = done.queries + done.pages + self.by_events.thoughts;
+                let steps = done.queries + done.sources + self.by_events.thoughts;
                 let message = format!("Researching: {}", title(&summary)?);
                 Some(self.milestones.researched(steps, message))
             }
@@ -80,7 +72,7 @@ impl Meter {
     pub(super) fn snapshot(&mut self, interaction: &Interaction) -> Option<Progress> {
         self.by_checks = self.by_checks.max(WorkDone {
             queries: interaction.queries(),
-            pages: interaction.pages(),
+            sources: interaction.pages(),
             words: interaction.words(),
         });
         let searched = self.searched();
@@ -89,27 +81,17 @@ impl Meter {
 
     fn done(&self) -> WorkDone {
         let steps = self.by_events.steps.values();
-        let (queries, pages) = steps.fold((0, 0), |all, step| (all.0 + step.0, all.1 + step.1));
-        self.by_checks.max(WorkDone { queries, pages, words: self.by_events.words })
+        let (queries, sources) = steps.fold((0, 0), |all, step| (all.0 + step.0, all.1 + step.1));
+        self.by_checks.max(WorkDone { queries, sources, words: self.by_events.words })
     }
 
     fn searched(&mut self) -> Option<Progress> {
         let done = self.done().max(self.told);
-        if (done.queries, done.pages) == (self.told.queries, self.told.pages) {
+        if (done.queries, done.sources) == (self.told.queries, self.told.sources) {
             return None;
         }
         self.told = done;
-        Some(self.milestones.searched(done.queries, done.pages))
-    }
-}
-
-impl WorkDone {
-    fn max(self, other: Self) -> Self {
-        Self {
-            queries: self.queries.max(other.queries),
-            pages: self.pages.max(other.pages),
-            words: self.words.max(other.words),
-        }
+        Some(self.milestones.searched(done.queries, done.sources))
     }
 }
 

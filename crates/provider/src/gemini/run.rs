@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep_until};
 use super::api::Api;
 use super::meter::Meter;
 use super::report;
-use super::wire::{Event, EventKind, Interaction, Status, TextPart};
-use crate::vendor::{Checks, EventStream, HttpAnswer};
+use super::wire::{Event, EventKind, Interaction, TextPart};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Status};
 
 /// A run of an agent.
 pub(super) struct GeminiRun {
@@ -111,14 +111,12 @@ impl GeminiRun {
             return Ok(None);
         };
         match interaction.status() {
-            status @ (Status::Completed | Status::Incomplete(_)) => {
-                match report::finished(status, &mut interaction, body) {
-                    Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, interaction.take_error())),
-                }
+            Status::Completed | Status::Incomplete => {
+                let step = report::finished(&mut interaction, body);
+                step.map(Some).ok_or_else(|| self.api.run_ended(&interaction))
             }
-            status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.api.run_ended(status, interaction.take_error()))
+            Status::Failed | Status::Cancelled | Status::RequiresAction => {
+                Err(self.api.run_ended(&interaction))
             }
             Status::Running => {
                 self.take_up_stream().await;

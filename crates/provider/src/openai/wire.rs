@@ -2,32 +2,19 @@
 //! models.
 
 use outlast_core::rules::job_of_key;
-use outlast_core::{Effort, Message, ResearchAsk, Role, SearchFilters};
+use outlast_core::{ResearchAsk, SearchFilters};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::prices::Prices;
+use crate::responses::wire::request::conversation;
+use crate::vendor::effort_word;
 use crate::vendor::lenient::{Known, known_items, object};
-
-/// What the API has no field for, said in words.
-const SCHOLARLY: &str =
-    "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
 
 /// The body of a submit: in the background and stored, so that the run can be taken up by its id, and not as a stream. A
 /// stream that breaks at its first event can leave a run queued for ever.
 pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
-    let (system, said): (Vec<&Message>, Vec<&Message>) =
-        ask.messages.iter().partition(|message| message.role == Role::System);
-    let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
-    let input = match said.as_slice() {
-        [Message { role: Role::User, content }] => json!(content),
-        messages => messages.iter().map(item).collect(),
-    };
-    let mut instructions: Vec<&str> =
-        system.iter().map(|message| message.content.as_str()).collect();
-    if ask.filters.academic {
-        instructions.push(SCHOLARLY);
-    }
+    let (input, instructions) = conversation(ask);
     let mut body = json!({
         "model": model,
         "input": input,
@@ -37,10 +24,10 @@ pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
         "include": ["web_search_call.action.sources"],
         "max_tool_calls": max_tool_calls(ask),
     });
-    if !instructions.is_empty() {
-        body["instructions"] = instructions.join("\n\n").into();
+    if let Some(instructions) = instructions {
+        body["instructions"] = instructions.into();
     }
-    if let Some(effort) = effort(ask.effort) {
+    if let Some(effort) = effort_word(ask.effort) {
         body["reasoning"] = json!({"effort": effort});
     }
     if let Some(job) = job_of_key(key) {
@@ -49,19 +36,10 @@ pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
     body
 }
 
-/// The word for how hard to work; `None` where that is left to the provider.
-pub(super) fn effort(asked: Option<Effort>) -> Option<&'static str> {
-    Some(match asked? {
-        Effort::Minimal | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-    })
-}
-
 /// How many searches and pages there may be. The API knows no cap in dollars; what the searches cost stays within the
 /// budget.
 fn max_tool_calls(ask: &ResearchAsk) -> u64 {
-    let by_effort = match effort(ask.effort) {
+    let by_effort = match effort_word(ask.effort) {
         Some("low") => 10,
         Some("high") => 80,
         _ => 30,
@@ -179,9 +157,10 @@ impl Models {
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::{ContextSize, NanoUsd};
+    use outlast_core::{ContextSize, Effort, Message, NanoUsd, Role};
 
     use super::*;
+    use crate::responses::wire::request::SCHOLARLY;
 
     fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
         let messages = messages

@@ -47,7 +47,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
-    drop(run_ended(&super::VENDOR, response.status(), response.error.0, str::to_owned));
+    drop(run_ended(&super::VENDOR, response.status(), response.error.as_ref(), str::to_owned));
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, split_thinking};
 
 use crate::prices::{Extras, Prices};
 use crate::responses::note_early_end;
-use crate::responses::wire::{InputTokens, Response, Status};
+use crate::responses::wire::Response;
+use crate::vendor::Status;
 
 /// What the provider calls its presets; the model a run resolved to has another name.
 const PRESETS: [&str; 9] = [
@@ -46,21 +47,8 @@ fn resolved_model(response: &Response) -> Option<String> {
 
 fn usage(response: &Response) -> Usage {
     let Some(usage) = &*response.usage else { return Usage::default() };
-    let input_tokens = usage.input_tokens.unwrap_or(0);
-    let output_tokens = usage.output_tokens.unwrap_or(0);
-    let reasoning = usage.output_tokens_details.as_ref();
-    Usage {
-        input_tokens,
-        output_tokens,
-        total_tokens: usage.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
-        reasoning_tokens: reasoning.and_then(|details| *details.reasoning_tokens).unwrap_or(0),
-        citation_tokens: 0,
-        searches: usage
-            .calls()
-            .filter(|(tool, _)| is_web_search(tool))
-            .map(|(_, calls)| calls)
-            .sum(),
-    }
+    let searches = usage.calls().filter(|(tool, _)| is_web_search(tool));
+    usage.consumed(searches.map(|(_, calls)| calls).sum())
 }
 
 /// The bill calls the tool by another name than the request does.
@@ -78,7 +66,7 @@ fn cost(response: &Response, consumed: &Usage) -> Cost {
         return Cost::Reported(reported);
     }
     let extras = Extras {
-        cached_tokens: usage.input_tokens_details.as_ref().map_or(0, InputTokens::cached),
+        cached_tokens: usage.cached_tokens(),
         calls: usage.calls().filter(|(tool, _)| !is_web_search(tool)).collect(),
         context: None,
     };

@@ -3,7 +3,7 @@
 use outlast_core::Progress;
 
 use super::wire::{Event, Response, TEXT_DELTA};
-use crate::vendor::Milestones;
+use crate::vendor::{Milestones, WorkDone};
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
@@ -13,24 +13,6 @@ pub(crate) struct Meter {
     by_events: WorkDone,
     /// Counted by checks, which show all that was finished so far; never added to `by_events`, for events may repeat it.
     by_checks: WorkDone,
-}
-
-/// What was done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct WorkDone {
-    queries: usize,
-    sources: usize,
-    words: usize,
-}
-
-impl WorkDone {
-    fn max(self, other: Self) -> Self {
-        Self {
-            queries: self.queries.max(other.queries),
-            sources: self.sources.max(other.sources),
-            words: self.words.max(other.words),
-        }
-    }
 }
 
 impl Meter {

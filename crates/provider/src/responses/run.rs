@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::api::Responses;
 use super::meter::Meter;
-use super::wire::{Event, Response, Status, TEXT_DELTA};
-use crate::vendor::{Checks, EventStream, HttpAnswer};
+use super::wire::{Event, Response, TEXT_DELTA};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Status};
 
 /// A run, whoever begins it.
 pub(crate) struct ResponseRun {
@@ -102,7 +102,7 @@ impl ResponseRun {
             Some(status @ (Status::Failed | Status::Cancelled | Status::RequiresAction)) => {
                 let error =
                     event.error.0.or(event.response.0.and_then(|response| response.error.0));
-                Err(self.api.run_ended(status, error))
+                Err(self.api.run_ended(status, error.as_ref()))
             }
         }
     }
@@ -141,11 +141,11 @@ impl ResponseRun {
             status @ (Status::Completed | Status::Incomplete) => {
                 match (self.api.dialect.finished)(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, response.take_error())),
+                    None => Err(self.api.run_ended(status, response.take_error().as_ref())),
                 }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.api.run_ended(status, response.error.0))
+                Err(self.api.run_ended(status, response.error.as_ref()))
             }
             Status::Running => {
                 self.take_up_stream().await;

@@ -3,19 +3,19 @@
 //! one odd field must not hide the id, or the report, beside it.
 
 mod event;
+pub(crate) mod request;
 mod output;
 mod usage;
-mod run_error;
 
 use serde::Deserialize;
 
 use crate::vendor::billed::Billed;
 use crate::vendor::lenient::{Known, object};
+use crate::vendor::{RunError, Status};
 pub(crate) use event::{Event, TEXT_DELTA};
 pub(crate) use output::{Annotation, Page};
 use output::{ContentPart, OutputItem, output_items};
-pub(crate) use run_error::{ErrorCode, RunError};
-pub(crate) use usage::{InputTokens, ToolUsage, Usage, UsageCost};
+pub(crate) use usage::{ToolUsage, Usage, UsageCost};
 
 /// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
 const MAX_ID_BYTES: usize = 1_000;
@@ -135,34 +135,6 @@ impl Response {
 #[serde(default)]
 pub(crate) struct IncompleteDetails {
     pub(crate) reason: Known<String>,
-}
-
-/// Where a run stands. What we do not know is taken to be under way, and looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Running,
-    Completed,
-    Incomplete,
-    Failed,
-    Cancelled,
-    RequiresAction,
-}
-
-impl Status {
-    fn named(name: &str) -> Self {
-        match name {
-            "completed" => Self::Completed,
-            "incomplete" => Self::Incomplete,
-            "failed" => Self::Failed,
-            "cancelled" | "canceled" => Self::Cancelled,
-            "requires_action" => Self::RequiresAction,
-            _ => Self::Running,
-        }
-    }
-
-    pub(crate) fn is_terminal(self) -> bool {
-        self != Self::Running
-    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,25 @@ fn writing(words: usize) -> (u8, String) {
     (further(PROCESSING.0, steps), message)
 }
 
+/// What a run has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct WorkDone {
+    pub(crate) queries: usize,
+    pub(crate) sources: usize,
+    pub(crate) words: usize,
+}
+
+impl WorkDone {
+    /// The more of both, of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            queries: self.queries.max(other.queries),
+            sources: self.sources.max(other.sources),
+            words: self.words.max(other.words),
+        }
+    }
+}
+
 /// Tells each milestone once; never goes down.
 #[derive(Debug, Default)]
 pub(crate) struct Milestones {

@@ -1,4 +1,4 @@
-//! What the provider says went wrong: with a request, or with a run.
+//! What the provider says went wrong with a request.
 
 use std::time::Duration;
 
@@ -58,13 +58,4 @@ impl Envelope {
     fn details(&self) -> impl Iterator<Item = &Detail> {
         self.error.iter().flat_map(|error| error.details.iter().flatten())
     }
-}
-
-/// What went wrong with a run; any of it may be missing.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(in crate::gemini) struct RunError {
-    /// A URI, whose last part is the word for it.
-    pub(in crate::gemini) code: Known<String>,
-    pub(in crate::gemini) message: Known<String>,
 }

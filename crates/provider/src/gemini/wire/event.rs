@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Status;
+use super::status;
 use super::step::{Arguments, Step, TextPart, ToolResult};
 use crate::vendor::lenient::{Known, known_items, object, word};
 
@@ -69,7 +69,7 @@ impl Event {
         match self.event_type.as_str() {
             "interaction.completed" | "interaction.complete" => EventKind::Ended,
             "interaction.status_update" => {
-                let status = Status::named(self.status.as_deref().unwrap_or_default());
+                let status = status(self.status.as_deref().unwrap_or_default());
                 if status.is_terminal() { EventKind::Ended } else { EventKind::Other }
             }
             "error" => EventKind::StreamError,

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::output::{Action, is_search_call};
-use super::{Page, Response, RunError, Status};
+use super::{Page, Response};
 use crate::vendor::lenient::{Known, known_items, object, word};
+use crate::vendor::{RunError, Status};
 
 /// The kind of most events: a piece of the report.
 pub(crate) const TEXT_DELTA: &str = "response.output_text.delta";
