@@ -9,7 +9,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 pub(super) use event::{Event, SessionError, explanation};
 pub(super) use request::{
     agent_definition, environment_definition, question, question_event, session_definition,
@@ -39,12 +39,11 @@ where
     D: serde::Deserializer<'de>,
     T: DeserializeOwned,
 {
-    known_items(deserializer)?.ok_or_else(|| serde::de::Error::custom("no list"))
+    Items::deserialize(deserializer)?.0.ok_or_else(|| serde::de::Error::custom("no list"))
 }
 
 /// An agent, an environment or a model, as far as it has a name.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Named {
     pub(super) id: Known<String>,
     name: Known<String>,

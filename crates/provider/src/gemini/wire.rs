@@ -12,33 +12,30 @@ mod agents;
 use serde::Deserialize;
 
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 use crate::vendor::{RunError, Status};
 pub(super) use agents::listed_agents;
 pub(super) use citation::Citation;
 pub(super) use errors::Envelope;
 pub(super) use event::{Event, EventKind};
 pub(super) use step::TextPart;
-use step::{Step, content_parts, steps};
+use step::{Step, steps};
 pub(super) use submit::submit;
 pub(super) use usage::Usage;
 
 /// A run's state.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Interaction {
     id: Known<String>,
     status: Known<String>,
     agent: Known<String>,
     model: Known<String>,
-    #[serde(deserialize_with = "steps")]
+    #[serde(default, deserialize_with = "steps")]
     steps: Option<Vec<Step>>,
     /// What stood in place of steps until the API was finished.
-    #[serde(deserialize_with = "content_parts")]
-    outputs: Option<Vec<TextPart>>,
+    outputs: Items<TextPart>,
     pub(super) usage: Known<Usage>,
-    #[serde(deserialize_with = "known_items")]
-    errors: Option<Vec<RunError>>,
+    errors: Items<RunError>,
     error: Known<RunError>,
 }
 
@@ -90,7 +87,8 @@ impl Interaction {
     /// How many words of it there are so far.
     pub(super) fn words(&self) -> usize {
         let steps = self.steps.iter().flatten().skip(self.report_from());
-        let parts = steps.filter(|step| step.is_output()).flat_map(|step| &step.content).flatten();
+        let parts =
+            steps.filter(|step| step.is_output()).flat_map(|step| step.content.iter()).flatten();
         let texts = parts.chain(self.outputs.iter().flatten()).filter_map(TextPart::written);
         texts.map(|text| text.split_whitespace().count()).sum()
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::prices::Prices;
 use crate::responses::wire::request::conversation;
 use crate::vendor::effort_word;
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 
 /// The body of a submit: in the background and stored, so that the run can be taken up by its id, and not as a stream. A
 /// stream that breaks at its first event can leave a run queued for ever.
@@ -68,16 +68,13 @@ fn web_search(filters: &SearchFilters) -> Value {
 
 /// What a refusal says of itself, in any of the shapes that servers have for it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Refusal {
     error: Known<Words>,
     message: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    detail: Option<Vec<Detail>>,
+    detail: Items<Detail>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Words {
     message: Known<String>,
     code: Known<String>,
@@ -86,10 +83,8 @@ struct Words {
 
 /// One fault of a request, as FastAPI words it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Detail {
-    #[serde(deserialize_with = "known_items")]
-    loc: Option<Vec<String>>,
+    loc: Items<String>,
 }
 
 impl Refusal {
@@ -119,14 +114,11 @@ impl Refusal {
 
 /// The list of models.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Models {
-    #[serde(deserialize_with = "known_items")]
-    data: Option<Vec<Model>>,
+    data: Items<Model>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Model {
     id: Known<String>,
     shutdown_date: Known<String>,

@@ -27,12 +27,11 @@ pub(crate) fn is_name(id: &str) -> bool {
 
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Response {
     id: Known<String>,
     status: Known<String>,
     pub(crate) model: Known<String>,
-    #[serde(deserialize_with = "output_items")]
+    #[serde(default, deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
     pub(crate) usage: Known<Billed<Usage>>,
     /// Beside the usage; OpenAI's.
@@ -132,7 +131,6 @@ impl Response {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct IncompleteDetails {
     pub(crate) reason: Known<String>,
 }

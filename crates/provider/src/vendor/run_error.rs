@@ -13,7 +13,6 @@ const REFUSAL: &str = "refusal";
 
 /// Its error object; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct RunError {
     pub(crate) message: Known<String>,
     pub(crate) code: Known<ErrorCode>,

@@ -13,7 +13,6 @@ const MAX_ID: usize = 200;
 
 /// A session.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct Session {
     id: Known<String>,
     status: Known<String>,
@@ -24,13 +23,11 @@ pub(in crate::anthropic) struct Session {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Agent {
     model: Known<Model>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Model {
     id: Known<String>,
 }
@@ -66,7 +63,6 @@ impl Session {
 
 /// What a session used, in all.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct SessionUsage {
     input_tokens: Known<u64>,
     pub(in crate::anthropic) cache_read_input_tokens: Known<u64>,
@@ -77,21 +73,18 @@ pub(in crate::anthropic) struct SessionUsage {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct CacheCreation {
     ephemeral_1h_input_tokens: Known<u64>,
     ephemeral_5m_input_tokens: Known<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct ServerTools {
     web_search_requests: Known<u64>,
 }
 
 /// An amount of money.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct Amount {
     amount: Known<String>,
     currency: Known<String>,

@@ -17,7 +17,7 @@ pub(super) fn cited(parts: Vec<TextPart>) -> (String, Vec<Source>) {
     let mut whole = String::new();
     for mut part in parts {
         let text = part.take_text();
-        let citations = part.annotations.unwrap_or_default();
+        let citations = part.annotations.0.unwrap_or_default();
         let text = marked(&mut sources, text, &citations);
         // The usual report is one part, which may be megabytes.
         if whole.is_empty() {

@@ -4,25 +4,21 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 
 /// The error envelope of a refused request.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct Envelope {
     error: Known<EnvelopeError>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct EnvelopeError {
     message: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    details: Option<Vec<Detail>>,
+    details: Items<Detail>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Detail {
     reason: Known<String>,
     #[serde(rename = "retryDelay")]

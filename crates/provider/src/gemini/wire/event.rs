@@ -4,13 +4,12 @@ use serde::Deserialize;
 
 use super::status;
 use super::step::{Arguments, Step, TextPart, ToolResult};
-use crate::vendor::lenient::{Known, known_items, object, word};
+use crate::vendor::lenient::{Items, Known, object, word};
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct Event {
-    #[serde(deserialize_with = "word")]
+    #[serde(default, deserialize_with = "word")]
     event_type: String,
     /// A token with which a stream can be taken up after this event.
     pub(in crate::gemini) event_id: Known<String>,
@@ -42,15 +41,13 @@ pub(in crate::gemini) enum EventKind {
 
 /// What a step grows by.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Delta {
-    #[serde(rename = "type", deserialize_with = "word")]
+    #[serde(default, rename = "type", deserialize_with = "word")]
     kind: String,
     text: Known<String>,
     content: Known<TextPart>,
     arguments: Known<Arguments>,
-    #[serde(deserialize_with = "known_items")]
-    result: Option<Vec<ToolResult>>,
+    result: Items<ToolResult>,
 }
 
 impl Event {

@@ -25,7 +25,7 @@ pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> 
     let sources = sources(&completion);
     let usage = completion.usage.as_ref().map(|billed| usage(billed)).unwrap_or_default();
     let cost = cost(&completion, &usage);
-    let related = completion.related_questions.unwrap_or_default();
+    let related = completion.related_questions.0.unwrap_or_default();
     let body = Body::Report { text, sources, thinking, related };
     Some(Box::new(Output { body, model: completion.model.0, usage, cost }))
 }

@@ -7,11 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::responses::wire::{Page, UsageCost, is_name};
 use crate::vendor::billed::Billed;
-use crate::vendor::lenient::{Known, known_items, known_places, object};
+use crate::vendor::lenient::{Items, Known, known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Job {
     id: Known<String>,
     status: Known<String>,
@@ -50,20 +49,17 @@ impl Job {
 
 /// A chat completion, or a chunk of one.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Completion {
     pub(super) id: Known<String>,
     pub(super) model: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) choices: Option<Vec<Choice>>,
+    pub(super) choices: Items<Choice>,
     /// The place of each is its number.
-    #[serde(deserialize_with = "known_places")]
+    #[serde(default, deserialize_with = "known_places")]
     pub(super) citations: Option<Vec<Citation>>,
-    #[serde(deserialize_with = "known_places")]
+    #[serde(default, deserialize_with = "known_places")]
     pub(super) search_results: Option<Vec<Page>>,
     pub(super) usage: Known<Billed<Usage>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) related_questions: Option<Vec<String>>,
+    pub(super) related_questions: Items<String>,
     pub(super) error: Option<Box<RawValue>>,
 }
 
@@ -84,7 +80,6 @@ impl<'de> Deserialize<'de> for Citation {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Choice {
     finish_reason: Known<String>,
     message: Known<Said>,
@@ -92,7 +87,6 @@ pub(super) struct Choice {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Said {
     content: Known<String>,
 }
@@ -130,7 +124,6 @@ impl Completion {
 
 /// What was consumed.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Usage {
     pub(super) prompt_tokens: Known<u64>,
     pub(super) completion_tokens: Known<u64>,

@@ -8,7 +8,6 @@ use crate::vendor::lenient::Known;
 
 /// What a run consumed; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Usage {
     pub(crate) input_tokens: Known<u64>,
     pub(crate) output_tokens: Known<u64>,
@@ -50,13 +49,11 @@ impl Usage {
 
 /// How often a tool was called.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Calls {
     invocation: Known<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct InputTokens {
     cached_tokens: Known<u64>,
     cache_read_input_tokens: Known<u64>,
@@ -70,20 +67,17 @@ impl InputTokens {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct OutputTokens {
     reasoning_tokens: Known<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct UsageCost {
     pub(crate) total_cost: Known<f64>,
 }
 
 /// What tools were used for; OpenAI's count of what it bills.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct ToolUsage {
     web_search: Known<ToolRequests>,
 }
@@ -96,7 +90,6 @@ impl ToolUsage {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct ToolRequests {
     num_requests: Known<u64>,
 }
