@@ -28,6 +28,7 @@ use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
     Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, effort_word, not_yet,
+    object,
 };
 use account::Account;
 use run::SessionRun;
@@ -163,7 +164,7 @@ impl Provider for Anthropic {
             status if status.is_success() => true,
             _ => return Err(self.service.trouble(&before)),
         };
-        if wire::Session::parse(&before.body).is_some_and(|session| session.takes_no_events()) {
+        if object::<wire::Session>(&before.body).is_some_and(|session| session.takes_no_events()) {
             return Ok(RemoteStop::Done);
         }
         // Also where it is idle: a question that is on its way may still arrive.

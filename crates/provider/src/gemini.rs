@@ -26,7 +26,7 @@ use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits,
+    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits, object,
 };
 
 /// How Gemini's service is called.
@@ -165,7 +165,7 @@ impl Provider for Gemini {
             response => response?,
         };
         let body = submit.read(response).await?;
-        let id = wire::Interaction::parse(&body).and_then(wire::Interaction::into_id);
+        let id = object::<wire::Interaction>(&body).and_then(wire::Interaction::into_id);
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
         let remote = self.api.remote(Self::NAME, id);
         Ok(Box::new(GeminiRun::new(self.api.clone(), remote)))
@@ -179,7 +179,7 @@ impl Provider for Gemini {
         let before = self.api.look(&run.id, self.api.stop_limit()).await?;
         let names = ["interactions", &run.id];
         let has_ended = |body: &[u8]| {
-            let interaction = wire::Interaction::parse(body);
+            let interaction = object::<wire::Interaction>(body);
             interaction.is_some_and(|interaction| interaction.status().is_terminal())
         };
         let already = [StatusCode::BAD_REQUEST, StatusCode::CONFLICT];

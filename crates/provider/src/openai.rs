@@ -22,7 +22,7 @@ use crate::responses::wire::Response;
 use crate::responses::{Dialect, ResponseRun, Responses};
 use crate::vendor::{
     Checked, Delivered, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, Waits,
-    effort_word,
+    effort_word, object,
 };
 
 /// How OpenAI's service is called.
@@ -146,7 +146,7 @@ impl Provider for OpenAi {
         };
         let body = submit.read(response).await?;
         let no_id = || BeginError::Unknown(service.no_id(&body));
-        let mut response = Response::parse(&body).ok_or_else(no_id)?;
+        let mut response = object::<Response>(&body).ok_or_else(no_id)?;
         let status = response.status();
         let remote = self.api.remote(response.id().ok_or_else(no_id)?);
         // A server that knows no background has done the work by now, and may not keep it.

@@ -28,6 +28,7 @@ pub(crate) use errors::{
     HttpAnswer, NO_ID, malformed, not_yet, silent, stream_before_id, trouble, unreadable,
 };
 pub(crate) use events::EventStream;
+pub(crate) use lenient::object;
 pub(crate) use milestones::{Milestones, WorkDone};
 pub(crate) use numbered::NumberedSources;
 pub(crate) use run_error::{ErrorCode, RunError};

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use super::wire::{self, Named};
 use crate::provider_error::detailed;
-use crate::vendor::Service;
+use crate::vendor::{Service, object};
 
 /// Longer lists are not searched to their end: a second agent of the same name does no harm.
 const MAX_PAGES: usize = 10;
@@ -124,7 +124,7 @@ impl Account {
                 _ => error,
             }));
         }
-        let id = Named::parse(&answer.body).and_then(|made| made.id.0);
+        let id = object::<Named>(&answer.body).and_then(|made| made.id.0);
         id.ok_or_else(|| BeginError::Refused(service.no_id(&answer.body)))
     }
 

@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::wire::{Event, Page};
-use crate::vendor::{EventStream, HttpAnswer, Service, Submit, malformed, not_yet, unreadable};
+use crate::vendor::{
+    EventStream, HttpAnswer, Service, Submit, malformed, not_yet, object, unreadable,
+};
 
 /// Longer lists are not read to their end.
 const MAX_PAGES: usize = 100;
@@ -33,7 +35,7 @@ impl Service {
             if !answer.status.is_success() {
                 return Ok(Err(answer));
             }
-            let page: Page<T> = Page::parse(&answer.body).ok_or_else(unreadable)?;
+            let page: Page<T> = object(&answer.body).ok_or_else(unreadable)?;
             next = page.next_page.0;
             if take(page.data).is_break() || next.is_none() {
                 return Ok(Ok(true));
@@ -53,7 +55,7 @@ impl Service {
         };
         let response = submit.send(request, refusal).await?;
         let body = submit.read(response).await?;
-        match Page::<Event>::parse(&body).is_some_and(|sent| !sent.data.is_empty()) {
+        match object::<Page<Event>>(&body).is_some_and(|sent| !sent.data.is_empty()) {
             true => Ok(()),
             false => Err(BeginError::Unknown(
                 self.malformed("the provider's answer to the question names no event", &body),

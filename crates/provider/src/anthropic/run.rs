@@ -14,7 +14,7 @@ use super::meter::Meter;
 use super::report;
 use super::wire::{self, Event, Session};
 use crate::provider_error::provider_error;
-use crate::vendor::{Checks, EventStream, HttpAnswer, Service, Waits};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Service, Waits, object};
 
 /// A session and the question that is sent into it.
 pub(super) struct SessionRun {
@@ -221,7 +221,7 @@ impl SessionRun {
             }
             Source::Stream { events, until } => match timeout_at(*until, events.data()).await {
                 Ok(Ok(data)) => {
-                    Ok(Event::parse(data.as_bytes()).and_then(|event| self.heard(&event)))
+                    Ok(object::<Event>(data.as_bytes()).and_then(|event| self.heard(&event)))
                 }
                 // The stream broke, ended, or is silent: a check says how the session is.
                 Ok(Err(_)) => {

@@ -12,6 +12,7 @@ use super::Anthropic;
 use super::account::Ids;
 use super::wire::{self, Session};
 use crate::provider_error::provider_error;
+use crate::vendor::object;
 
 /// How far back a session of the same key is looked for. Not found it costs nothing, so no more is needed than what a
 /// server that was down may miss.
@@ -62,7 +63,7 @@ impl Anthropic {
         if !answer.status.is_success() {
             return Err(BeginError::Refused(self.service.trouble(&answer)));
         }
-        let id = Session::parse(&answer.body).and_then(Session::into_id);
+        let id = object::<Session>(&answer.body).and_then(Session::into_id);
         id.ok_or_else(|| BeginError::Refused(self.service.no_id(&answer.body)))
     }
 

@@ -90,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::gemini::VENDOR;
+    use crate::vendor::object;
 
     fn answer(status: u16, body: &str) -> HttpAnswer {
         let status = StatusCode::from_u16(status).unwrap();
@@ -148,7 +149,7 @@ mod tests {
         let ended = |status: &str, code: &str| {
             let error = serde_json::json!({"code": code, "message": "m 7"});
             let body = serde_json::json!({"status": status, "error": error}).to_string();
-            run_ended(&VENDOR, &Interaction::parse(body.as_bytes()).unwrap(), str::to_owned)
+            run_ended(&VENDOR, &object::<Interaction>(body.as_bytes()).unwrap(), str::to_owned)
         };
         let cases = [
             ("", Trouble::RunFailed),

@@ -108,6 +108,7 @@ fn title(summary: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::gemini::VENDOR;
+    use crate::vendor::object;
 
     fn told(meter: &mut Meter, json: &str) -> Option<(u8, String)> {
         let event = Event::parse(&mut json.to_owned()).unwrap();
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(told(&mut meter, SEARCH), None, "the same step");
         let shown = br#"{"steps":[{"type":"google_search_call","arguments":{"queries":["a","b"]}},
             {"type":"url_context_result","result":[{"url":"u"}]}]}"#;
-        let shown = Interaction::parse(shown).unwrap();
+        let shown = object::<Interaction>(shown).unwrap();
         let said = meter.snapshot(&shown).map(|progress| progress.message);
         assert_eq!(said.as_deref(), Some("Researching: 2 queries asked, 1 source read"));
         assert_eq!(meter.snapshot(&shown), None);

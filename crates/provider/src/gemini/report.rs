@@ -65,9 +65,10 @@ mod tests {
     use outlast_core::NanoUsd;
 
     use super::*;
+    use crate::vendor::object;
 
     fn output(body: &str) -> Output {
-        let mut interaction = Interaction::parse(body.as_bytes()).unwrap();
+        let mut interaction = object::<Interaction>(body.as_bytes()).unwrap();
         match finished(&mut interaction, Vec::new()) {
             Some(Step::Done { output, .. }) => *output,
             other => panic!("{other:?}"),
@@ -143,7 +144,8 @@ mod tests {
                 "summaries of thoughts are no part of it"
             );
             for empty in ["", " \\n"] {
-                let mut interaction = Interaction::parse(body(status, empty).as_bytes()).unwrap();
+                let mut interaction =
+                    object::<Interaction>(body(status, empty).as_bytes()).unwrap();
                 assert!(finished(&mut interaction, Vec::new()).is_none());
             }
         }

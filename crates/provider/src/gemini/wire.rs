@@ -12,7 +12,7 @@ mod agents;
 use serde::Deserialize;
 
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Items, Known, object};
+use crate::vendor::lenient::{Items, Known};
 use crate::vendor::{RunError, Status};
 pub(super) use agents::listed_agents;
 pub(super) use citation::Citation;
@@ -40,11 +40,6 @@ pub(super) struct Interaction {
 }
 
 impl Interaction {
-    /// The object in a body; `None` when it is none.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// The run's name, if it has one.
     pub(super) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| is_name(id))
@@ -124,9 +119,10 @@ fn status(name: &str) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     fn report(body: &str) -> String {
-        let parts = Interaction::parse(body.as_bytes()).unwrap().take_report();
+        let parts = object::<Interaction>(body.as_bytes()).unwrap().take_report();
         parts.iter().filter_map(TextPart::written).collect()
     }
 
@@ -135,17 +131,17 @@ mod tests {
         let body = br#"{"id":"v1_a","status":"meditating","agent":7,"model":"m","usage":[],"errors":"none","new":{},
             "steps":[5,{"type":"dream","x":1},{"type":"model_output","content":[{"type":"image","data":"x"},
             {"type":"text","text":"hi","annotations":null},7]}]}"#;
-        let mut interaction = Interaction::parse(body).unwrap();
+        let mut interaction = object::<Interaction>(body).unwrap();
         assert_eq!(interaction.status(), Status::Running);
         assert_eq!(interaction.agent(), Some("m"));
         assert!(interaction.error().is_none());
         assert_eq!(interaction.take_report()[0].written(), Some("hi"));
         assert_eq!(interaction.into_id().as_deref(), Some("v1_a"));
         for none in ["{}", r#"{"id":""}"#, r#"{"id":7}"#] {
-            assert_eq!(Interaction::parse(none.as_bytes()).unwrap().into_id(), None);
+            assert_eq!(object::<Interaction>(none.as_bytes()).unwrap().into_id(), None);
         }
         let long = format!(r#"{{"id":"{}"}}"#, "r".repeat(1_001));
-        assert_eq!(Interaction::parse(long.as_bytes()).unwrap().into_id(), None);
+        assert_eq!(object::<Interaction>(long.as_bytes()).unwrap().into_id(), None);
     }
 
     /// The vendor's own SDK takes the same part of the steps for the text.

@@ -54,9 +54,10 @@ mod tests {
     use outlast_core::NanoUsd;
 
     use super::*;
+    use crate::vendor::object;
 
     fn output(body: &str) -> Option<Output> {
-        let mut response = Response::parse(body.as_bytes()).unwrap();
+        let mut response = object::<Response>(body.as_bytes()).unwrap();
         match finished(response.status(), &mut response, Vec::new())? {
             Step::Done { output, .. } => Some(*output),
             other => panic!("{other:?}"),

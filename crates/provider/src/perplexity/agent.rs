@@ -17,7 +17,7 @@ use crate::responses::wire::{Event, Response as RunObject};
 use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
     Checked, EventStream, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed,
-    stream_before_id,
+    object, stream_before_id,
 };
 
 /// The Agent API among those that speak the protocol.
@@ -96,7 +96,7 @@ impl Provider for Agent {
             return Ok(Box::new(run));
         }
         let body = submit.read(response).await?;
-        let id = RunObject::parse(&body).and_then(|response| response.id());
+        let id = object::<RunObject>(&body).and_then(|response| response.id());
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.service.no_id(&body)))?;
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }

@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 
 use super::wire::Response;
 use super::{Dialect, errors};
-use crate::vendor::{EventStream, HttpAnswer, RunError, Service, Status};
+use crate::vendor::{EventStream, HttpAnswer, RunError, Service, Status, object};
 
 /// One vendor's API behind an address and a key. Cheap to clone.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ impl Responses {
         let (service, names) = (&self.service, self.names(&run.id));
         let before = service.get_within(service.stop_limit(), &names).await?;
         let has_ended = |body: &[u8]| {
-            Response::parse(body).is_some_and(|response| response.status().is_terminal())
+            object::<Response>(body).is_some_and(|response| response.status().is_terminal())
         };
         let already = [StatusCode::BAD_REQUEST];
         let trouble = |answer: &HttpAnswer| service.trouble(answer);

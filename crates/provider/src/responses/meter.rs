@@ -69,6 +69,7 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::perplexity::VENDOR;
+    use crate::vendor::object;
 
     fn event(json: &str) -> Event {
         Event::parse(&mut json.to_owned()).unwrap()
@@ -144,7 +145,7 @@ mod tests {
         let shown = br#"{"status":"in_progress","output":[
             {"type":"search_results","queries":["a","b"],"results":[]},
             {"type":"fetch_url_results","contents":[{"url":"u"}]}]}"#;
-        let shown = Response::parse(shown).unwrap();
+        let shown = object::<Response>(shown).unwrap();
         let message = |progress: Option<Progress>| progress.map(|progress| progress.message);
         let said = Some("Researching: 2 queries asked, 1 source read".to_owned());
         assert_eq!(message(meter.snapshot(&shown)), said);
@@ -164,7 +165,7 @@ mod tests {
             let body = format!(
                 r#"{{"status":"in_progress","output":[{{"type":"message","content":[{{"text":"{text}"}}]}}]}}"#
             );
-            Response::parse(body.as_bytes()).unwrap()
+            object::<Response>(body.as_bytes()).unwrap()
         };
         let mut said = |words| {
             let progress = meter.snapshot(&shown(words))?;

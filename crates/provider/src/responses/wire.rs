@@ -10,7 +10,7 @@ mod usage;
 use serde::Deserialize;
 
 use crate::vendor::billed::Billed;
-use crate::vendor::lenient::{Known, object};
+use crate::vendor::lenient::Known;
 use crate::vendor::{RunError, Status};
 pub(crate) use event::{Event, TEXT_DELTA};
 pub(crate) use output::{Annotation, Page};
@@ -41,11 +41,6 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The object in a body; `None` when it is none.
-    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// The run's name, if it has one.
     pub(crate) fn id(&self) -> Option<String> {
         self.id.0.clone().filter(|id| is_name(id))
@@ -138,10 +133,11 @@ pub(crate) struct IncompleteDetails {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     #[test]
     fn unknown_things_and_nulls_are_tolerated() {
-        let response = Response::parse(
+        let response = object::<Response>(
             br#"{"id":"resp_1","status":"meditating","output":[{"type":"sandbox_x","foo":1},
                 {"type":"message","content":[{"type":"output_text","text":"hi","annotations":null}]}],
                 "usage":null,"new_field":{}}"#,
@@ -163,7 +159,7 @@ mod tests {
             "error":"none","output":[5,{"type":"mcp_call","content":"text","results":{}},
             {"type":"search_results","results":[{"id":"x","url":"u"},{"id":2,"url":"v","date":20260610}]},
             {"type":"message","content":[{"type":"refusal","text":null},{"type":"output_text","text":"hi"}]}]}"#;
-        let mut response = Response::parse(body).unwrap();
+        let mut response = object::<Response>(body).unwrap();
         assert_eq!(response.status(), Status::Completed);
         assert_eq!(response.take_report().0, "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
@@ -172,7 +168,7 @@ mod tests {
         let event =
             Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
         assert_eq!(event.unwrap().status(), Some(Status::Failed));
-        assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().id(), None);
+        assert_eq!(object::<Response>(br#"{"id":""}"#).unwrap().id(), None);
     }
 
     #[test]
@@ -183,7 +179,7 @@ mod tests {
                 {"type":"output_text","text":"one"},{"type":"output_text","text":" two"}]},
             {"type":"message","content":[{"type":"refusal","refusal":"no"}]},
             {"type":"message","role":null,"content":[{"text":"three"}]}]}"#;
-        let mut response = Response::parse(body).unwrap();
+        let mut response = object::<Response>(body).unwrap();
         assert_eq!(response.words(), 3);
         assert_eq!(response.take_report().0, "one two\n\nthree");
     }
@@ -194,7 +190,7 @@ mod tests {
         let body = br#"{"output":[{"type":"search_results","results":[{"id":1,"url":"a"}]},
             {"type":"image_search_results","results":[{"id":1,"url":"i"}]},
             {"type":"fetch_url_results","contents":[{"url":"b"},null,"c"]}]}"#;
-        let response = Response::parse(body).unwrap();
+        let response = object::<Response>(body).unwrap();
         let urls = |pages: Vec<&Page>| -> Vec<_> {
             pages.iter().filter_map(|page| page.url.0.clone()).collect()
         };

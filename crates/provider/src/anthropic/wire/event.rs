@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::{Items, Known, long_text, object, word};
+use crate::vendor::lenient::{Items, Known, long_text, word};
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
@@ -74,11 +74,6 @@ struct Delta {
 }
 
 impl Event {
-    /// Reads an event; `None` when it is none.
-    pub(in crate::anthropic) fn parse(data: &[u8]) -> Option<Self> {
-        object(data)
-    }
-
     pub(in crate::anthropic) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.content.iter().flatten()
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::request::KEY_FIELD;
-use crate::vendor::lenient::{Known, object};
+use crate::vendor::lenient::Known;
 
 /// No session has a longer name.
 const MAX_ID: usize = 200;
@@ -33,11 +33,6 @@ struct Model {
 }
 
 impl Session {
-    /// Reads a session; `None` when it is none.
-    pub(in crate::anthropic) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// Its id, if that can be one.
     pub(in crate::anthropic) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| (1..=MAX_ID).contains(&id.trim().len()))

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::request::research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
-use crate::vendor::{Checks, HttpAnswer, Milestones, Service, Submit};
+use crate::vendor::{Checks, HttpAnswer, Milestones, Service, Submit, object};
 
 const PATH: [&str; 3] = ["v1", "async", "sonar"];
 
@@ -24,7 +24,7 @@ pub(super) async fn begin(
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     let body = submit.read(response).await?;
-    let id = Job::parse(&body).and_then(Job::into_id);
+    let id = object::<Job>(&body).and_then(Job::into_id);
     let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(api.no_id(&body))))?;
     Ok(Box::new(ResearchRun::begun(api.clone(), remote(api, id))))
 }

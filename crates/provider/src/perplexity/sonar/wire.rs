@@ -28,11 +28,6 @@ pub(super) enum Status {
 }
 
 impl Job {
-    /// The object in a body; `None` when it is none.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     pub(super) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| is_name(id))
     }
@@ -92,11 +87,6 @@ struct Said {
 }
 
 impl Completion {
-    /// The object in a body or a chunk; `None` when it is none.
-    pub(super) fn parse(data: &[u8]) -> Option<Self> {
-        object(data)
-    }
-
     /// Whether it is a completion at all, and not merely some object.
     pub(super) fn is_one(&self) -> bool {
         self.choices.is_some()
@@ -145,7 +135,7 @@ mod tests {
     /// A10: an id that was there must not be lost to an odd field beside it; statuses are an open set.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
-        let job = Job::parse(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);
+        let job = object::<Job>(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);
         let job = job.unwrap();
         assert_eq!(job.status(), Status::Waiting);
         assert_eq!(job.into_id().as_deref(), Some("u"));
@@ -156,7 +146,7 @@ mod tests {
             ("COMPLETED", Status::Completed),
             ("FAILED", Status::Failed),
         ] {
-            let job = Job::parse(json!({"status": name}).to_string().as_bytes()).unwrap();
+            let job = object::<Job>(json!({"status": name}).to_string().as_bytes()).unwrap();
             assert_eq!(job.status(), status, "{name}");
             assert_eq!(job.into_id(), None);
         }
