@@ -26,7 +26,10 @@ use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, not_yet};
+use crate::vendor::{
+    Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, effort_word, not_yet,
+    object,
+};
 use account::Account;
 use run::SessionRun;
 
@@ -116,7 +119,9 @@ impl Provider for Anthropic {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        match (Prices::current().typical_at_anthropic(ask.effort), ask.budget) {
+        let typical =
+            Prices::current().anthropic.typical(effort_word(ask.effort).unwrap_or("medium"));
+        match (typical, ask.budget) {
             (Cost::Estimate(typical), Some(budget)) => Cost::Estimate(typical.min(budget)),
             (typical, _) => typical,
         }
@@ -159,7 +164,7 @@ impl Provider for Anthropic {
             status if status.is_success() => true,
             _ => return Err(self.service.trouble(&before)),
         };
-        if wire::Session::parse(&before.body).is_some_and(|session| session.takes_no_events()) {
+        if object::<wire::Session>(&before.body).is_some_and(|session| session.takes_no_events()) {
             return Ok(RemoteStop::Done);
         }
         // Also where it is idle: a question that is on its way may still arrive.

@@ -26,7 +26,7 @@ use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits, not_yet,
+    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits, object,
 };
 
 /// How Gemini's service is called.
@@ -142,7 +142,7 @@ impl Provider for Gemini {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        Prices::current().typical_of_agent(self.agent(ask.effort))
+        Prices::current().gemini.typical(self.agent(ask.effort))
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -165,7 +165,7 @@ impl Provider for Gemini {
             response => response?,
         };
         let body = submit.read(response).await?;
-        let id = wire::Interaction::parse(&body).and_then(wire::Interaction::into_id);
+        let id = object::<wire::Interaction>(&body).and_then(wire::Interaction::into_id);
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
         let remote = self.api.remote(Self::NAME, id);
         Ok(Box::new(GeminiRun::new(self.api.clone(), remote)))
@@ -176,31 +176,15 @@ impl Provider for Gemini {
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        // What a cancel of a finished run is answered is not documented, so the state is read first.
         let before = self.api.look(&run.id, self.api.stop_limit()).await?;
-        let is_known = before.status != StatusCode::NOT_FOUND;
-        if !is_known && !self.api.is_settled(run) {
-            return Err(not_yet());
-        }
-        if is_known && !before.status.is_success() {
-            return Err(self.api.refused_look(&before));
-        }
-        let ended = wire::Interaction::parse(&before.body)
-            .is_some_and(|interaction| interaction.status().is_terminal());
-        if is_known && ended {
-            return Ok(RemoteStop::Done);
-        }
-        // One that is not found may only be hidden for a while, so it is told all the same.
-        let answer = self.api.cancel(&run.id).await?;
-        match answer.status {
-            status if status.is_success() => Ok(RemoteStop::Done),
-            // It ended between the two calls.
-            StatusCode::BAD_REQUEST | StatusCode::CONFLICT if is_known => Ok(RemoteStop::Done),
-            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND if !is_known => {
-                Ok(RemoteStop::Unsupported)
-            }
-            _ => Err(self.api.refused_look(&answer)),
-        }
+        let names = ["interactions", &run.id];
+        let has_ended = |body: &[u8]| {
+            let interaction = object::<wire::Interaction>(body);
+            interaction.is_some_and(|interaction| interaction.status().is_terminal())
+        };
+        let already = [StatusCode::BAD_REQUEST, StatusCode::CONFLICT];
+        let trouble = |answer: &HttpAnswer| self.api.refused_look(answer);
+        self.api.stop(run, &names, &before, has_ended, &already, trouble).await
     }
 }
 

@@ -12,7 +12,7 @@ pub mod anthropic;
 pub mod gemini;
 mod responses;
 pub mod vendor;
-pub mod prices;
+mod prices;
 mod provider_error;
 
 /// The name of this machine, or of the container this process is in.

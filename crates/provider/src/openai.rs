@@ -18,9 +18,12 @@ use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::responses::wire::{Response, Status};
+use crate::responses::wire::Response;
 use crate::responses::{Dialect, ResponseRun, Responses};
-use crate::vendor::{Checked, Delivered, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits};
+use crate::vendor::{
+    Checked, Delivered, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, Waits,
+    effort_word, object,
+};
 
 /// How OpenAI's service is called.
 pub const VENDOR: Vendor = Vendor {
@@ -120,7 +123,7 @@ impl Provider for OpenAi {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        Prices::current().typical_openai(&self.model, wire::effort(ask.effort).unwrap_or("medium"))
+        Prices::current().typical_openai(&self.model, effort_word(ask.effort).unwrap_or("medium"))
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -143,7 +146,7 @@ impl Provider for OpenAi {
         };
         let body = submit.read(response).await?;
         let no_id = || BeginError::Unknown(service.no_id(&body));
-        let mut response = Response::parse(&body).ok_or_else(no_id)?;
+        let mut response = object::<Response>(&body).ok_or_else(no_id)?;
         let status = response.status();
         let remote = self.api.remote(response.id().ok_or_else(no_id)?);
         // A server that knows no background has done the work by now, and may not keep it.

@@ -15,9 +15,10 @@ pub mod fuzzing;
 use crate::vendor::{KeyHeader, Vendor};
 pub use agent::Agent;
 #[cfg(test)]
-pub(crate) use agent::DIALECT as AGENT;
+pub(crate) use agent::{DIALECT as AGENT, typical as agent_typical};
 pub use sonar::Sonar;
-pub(crate) use wire::effort as agent_effort;
+#[cfg(test)]
+pub(crate) use sonar::typical as sonar_typical;
 
 /// How Perplexity's services are called.
 pub const VENDOR: Vendor = Vendor {

@@ -7,7 +7,7 @@ mod money;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use outlast_core::{AskKind, BoxError, ContextSize, Cost, Effort, NanoUsd, Usage};
+use outlast_core::{BoxError, ContextSize, Cost, NanoUsd, Usage};
 use serde::Deserialize;
 
 use money::Usd;
@@ -20,13 +20,15 @@ static CURRENT: LazyLock<Prices> = LazyLock::new(|| {
 /// A table of prices.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prices {
+pub(crate) struct Prices {
+    /// The day its prices were taken, as `YYYY-MM-DD`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "part of the table; a test reads it"))]
     as_of: String,
     unknown_model: Usd,
-    agent: VendorPrices,
-    sonar: VendorPrices,
-    gemini: VendorPrices,
-    anthropic: VendorPrices,
+    pub(crate) agent: VendorPrices,
+    pub(crate) sonar: VendorPrices,
+    pub(crate) gemini: VendorPrices,
+    pub(crate) anthropic: VendorPrices,
     /// What a run usually costs follows from what it usually uses.
     openai: VendorPrices<TypicalUse>,
     search: Search,
@@ -34,7 +36,7 @@ pub struct Prices {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct VendorPrices<T = Usd> {
+pub(crate) struct VendorPrices<T = Usd> {
     #[serde(default)]
     tools: HashMap<String, Usd>,
     models: HashMap<String, Model>,
@@ -84,49 +86,30 @@ struct Requests {
 
 /// What a bill may name beside [`Usage`].
 #[derive(Debug, Default)]
-pub struct Extras<'a> {
+pub(crate) struct Extras<'a> {
     /// Those of the input tokens that were read from a cache.
-    pub cached_tokens: u64,
+    pub(crate) cached_tokens: u64,
     /// Tools other than the web search, and how often each was called.
-    pub calls: Vec<(&'a str, u64)>,
+    pub(crate) calls: Vec<(&'a str, u64)>,
     /// How much of what was found the model read; unset is the provider's default.
-    pub context: Option<ContextSize>,
-}
-
-/// Whose typical costs are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// The Agent API.
-    Agent,
-    /// The Sonar endpoints.
-    Sonar,
+    pub(crate) context: Option<ContextSize>,
 }
 
 impl Prices {
     /// The table this program was built with, read once.
-    pub fn current() -> &'static Self {
+    pub(crate) fn current() -> &'static Self {
         &CURRENT
     }
 
     /// Reads a table.
-    pub fn parse(text: &str) -> Result<Self, BoxError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, BoxError> {
         Ok(toml::from_str(text)?)
     }
 
-    /// The day its prices were taken, as `YYYY-MM-DD`.
-    pub fn as_of(&self) -> &str {
-        &self.as_of
-    }
-
     /// What a model charges for this: computed when it is in the table, else an estimate; unknown without any usage.
-    pub fn cost(&self, model: &str, usage: &Usage) -> Cost {
-        self.bill(model, usage, &Extras::default())
-    }
-
-    /// The same, with what else a bill may name.
     ///
     /// A model with a price of its own for reasoning counts it apart from its output ([`Usage::output_tokens`]).
-    pub fn bill(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
+    pub(crate) fn bill(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
@@ -147,7 +130,7 @@ impl Prices {
     }
 
     /// What OpenAI usually charges for a run of this model and effort.
-    pub fn typical_openai(&self, model: &str, effort: &str) -> Cost {
+    pub(crate) fn typical_openai(&self, model: &str, effort: &str) -> Cost {
         let Some(typical) = self.openai.typical.get(effort) else { return Cost::Unknown };
         let usage = Usage {
             input_tokens: typical.input,
@@ -161,7 +144,7 @@ impl Prices {
     }
 
     /// What OpenAI charges for a web search.
-    pub fn openai_search(&self) -> NanoUsd {
+    pub(crate) fn openai_search(&self) -> NanoUsd {
         NanoUsd(self.openai.tools.get("web_search").copied().unwrap_or_default().nanos())
     }
 
@@ -172,53 +155,18 @@ impl Prices {
         Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]))
     }
 
-    /// What a run of this agent of Gemini's usually costs.
-    pub(crate) fn typical_of_agent(&self, agent: &str) -> Cost {
-        estimate(self.gemini.typical.get(agent))
-    }
-
-    /// What a run at Anthropic usually costs.
-    pub(crate) fn typical_at_anthropic(&self, effort: Option<Effort>) -> Cost {
-        estimate(self.anthropic.typical.get(match effort {
-            Some(Effort::Minimal | Effort::Low) => "low",
-            Some(Effort::Medium) | None => "medium",
-            Some(Effort::High) => "high",
-        }))
-    }
-
     /// What one call of the Search API costs, whatever it finds.
-    pub fn search(&self) -> NanoUsd {
+    pub(crate) fn search(&self) -> NanoUsd {
         NanoUsd(self.search.request.nanos())
-    }
-
-    /// What an ask of this kind and effort usually costs.
-    pub fn typical(&self, dialect: Dialect, kind: AskKind, effort: Option<Effort>) -> Cost {
-        if kind == AskKind::Results {
-            return Cost::Estimate(self.search());
-        }
-        let typical = match dialect {
-            Dialect::Agent => {
-                let word = crate::perplexity::agent_effort(kind, effort).unwrap_or("high");
-                self.agent.typical.get(word)
-            }
-            Dialect::Sonar => self.sonar.typical.get(match (kind, effort) {
-                (AskKind::Ask, _) => "ask",
-                (AskKind::Search, _) => "search",
-                (AskKind::Reason, _) => "reason",
-                (AskKind::Research | AskKind::Results, effort) => match effort {
-                    Some(Effort::Minimal) => "minimal",
-                    Some(Effort::Low) => "low",
-                    Some(Effort::Medium) | None => "medium",
-                    Some(Effort::High) => "high",
-                },
-            }),
-        };
-        estimate(typical)
     }
 }
 
-fn estimate(price: Option<&Usd>) -> Cost {
-    price.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+impl VendorPrices {
+    /// What work usually costs that the table has this word for.
+    pub(crate) fn typical(&self, word: &str) -> Cost {
+        let price = self.typical.get(word);
+        price.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))
+    }
 }
 
 impl Model {

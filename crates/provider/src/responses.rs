@@ -11,11 +11,12 @@ pub(crate) mod wire;
 
 use outlast_core::Step;
 
+use crate::vendor::Status;
 pub(crate) use api::Responses;
 pub(crate) use errors::run_ended;
 pub(crate) use meter::Meter;
 pub(crate) use run::ResponseRun;
-use wire::{Response, Status};
+use wire::Response;
 
 /// Where one vendor's API differs from the others.
 pub(crate) struct Dialect {

@@ -3,27 +3,35 @@
 
 mod service;
 mod submit;
+mod stop;
 mod waits;
 mod check;
 mod milestones;
 mod delivered;
+mod ended;
 mod errors;
 mod events;
 pub(crate) mod lenient;
 pub(crate) mod billed;
+mod numbered;
+mod run_error;
 
 use std::sync::Arc;
 
-use outlast_core::Clock;
+use outlast_core::{Clock, Effort};
 
 use crate::http::HttpOptions;
 pub use check::{Checked, KeyState};
 pub(crate) use delivered::Delivered;
+pub(crate) use ended::{Status, run_ended};
 pub(crate) use errors::{
-    HttpAnswer, NO_ID, malformed, not_yet, stream_before_id, trouble, unreadable,
+    HttpAnswer, NO_ID, malformed, not_yet, silent, stream_before_id, trouble, unreadable,
 };
 pub(crate) use events::EventStream;
-pub(crate) use milestones::Milestones;
+pub(crate) use lenient::object;
+pub(crate) use milestones::{Milestones, WorkDone};
+pub(crate) use numbered::NumberedSources;
+pub(crate) use run_error::{ErrorCode, RunError};
 pub(crate) use service::{Service, is_event_stream};
 pub(crate) use submit::Submit;
 pub(crate) use waits::Checks;
@@ -71,6 +79,15 @@ pub(crate) enum KeyHeader {
     Bearer,
     /// A header of this name.
     Named(&'static str),
+}
+
+/// The word for how hard to work; `None` where that is left to the provider.
+pub(crate) fn effort_word(asked: Option<Effort>) -> Option<&'static str> {
+    Some(match asked? {
+        Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    })
 }
 
 impl Vendor {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
+use axum::{Json, Router};
 use serde_json::Value;
 
-use crate::ask::Ask;
+use crate::ask::{Api, Ask};
 use crate::errors::Refusal;
 use crate::journal::Journal;
 use crate::limits::REQUEST_ID;
@@ -17,9 +19,12 @@ use crate::runs::{Delivery, Runs, SubmitReceipt};
 use crate::scenario::{Scenario, SubmitAnswer};
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
+use crate::{anthropic, gemini};
 
 /// Where Azure's clients put their key.
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+pub(crate) type SharedApp = State<Arc<App>>;
 
 /// What all handlers share.
 pub(crate) struct App {
@@ -45,17 +50,49 @@ impl App {
     }
 }
 
-/// An endpoint that takes submits which `parse` reads.
-pub(crate) fn submits(parse: fn(&[u8]) -> Result<Ask, Refusal>) -> MethodRouter<Arc<App>> {
+/// An endpoint that takes submits which `parse` reads. It looks at the key itself: a submit with a bad one counts.
+pub(crate) fn submits(
+    api: Api,
+    parse: fn(&[u8]) -> Result<Ask, Refusal>,
+) -> MethodRouter<Arc<App>> {
     post(
-        async move |State(app): State<Arc<App>>,
+        async move |State(app): SharedApp,
                     ConnectInfo(hangup): ConnectInfo<Hangup>,
+                    uri: Uri,
                     headers: HeaderMap,
                     body: Bytes| {
-            let receipt = app.accept(|| authorize(&headers).and_then(|()| parse(&body)))?;
-            answer(&app, receipt, &hangup).await
+            let ask = || api.authorize(&headers, &uri).and_then(|()| parse(&body));
+            answer(&app, app.accept(ask)?, &hangup).await
         },
     )
+}
+
+/// An endpoint that stops a run and shows it.
+pub(crate) fn cancels(api: Api) -> MethodRouter<Arc<App>> {
+    post(async move |State(app): SharedApp, Path(id): Path<String>| {
+        app.runs.cancel(api, &id).map(Json)
+    })
+}
+
+/// Endpoints that answer only who has a key of this API.
+pub(crate) fn with_key(api: Api, routes: Router<Arc<App>>) -> Router<Arc<App>> {
+    routes.route_layer(from_fn_with_state(
+        api,
+        async |State(api): State<Api>, request: Request, next: Next| {
+            api.authorize(request.headers(), request.uri())?;
+            Ok::<_, Refusal>(next.run(request).await)
+        },
+    ))
+}
+
+impl Api {
+    fn authorize(self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+        match self {
+            Self::Gemini => gemini::refusal::authorize(headers, uri),
+            Self::Anthropic => anthropic::handlers::allow(headers),
+            Self::Agent | Self::OpenAi | Self::SonarAsync | Self::SonarChat => authorize(headers),
+        }
+    }
 }
 
 /// Answers a submit as its scenario says.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::effort::Effort;
+use crate::scenario::without_markers;
 use crate::sonar::prices::{Context, Model};
 
 /// What a run is made from.
@@ -64,24 +65,30 @@ pub(crate) struct IdempotencyKey {
     pub(crate) request: String,
 }
 
-#[cfg(test)]
 impl Ask {
-    pub(crate) fn to_agent(question: &str, effort: Effort) -> Self {
+    /// Plain research in the background about the last of these texts; what else is asked for is set by its API.
+    pub(crate) fn new(api: Api, input: &Value, texts: &[String]) -> Self {
         Self {
-            api: Api::Agent,
+            api,
             session: None,
             sonar: None,
             key: None,
-            input: question.to_owned(),
-            prompt: question.to_owned(),
-            question: question.to_owned(),
-            effort,
+            input: input.to_string(),
+            prompt: texts.join("\n"),
+            question: texts.last().map(|text| without_markers(text)).unwrap_or_default(),
+            effort: Effort::Medium,
             label: String::new(),
-            model: "openai/gpt-6-luna",
+            model: "",
             background: true,
             stream: false,
             store: true,
             metadata: Value::Null,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn to_agent(question: &str, effort: Effort) -> Self {
+        let model = "openai/gpt-6-luna";
+        Self { effort, model, ..Self::new(Api::Agent, &question.into(), &[question.to_owned()]) }
     }
 }

@@ -9,10 +9,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 
-use crate::app::App;
+use crate::app::{App, SharedApp};
 use crate::errors::Refusal;
-
-type SharedApp = State<Arc<App>>;
 
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()

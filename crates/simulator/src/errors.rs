@@ -1,7 +1,7 @@
 //! Answers that are no success: the vendor's error envelope, and the errors a scenario asks for.
 
 use axum::Json;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -14,10 +14,13 @@ const BAD_KEY: &str = "Invalid API key provided. Ensure your API key is correct 
 
 /// An answer that is no success.
 #[derive(Debug)]
-pub(crate) struct Refusal {
-    response: Box<Response>,
-    /// The kind and the message of an error envelope, which other APIs word otherwise.
-    pub(crate) said: Option<(String, String)>,
+pub(crate) struct Refusal(Box<Response>);
+
+/// The kind and the message of an error envelope, kept beside it: other APIs word it otherwise.
+#[derive(Clone)]
+pub(crate) struct Said {
+    pub(crate) kind: String,
+    pub(crate) message: String,
 }
 
 impl Refusal {
@@ -97,28 +100,24 @@ impl Refusal {
     /// 429: the bucket is empty.
     pub(crate) fn limited(allowance: Allowance) -> Self {
         let mut refusal = Self::usual(StatusCode::TOO_MANY_REQUESTS);
-        limits::show(&allowance, refusal.response.headers_mut());
+        limits::show(&allowance, refusal.0.headers_mut());
         refusal.retry_after(allowance.retry_after.then(|| limits::seconds(allowance.wait)))
     }
 
     pub(crate) fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
         let error = json!({"message": message, "type": kind, "code": status.as_u16()});
-        let said = Some((kind.to_owned(), message));
-        Self { said, ..Self::new(status, Json(json!({"error": error}))) }
-    }
-
-    /// The status and the headers of the answer.
-    pub(crate) fn head(&self) -> (StatusCode, &HeaderMap) {
-        (self.response.status(), self.response.headers())
+        let mut refusal = Self::new(status, Json(json!({"error": error})));
+        refusal.0.extensions_mut().insert(Said { kind: kind.to_owned(), message });
+        refusal
     }
 
     pub(crate) fn new(status: StatusCode, body: impl IntoResponse) -> Self {
-        Self { response: Box::new((status, body).into_response()), said: None }
+        Self(Box::new((status, body).into_response()))
     }
 
-    pub(crate) fn retry_after(mut self, seconds: Option<u64>) -> Self {
+    fn retry_after(mut self, seconds: Option<u64>) -> Self {
         if let Some(seconds) = seconds {
-            self.response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            self.0.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         self
     }
@@ -126,8 +125,17 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        *self.response
+        *self.0
     }
+}
+
+/// The same answer with the error envelope of another API in it.
+pub(crate) fn reworded(response: Response, status: StatusCode, error: Value) -> Response {
+    let (mut parts, _) = response.into_parts();
+    parts.status = status;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.remove(header::CONTENT_TYPE);
+    (parts, Json(json!({"error": error}))).into_response()
 }
 
 fn usual(status: StatusCode) -> (&'static str, &'static str) {

@@ -4,7 +4,7 @@ pub(crate) mod handlers;
 mod request;
 pub(crate) mod wire;
 pub(crate) mod events;
-mod refusal;
+pub(crate) mod refusal;
 
 pub(crate) mod usage;
 

@@ -13,7 +13,7 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::{App, authorize, event_stream, mark, submits};
+use crate::app::{App, SharedApp, authorize, event_stream, mark, submits, with_key};
 use crate::ask::Api;
 use crate::errors::Refusal;
 use crate::options::SonarMode;
@@ -26,14 +26,16 @@ use crate::{agent, anthropic, control, gemini, limits, openai, search, sonar};
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
-    let mut router = Router::new().route("/v1/models", get(models));
+    let mut submitted = Router::new().route("/v1/models", get(models));
+    let mut begun = Router::new();
     for base in ["/v1/agent", "/v1/responses"] {
-        router = router
-            .route(base, submits(agent::request::parse))
+        submitted = submitted.route(base, submits(Api::Agent, agent::request::parse));
+        begun = begun
             .route(&format!("{base}/{{id}}"), looks(Api::Agent))
             .route(&format!("{base}/{{id}}/cancel"), post(cancel));
     }
-    router
+    submitted
+        .merge(with_key(Api::Agent, begun))
         .merge(sonar::handlers::router(sonar))
         .merge(search::handlers::router())
         .merge(openai::handlers::router())
@@ -51,17 +53,16 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
 struct Look {
     stream: Option<String>,
     starting_after: Option<i64>,
+    last_event_id: Option<String>,
 }
 
 /// An endpoint that shows a run of this API, or opens its stream.
 pub(crate) fn looks(api: Api) -> MethodRouter<Arc<App>> {
     get(
-        async move |State(app): State<Arc<App>>,
+        async move |State(app): SharedApp,
                     ConnectInfo(hangup): ConnectInfo<Hangup>,
                     Path(id): Path<String>,
-                    query: Result<Query<Look>, QueryRejection>,
-                    headers: HeaderMap| {
-            authorize(&headers)?;
+                    query: Result<Query<Look>, QueryRejection>| {
             let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
             let (response, transport) = shown(&app, api, &id, &look, &hangup)?;
             let mut response = transport.apply(response, &app.runs.clock, &hangup);
@@ -84,19 +85,7 @@ fn shown(
             Ok((transport.json(object), transport))
         }
         Some("true") => {
-            let after = match look.starting_after {
-                None if api == Api::OpenAi => -1,
-                None => {
-                    return Err(Refusal::invalid(
-                        "validation failed: stream requires starting_after",
-                    ));
-                }
-                Some(after) => after,
-            };
-            let Ok(next) = usize::try_from(after.saturating_add(1)) else {
-                return Err(Refusal::invalid("invalid request"));
-            };
-            let opening = app.runs.attach(api, id, next)?;
+            let opening = app.runs.attach(api, id, first_event(api, look)?)?;
             let transport = opening.transport;
             let body = stream::events(app.runs.clone(), opening, Naming::Named, hangup.clone());
             Ok((event_stream(body), transport))
@@ -105,12 +94,20 @@ fn shown(
     }
 }
 
-async fn cancel(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    authorize(&headers)?;
+/// The number of the first event that a stream is to show.
+fn first_event(api: Api, look: &Look) -> Result<usize, Refusal> {
+    let first = match (api, look.starting_after) {
+        (Api::Gemini, _) => look.last_event_id.as_deref().map_or(Some(0), gemini::events::after),
+        (Api::OpenAi, None) => Some(0),
+        (_, None) => {
+            return Err(Refusal::invalid("validation failed: stream requires starting_after"));
+        }
+        (_, Some(after)) => usize::try_from(after.saturating_add(1)).ok(),
+    };
+    first.ok_or_else(|| Refusal::invalid("invalid request"))
+}
+
+async fn cancel(State(app): SharedApp, Path(id): Path<String>) -> Result<Response, Refusal> {
     app.runs.cancel(Api::Agent, &id)?;
     let mut response = Json(json!({"response_id": id, "status": "cancelling"})).into_response();
     mark(&mut response, &id);

@@ -170,6 +170,22 @@ impl Run {
         TransportFault { malformed, slow: self.scenario.slow, cut, allowance: None }
     }
 
+    /// Counts a poll: how many events it shows, and what befalls it.
+    pub(crate) fn poll(&mut self, clock: &Clock) -> Result<(usize, TransportFault), Refusal> {
+        self.counts.polls += 1;
+        self.meet(Call::Poll, self.counts.polls)?;
+        self.readable(clock)?;
+        let mut seen = self.seen(clock.now());
+        if self.last(seen).is_terminal() {
+            self.counts.last_polls += 1;
+            let nth = self.counts.last_polls;
+            if self.scenario.stale.is_some_and(|stale| stale.hides(nth)) {
+                seen -= 1;
+            }
+        }
+        Ok((seen, self.transport(Channel::Poll)))
+    }
+
     pub(crate) fn open(&mut self, next: usize) -> Opening {
         let nth = self.counts.streams;
         self.counts.streams += 1;

@@ -158,19 +158,8 @@ impl Runs {
         state.stats.polls += 1;
         let allowance = state.take_for(id, &self.clock)?;
         let run = state.find(api, id)?;
-        run.counts.polls += 1;
-        run.meet(Call::Poll, run.counts.polls)?;
-        run.readable(&self.clock)?;
-        let mut seen = run.seen(self.clock.now());
-        if run.last(seen).is_terminal() {
-            run.counts.last_polls += 1;
-            let nth = run.counts.last_polls;
-            if run.scenario.stale.is_some_and(|stale| stale.hides(nth)) {
-                seen -= 1;
-            }
-        }
-        let transport = TransportFault { allowance, ..run.transport(Channel::Poll) };
-        Ok((run.object(seen), transport))
+        let (seen, transport) = run.poll(&self.clock)?;
+        Ok((run.object(seen), TransportFault { allowance, ..transport }))
     }
 
     /// What the run came to, for a client that waited for it; no scenario hides it.
@@ -247,21 +236,6 @@ impl Runs {
         run.timeline.cancel(run.age(now) + self.clock.scaled(ms));
         run.changed.send_replace(());
         Ok(run.object(run.seen(now)))
-    }
-
-    /// Forgets what a run came to: no GET finds it any more.
-    pub(crate) fn delete(&self, api: Api, id: &str) -> Result<(), Refusal> {
-        let mut state = self.lock();
-        let run = state.find(api, id)?;
-        run.readable(&self.clock)?;
-        run.scenario.lost = Some(0);
-        Ok(())
-    }
-
-    /// What the run shows now, whatever its scenario hides from a GET.
-    pub(crate) fn shown(&self, id: &str) -> Value {
-        let state = self.lock();
-        state.run(id).map_or(Value::Null, |run| run.object(run.seen(self.clock.now())))
     }
 
     /// Makes a run unknown from now on.

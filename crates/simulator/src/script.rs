@@ -148,25 +148,21 @@ impl Script {
         if scenario.shape.hold {
             self.held_from = Some(working);
         }
-        match &scenario.ending {
-            Ending::Completed | Ending::Incomplete { .. } => {}
-            Ending::Stuck { .. } => self.timed_events.truncate(working),
-            Ending::RequiresAction {} => {
-                let due = self.timed_events.get(working).map_or(Duration::ZERO, |timed| timed.due);
-                self.timed_events.truncate(working);
-                self.timed_events.push(TimedEvent { due, event: Event::RequiresAction });
-            }
+        let (cut, end) = match &scenario.ending {
+            Ending::Completed | Ending::Incomplete { .. } => return,
+            Ending::Stuck { .. } => (working, None),
+            Ending::RequiresAction {} => (working, Some(Event::RequiresAction)),
             Ending::Fail { at, code, .. } => {
                 let cut = match at {
                     Phase::Search => working,
                     Phase::Write => self.middle_of_the_text(),
                 };
-                let due = self.timed_events.get(cut).map_or(Duration::ZERO, |timed| timed.due);
-                self.timed_events.truncate(cut);
-                self.timed_events
-                    .push(TimedEvent { due, event: Event::Failed { code: code.clone() } });
+                (cut, Some(Event::Failed { code: code.clone() }))
             }
-        }
+        };
+        let due = self.timed_events.get(cut).map_or(Duration::ZERO, |timed| timed.due);
+        self.timed_events.truncate(cut);
+        self.timed_events.extend(end.map(|event| TimedEvent { due, event }));
     }
 
     fn middle_of_the_text(&self) -> usize {

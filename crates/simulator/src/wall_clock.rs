@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use chrono::{DateTime, SecondsFormat};
+
 /// Seconds since 1970, as in `created_at` and `x-ratelimit-reset`.
 #[expect(
     clippy::disallowed_methods,
@@ -13,26 +15,8 @@ pub(crate) fn unix_seconds() -> u64 {
 
 /// The moment as RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(unix_seconds: u64) -> String {
-    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    let is_leap = |year: u64| {
-        (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
-    };
-    let (mut year, mut day) = (1970, days);
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if day < length {
-            break;
-        }
-        day -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
+    let moment = i64::try_from(unix_seconds).ok().and_then(|at| DateTime::from_timestamp(at, 0));
+    moment.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

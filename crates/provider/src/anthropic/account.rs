@@ -1,6 +1,7 @@
 //! What an account needs once before it can do research: an agent and an environment. Each is looked up by its name, which
 //! holds a digest of its definition, before it is made, and kept in the store (G3).
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use outlast_core::{BeginError, ProviderError, Store, Trouble};
@@ -9,9 +10,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::wire::{self, Named, Page};
+use super::wire::{self, Named};
 use crate::provider_error::detailed;
-use crate::vendor::{Service, unreadable};
+use crate::vendor::{Service, object};
 
 /// Longer lists are not searched to their end: a second agent of the same name does no harm.
 const MAX_PAGES: usize = 10;
@@ -112,7 +113,10 @@ impl Account {
             return Ok(id);
         }
         definition["name"] = name.into();
-        let answer = service.make(&["v1", kind], &definition).await.map_err(BeginError::Refused)?;
+        let answer = service
+            .tell(service.timeout(), &["v1", kind], &definition)
+            .await
+            .map_err(BeginError::Refused)?;
         if !answer.status.is_success() {
             let error = service.trouble(&answer);
             return Err(BeginError::Refused(match error.trouble {
@@ -120,7 +124,7 @@ impl Account {
                 _ => error,
             }));
         }
-        let id = Named::parse(&answer.body).and_then(|made| made.id.0);
+        let id = object::<Named>(&answer.body).and_then(|made| made.id.0);
         id.ok_or_else(|| BeginError::Refused(service.no_id(&answer.body)))
     }
 
@@ -130,35 +134,26 @@ impl Account {
         kind: &str,
         name: &str,
     ) -> Result<Option<String>, ProviderError> {
-        let mut query = vec![("limit", "100".to_owned())];
-        for _ in 0..MAX_PAGES {
-            let pairs: Vec<(&str, &str)> =
-                query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            let answer = service.page(&["v1", kind], &pairs).await?;
-            if !answer.status.is_success() {
-                return Err(service.trouble(&answer));
-            }
-            let page: Page<Named> = Page::parse(&answer.body).ok_or_else(unreadable)?;
-            let found = page.data.into_iter().find(|named| named.is_live(name));
-            if let Some(id) = found.and_then(|found| found.id.0) {
-                return Ok(Some(id));
-            }
-            let Some(next) = page.next_page.0 else { return Ok(None) };
-            query.truncate(1);
-            query.push(("page", next));
-        }
-        Ok(None)
+        let mut found = None;
+        let take = |page: Vec<Named>| {
+            found = page.into_iter().find(|named| named.is_live(name)).and_then(|found| found.id.0);
+            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let read = service.pages(&["v1", kind], &[], MAX_PAGES, take).await?;
+        read.map_err(|answer| service.trouble(&answer))?;
+        Ok(found)
     }
 
     /// A refused agent whose model the provider does not list: the ones it lists are named.
     async fn unknown_model(&self, service: &Service, refusal: ProviderError) -> ProviderError {
         let model = &self.model;
-        let listed = service.page(&["v1", "models"], &[("limit", "100")]).await;
-        let listed = listed.ok().filter(|answer| answer.status.is_success());
-        let listed = listed.and_then(|answer| Page::<Named>::parse(&answer.body));
-        let names: Vec<String> = listed
-            .map(|page| page.data.into_iter().filter_map(|named| named.id.0).collect())
-            .unwrap_or_default();
+        let mut names = Vec::new();
+        let take = |page: Vec<Named>| {
+            names.extend(page.into_iter().filter_map(|named| named.id.0));
+            ControlFlow::Break(())
+        };
+        // Without the list the refusal is told as it came.
+        drop(service.pages(&["v1", "models"], &[], 1, take).await);
         if names.is_empty() || names.iter().any(|name| **name == **model) {
             return refusal;
         }

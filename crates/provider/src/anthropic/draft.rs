@@ -61,6 +61,7 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     /// G8: a message is shown while it is written, once, and what was said before a search is not.
     #[test]
@@ -81,7 +82,7 @@ mod tests {
         for (events, expected) in cases {
             let mut draft = Draft::default();
             for event in events {
-                draft.event(&Event::parse(event.as_bytes()).unwrap());
+                draft.event(&object::<Event>(event.as_bytes()).unwrap());
             }
             assert_eq!(draft.shown().as_deref(), expected, "{events:?}");
         }

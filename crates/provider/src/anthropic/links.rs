@@ -6,6 +6,9 @@ use std::collections::{HashMap, HashSet};
 use outlast_core::Source;
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
+use crate::responses::markers::{Edit, applied};
+use crate::vendor::NumberedSources;
+
 /// A page that a tool found or read.
 pub(super) struct Found<'a> {
     pub(super) url: &'a str,
@@ -15,60 +18,32 @@ pub(super) struct Found<'a> {
 /// The text with a number behind each link, and its sources: those it links to in the order of their first link, then
 /// the other pages that were found.
 pub(super) fn numbered(text: String, found: &[Found<'_>]) -> (String, Vec<Source>) {
-    let mut numbers = Numbers { taken: bare_numbers(&text), ..Numbers::default() };
+    let mut sources = NumberedSources::beside(bare_numbers(&text));
     let mut titles = HashMap::new();
     for page in found {
         let title = titles.entry(page.url).or_insert(page.title);
         *title = title.or(page.title);
     }
-    let mut rewritten = String::with_capacity(text.len() + text.len() / 16);
-    let mut done = 0;
+    let mut edits: Vec<Edit> = Vec::new();
     for (event, range) in Parser::new(&text).into_offset_iter() {
         let Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, .. }) = event else {
             continue;
         };
+        let done = edits.last().map_or(0, |(last, _)| last.end);
         if !is_web_address(&dest_url) || range.start < done {
             continue;
         }
-        let title = titles.get(&*dest_url).copied().flatten();
-        let number = numbers.of(&dest_url, title);
+        let number = sources.number(&dest_url, titles.get(&*dest_url).copied().flatten());
         let label = text[range.clone()].split_once("](").map_or("", |(label, _)| &label[1..]);
         let is_marker = !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
         // `[3](address)` is a marker of the model's own count; any other label is part of the sentence.
-        rewritten.push_str(&text[done..if is_marker { range.start } else { range.end }]);
-        rewritten.push_str(&format!("[{number}]"));
-        done = range.end;
+        let start = if is_marker { range.start } else { range.end };
+        edits.push((start..range.end, format!("[{number}]")));
     }
-    rewritten.push_str(&text[done..]);
     for page in found.iter().filter(|page| is_web_address(page.url)) {
-        numbers.of(page.url, titles.get(page.url).copied().flatten());
+        sources.number(page.url, titles.get(page.url).copied().flatten());
     }
-    (rewritten, numbers.sources)
-}
-
-/// Which address has which number.
-#[derive(Default)]
-struct Numbers {
-    by_url: HashMap<String, u32>,
-    sources: Vec<Source>,
-    /// Numbers that stand in the text already and may mean anything.
-    taken: HashSet<u32>,
-    last: u32,
-}
-
-impl Numbers {
-    fn of(&mut self, url: &str, title: Option<&str>) -> u32 {
-        if let Some(number) = self.by_url.get(url) {
-            return *number;
-        }
-        let next = (self.last.saturating_add(1)..).find(|number| !self.taken.contains(number));
-        let number = next.unwrap_or(u32::MAX);
-        self.last = number;
-        self.by_url.insert(url.to_owned(), number);
-        let title = title.map(str::to_owned);
-        self.sources.push(Source { number, url: url.to_owned(), title, ..Source::default() });
-        number
-    }
+    (applied(text, &edits), sources.all)
 }
 
 fn is_web_address(url: &str) -> bool {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use outlast_core::Progress;
 
 use super::wire::Event;
-use crate::vendor::{Milestones, Vendor};
+use crate::vendor::Milestones;
 
 /// A message of fewer words is a remark on the way, not the report.
 const FEWEST_WORDS: usize = 50;
@@ -13,7 +13,7 @@ const FEWEST_WORDS: usize = 50;
 /// Counts what happened and turns it into percent; never goes down. An event counts once, however often it is seen.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    milestones: Milestones,
+    pub(super) milestones: Milestones,
     seen: HashSet<String>,
     queries: usize,
     sources: usize,
@@ -22,11 +22,6 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// The first progress of a try; once.
-    pub(super) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
-        self.milestones.start(vendor)
-    }
-
     /// What an event adds, if it adds anything a person would notice.
     pub(super) fn event(&mut self, event: &Event) -> Option<Progress> {
         if let Some(piece) = event.preview() {
@@ -54,11 +49,6 @@ impl Meter {
             }
             _ => None,
         }
-    }
-
-    /// The end is near, and no progress before said so; once.
-    pub(super) fn finalizing(&mut self) -> Option<Progress> {
-        self.milestones.finalizing()
     }
 
     fn written(&mut self, words: usize) -> Option<Progress> {

@@ -14,8 +14,7 @@ use super::meter::Meter;
 use super::report;
 use super::wire::{self, Event, Session};
 use crate::provider_error::provider_error;
-use crate::vendor::EventStream;
-use crate::vendor::{Checks, HttpAnswer, Service, Waits, unreadable};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Service, Waits, object};
 
 /// A session and the question that is sent into it.
 pub(super) struct SessionRun {
@@ -34,8 +33,6 @@ pub(super) struct SessionRun {
     /// Whether the provider gives a stream that is worth having: one was not refused, and has not told the end.
     streams: bool,
     checks: Checks,
-    /// The end, once it is known and until it is returned.
-    done: Option<Step>,
 }
 
 /// Where news of the session come from.
@@ -61,7 +58,6 @@ impl SessionRun {
             draft: Draft::default(),
             source: Source::Check { at: Instant::now() },
             streams: true,
-            done: None,
         }
     }
 
@@ -91,8 +87,8 @@ impl SessionRun {
         if self.service.now() > recorded_at.after(grace.saturating_sub(*step_limit)) {
             return Some(self.moved(Cursor::Ready));
         }
-        let events = wire::Events::question(&self.question);
-        match self.service.ask(&self.remote.id, &events).await {
+        let event = wire::question_event(&self.question);
+        match self.service.ask(&self.remote.id, &event).await {
             Ok(()) => Some(self.moved(Cursor::Sent)),
             Err(BeginError::NotSent(error) | BeginError::Refused(error)) => {
                 Some(self.refuse(error))
@@ -153,7 +149,8 @@ impl SessionRun {
     /// Looks at the session once, and takes up its stream if it goes on. The stream has no beginning, so it is opened before
     /// the events so far are read: none falls between.
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let stream = self.open_stream().await;
+        let attaching = self.service.stream(&self.remote.id);
+        let stream = EventStream::taken_up(&mut self.streams, &self.remote, attaching).await;
         let Some(events) = self.look().await? else { return Ok(None) };
         if let Some(end) = End::of(&events) {
             return self.ended(end, &events).await;
@@ -170,33 +167,12 @@ impl SessionRun {
         Ok(events.iter().filter_map(|event| self.meter.event(event)).last().map(Step::Progress))
     }
 
-    async fn open_stream(&mut self) -> Option<EventStream> {
-        if !self.streams {
-            return None;
-        }
-        match self.service.stream(&self.remote.id).await {
-            Ok(Some(events)) => Some(events),
-            Ok(None) => {
-                self.streams = false;
-                None
-            }
-            Err(error) => {
-                tracing::debug!(remote.id = self.remote.short_id(), %error, "no stream this time");
-                None
-            }
-        }
-    }
-
     /// The session has ended: its usage is read, and its report is made.
     async fn ended(&mut self, end: End, events: &[Event]) -> Result<Option<Step>, ProviderError> {
         let answer = self.service.get(&["v1", "sessions", &self.remote.id]).await;
         let trouble = |answer: &HttpAnswer| self.service.trouble(answer);
-        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
-            self.wait_for_next_check();
-            return Ok(None);
-        };
-        let Some(session) = Session::parse(&body) else {
-            self.checks.failed(&self.remote, unreadable())?;
+        let shown = self.checks.shown::<Session>(&self.remote, answer, trouble)?;
+        let Some((session, body)) = shown else {
             self.wait_for_next_check();
             return Ok(None);
         };
@@ -245,7 +221,7 @@ impl SessionRun {
             }
             Source::Stream { events, until } => match timeout_at(*until, events.data()).await {
                 Ok(Ok(data)) => {
-                    Ok(Event::parse(data.as_bytes()).and_then(|event| self.heard(&event)))
+                    Ok(object::<Event>(data.as_bytes()).and_then(|event| self.heard(&event)))
                 }
                 // The stream broke, ended, or is silent: a check says how the session is.
                 Ok(Err(_)) => {
@@ -278,16 +254,13 @@ impl Run for SessionRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.meter.start(self.service.vendor()) {
-            return Ok(Step::Progress(progress));
+        if let Some(step) = self.meter.milestones.next(self.service.vendor()) {
+            return Ok(step);
+        }
+        if let Some(error) = self.refused.take() {
+            return Err(error);
         }
         loop {
-            if let Some(error) = self.refused.take() {
-                return Err(error);
-            }
-            if let Some(done) = self.done.take() {
-                return Ok(done);
-            }
             let step = match self.cursor {
                 Cursor::Ready => {
                     self.due().await;
@@ -300,14 +273,9 @@ impl Run for SessionRun {
                 }
                 Cursor::Sent => self.follow().await?,
             };
-            let Some(step) = step else { continue };
-            if matches!(step, Step::Done { .. })
-                && let Some(progress) = self.meter.finalizing()
-            {
-                self.done = Some(step);
-                return Ok(Step::Progress(progress));
+            if let Some(step) = step {
+                return Ok(self.meter.milestones.before(step));
             }
-            return Ok(step);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Making the session of a job, which costs nothing. One that was made and whose answer was lost is found by its key
 //! before another is made (G4).
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use outlast_core::rules::RETRY_KEY;
@@ -9,9 +10,9 @@ use serde_json::Value;
 
 use super::Anthropic;
 use super::account::Ids;
-use super::wire::{self, Page, Session};
+use super::wire::{self, Session};
 use crate::provider_error::provider_error;
-use crate::vendor::unreadable;
+use crate::vendor::object;
 
 /// How far back a session of the same key is looked for. Not found it costs nothing, so no more is needed than what a
 /// server that was down may miss.
@@ -57,12 +58,12 @@ impl Anthropic {
         key: &str,
     ) -> Result<String, BeginError> {
         let body = wire::session_definition(ids, request, key);
-        let made = self.service.make(&["v1", "sessions"], &body).await;
+        let made = self.service.tell(self.service.timeout(), &["v1", "sessions"], &body).await;
         let answer = made.map_err(BeginError::Refused)?;
         if !answer.status.is_success() {
             return Err(BeginError::Refused(self.service.trouble(&answer)));
         }
-        let id = Session::parse(&answer.body).and_then(Session::into_id);
+        let id = object::<Session>(&answer.body).and_then(Session::into_id);
         id.ok_or_else(|| BeginError::Refused(self.service.no_id(&answer.body)))
     }
 
@@ -73,28 +74,21 @@ impl Anthropic {
         ids: &Ids,
         key: &str,
     ) -> Result<Option<String>, ProviderError> {
-        let mut query = vec![("agent_id", ids.agent.clone()), ("limit", "100".to_owned())];
         // The key of an earlier job may be of any age.
-        if ask.get(RETRY_KEY).and_then(Value::as_str) != Some(key) {
-            let since = self.service.now().before(LOOK_BACK).to_string();
-            query.push(("created_at[gte]", since));
-        }
-        let fixed = query.len();
+        let since = match ask.get(RETRY_KEY).and_then(Value::as_str) == Some(key) {
+            true => None,
+            false => Some(self.service.now().before(LOOK_BACK).to_string()),
+        };
+        let mut query = vec![("agent_id", ids.agent.as_str())];
+        query.extend(since.as_deref().map(|since| ("created_at[gte]", since)));
         let mut found = Vec::new();
-        for _ in 0..MAX_PAGES {
-            let pairs: Vec<(&str, &str)> =
-                query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            let answer = self.service.page(&["v1", "sessions"], &pairs).await?;
-            if !answer.status.is_success() {
-                return Err(self.service.trouble(&answer));
-            }
-            let page: Page<Session> = Page::parse(&answer.body).ok_or_else(unreadable)?;
-            let same = page.data.into_iter().filter(|session| session.has_key(key));
+        let take = |page: Vec<Session>| {
+            let same = page.into_iter().filter(|session| session.has_key(key));
             found.extend(same.filter_map(Session::into_id));
-            let Some(next) = page.next_page.0 else { break };
-            query.truncate(fixed);
-            query.push(("page", next));
-        }
+            ControlFlow::Continue(())
+        };
+        let read = self.service.pages(&["v1", "sessions"], &query, MAX_PAGES, take).await?;
+        read.map_err(|answer| self.service.trouble(&answer))?;
         let mut found = found.into_iter();
         let first = found.next();
         for spare in found {

@@ -9,10 +9,10 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 pub(super) use event::{Event, SessionError, explanation};
 pub(super) use request::{
-    Events, agent_definition, environment_definition, question, session_definition,
+    agent_definition, environment_definition, question, question_event, session_definition,
 };
 pub(super) use session::{Session, SessionUsage};
 
@@ -26,25 +26,17 @@ pub(super) struct Page<T> {
     pub(super) next_page: Known<String>,
 }
 
-impl<T: DeserializeOwned> Page<T> {
-    /// Reads a page; `None` when it is none.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-}
-
 /// A list must be one: taken for an empty one, it would say that nothing is there.
 fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: DeserializeOwned,
 {
-    known_items(deserializer)?.ok_or_else(|| serde::de::Error::custom("no list"))
+    Items::deserialize(deserializer)?.0.ok_or_else(|| serde::de::Error::custom("no list"))
 }
 
 /// An agent, an environment or a model, as far as it has a name.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Named {
     pub(super) id: Known<String>,
     name: Known<String>,
@@ -54,10 +46,6 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// Whether it has this name and can be used.
     pub(super) fn is_live(&self, name: &str) -> bool {
         self.name.as_deref() == Some(name) && self.archived_at.is_none()
@@ -71,7 +59,7 @@ pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Opt
             "Anthropic does not list the model {model}; set the model of [anthropic]"
         ));
     }
-    let named = Named::parse(body).filter(|_| status.is_success())?;
+    let named = object::<Named>(body).filter(|_| status.is_success())?;
     // A date is shown only where it is one: it comes from elsewhere.
     let ends = named.retires_at.0.filter(|at| chrono::DateTime::parse_from_rfc3339(at).is_ok());
     match (ends, named.lifecycle.as_deref()) {
@@ -114,10 +102,10 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_not_an_empty_one() {
-        assert!(Page::<Named>::parse(br#"{"data":[]}"#).unwrap().data.is_empty());
-        assert_eq!(Page::<Named>::parse(br#"{"data":[{"id":"a"},7]}"#).unwrap().data.len(), 1);
+        assert!(object::<Page<Named>>(br#"{"data":[]}"#).unwrap().data.is_empty());
+        assert_eq!(object::<Page<Named>>(br#"{"data":[{"id":"a"},7]}"#).unwrap().data.len(), 1);
         for odd in [&br#"{"data":null}"#[..], b"{}", b"[]", br#"{"data":{}}"#, b"<html>"] {
-            assert!(Page::<Named>::parse(odd).is_none());
+            assert!(object::<Page<Named>>(odd).is_none());
         }
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use outlast_core::ProviderError;
 use reqwest::StatusCode;
+use tokio::time::timeout;
 
 use super::{errors, wire};
-use crate::http::send;
-use crate::vendor::{Checked, EventStream, HttpAnswer, Service, is_event_stream};
+use crate::vendor::{Checked, EventStream, HttpAnswer, Service, silent};
 
 /// How long a stream may take to open: a check must not wait for what is only progress.
 const ATTACH_LIMIT: Duration = Duration::from_secs(10);
@@ -40,37 +40,18 @@ impl Api {
     }
 
     /// Takes up a run's event stream after this event, or from its beginning.
-    pub(super) async fn attach(&self, id: &str, after: Option<&str>) -> Attached {
-        let attaching = self.try_attach(id, after);
-        let attached = tokio::time::timeout(ATTACH_LIMIT.min(self.timeout()), attaching).await;
-        match attached {
-            Ok(Ok(attached)) => attached,
-            Ok(Err(_)) | Err(_) => Attached::NotNow,
-        }
-    }
-
-    async fn try_attach(&self, id: &str, after: Option<&str>) -> Result<Attached, ProviderError> {
+    pub(super) async fn attach(
+        &self,
+        id: &str,
+        after: Option<&str>,
+    ) -> Result<Option<EventStream>, ProviderError> {
         let mut url = self.address(["interactions", id]);
         url.query_pairs_mut().append_pair("stream", "true");
         if let Some(after) = after {
             url.query_pairs_mut().append_pair("last_event_id", after);
         }
-        let request = self.calls()?.get(url).header("accept", "text/event-stream");
-        let response =
-            send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
-        let status = response.status();
-        if status == StatusCode::OK && is_event_stream(&response) {
-            return Ok(Attached::Stream(Box::new(EventStream::new(response))));
-        }
-        let is_final = status.is_success() || matches!(status.as_u16(), 400 | 405 | 410 | 422);
-        Ok(if is_final { Attached::Refused } else { Attached::NotNow })
-    }
-
-    /// Asks for a run to be stopped.
-    pub(super) async fn cancel(&self, id: &str) -> Result<HttpAnswer, ProviderError> {
-        let request = self.calls()?.post(self.address(["interactions", id, "cancel"]));
-        let request = request.timeout(self.stop_limit()).json(&serde_json::json!({}));
-        self.answer(self.authorised(request)).await
+        let limit = ATTACH_LIMIT.min(self.timeout());
+        timeout(limit, self.0.attach(url)).await.unwrap_or_else(|_| Err(silent(limit)))
     }
 
     /// Whether the service answers and takes the key, and the agents that it lists.
@@ -84,14 +65,4 @@ impl Api {
         let (checked, body) = self.check_list(list, limit, trouble).await?;
         Ok((checked, wire::listed_agents(&body)))
     }
-}
-
-/// What came of asking for a stream.
-pub(super) enum Attached {
-    /// It is there.
-    Stream(Box<EventStream>),
-    /// It cannot be had now, and may be later.
-    NotNow,
-    /// This run has none; asking again is of no use.
-    Refused,
 }

@@ -5,9 +5,8 @@ use outlast_core::{BeginError, ProviderError, Trouble};
 use reqwest::StatusCode;
 
 use super::api::Api;
-use super::wire::{Envelope, RunError, Status};
-use crate::provider_error::provider_error;
-use crate::vendor::{HttpAnswer, Vendor};
+use super::wire::{Envelope, Interaction};
+use crate::vendor::{self, HttpAnswer, RunError, Vendor};
 
 impl Api {
     /// What a refused submit means.
@@ -26,8 +25,8 @@ impl Api {
     }
 
     /// What the end of a run without a report means, with this key kept out of it.
-    pub(super) fn run_ended(&self, status: Status, error: Option<RunError>) -> ProviderError {
-        run_ended(self.vendor(), status, error, |said| self.redacted(said))
+    pub(super) fn run_ended(&self, interaction: &Interaction) -> ProviderError {
+        run_ended(self.vendor(), interaction, |said| self.redacted(said))
     }
 }
 
@@ -61,57 +60,28 @@ pub(super) fn is_not_found(answer: &HttpAnswer) -> bool {
         && Envelope::parse(&answer.body).message().contains("may not exist")
 }
 
-/// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
-/// the same way, or were stopped on purpose (B9a).
+/// A run that ended without a report.
 pub(super) fn run_ended(
     vendor: &Vendor,
-    status: Status,
-    error: Option<RunError>,
+    interaction: &Interaction,
     redact: impl Fn(&str) -> String,
 ) -> ProviderError {
-    let (trouble, sentence) = match status {
-        Status::Cancelled => (Trouble::RunStopped, "the run was stopped at the provider".to_owned()),
-        Status::RequiresAction => (
-            Trouble::Rejected,
-            "the provider asks for an action in the middle of the run, which is not supported; ask in another way"
-                .to_owned(),
-        ),
-        Status::Completed => (
-            Trouble::Malformed,
-            "the provider calls the run completed, but shows no report".to_owned(),
-        ),
-        Status::Incomplete(reason) => (
-            Trouble::Rejected,
-            format!(
-                "the provider's run reached a limit before it wrote anything ({reason}); ask for less at a time"
-            ),
-        ),
-        Status::Failed | Status::Running => why_failed(vendor, error.as_ref()),
-    };
-    let reason = error.as_ref().and_then(|error| error.message.as_deref()).map(&redact);
-    let detail = error.map(|error| redact(&said(error)));
-    ProviderError { reason, detail, ..provider_error(trouble, sentence) }
+    let (status, limit) = (interaction.status(), interaction.limit());
+    vendor::run_ended(vendor, status, limit, interaction.error(), cause, redact)
 }
 
-/// What the provider says went wrong with a run: its code and its message.
-fn said(error: RunError) -> String {
-    format!("{} {}", error.code.0.unwrap_or_default(), error.message.0.unwrap_or_default())
-}
-
-/// Failures that a new run would only repeat, by the last part of the provider's code.
-fn why_failed(vendor: &Vendor, error: Option<&RunError>) -> (Trouble, String) {
-    let code = error.and_then(|error| error.code.as_deref()).unwrap_or_default().to_lowercase();
+/// Failures that a new run would only repeat, by the last part of the provider's code, which is a URI.
+fn cause(error: &RunError) -> Trouble {
+    let code = error.code.as_ref().map(ToString::to_string).unwrap_or_default().to_lowercase();
     let word = code.rsplit('/').next().unwrap_or_default().replace('-', "_");
     let says = |known: &[&str]| known.iter().any(|known| word.contains(known));
     if says(&["billing", "credit", "insufficient_", "payment"]) {
-        return (Trouble::QuotaExhausted, vendor.no_credit());
+        return Trouble::QuotaExhausted;
     }
     if says(&["invalid_", "safety", "policy", "prohibited", "blocked", "too_many_prompt_tokens"]) {
-        let sentence =
-            "the provider's run rejected the request; change the question or its options";
-        return (Trouble::Rejected, sentence.to_owned());
+        return Trouble::Rejected;
     }
-    (Trouble::RunFailed, "the provider's run failed".to_owned())
+    Trouble::RunFailed
 }
 
 #[cfg(test)]
@@ -120,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::gemini::VENDOR;
+    use crate::vendor::object;
 
     fn answer(status: u16, body: &str) -> HttpAnswer {
         let status = StatusCode::from_u16(status).unwrap();
@@ -175,10 +146,10 @@ mod tests {
     /// B9a, G9: a failed run may be begun anew, unless its failure would only be repeated; its reason is kept.
     #[test]
     fn g9_a_run_that_failed_says_why_and_whether_another_could_do_better() {
-        let ended = |status, code: &str| {
+        let ended = |status: &str, code: &str| {
             let error = serde_json::json!({"code": code, "message": "m 7"});
-            let error = serde_json::from_str(&error.to_string()).unwrap();
-            run_ended(&VENDOR, status, Some(error), str::to_owned)
+            let body = serde_json::json!({"status": status, "error": error}).to_string();
+            run_ended(&VENDOR, &object::<Interaction>(body.as_bytes()).unwrap(), str::to_owned)
         };
         let cases = [
             ("", Trouble::RunFailed),
@@ -190,15 +161,15 @@ mod tests {
             ("invalid_argument", Trouble::Rejected),
         ];
         for (code, expected) in cases {
-            let error = ended(Status::Failed, code);
+            let error = ended("failed", code);
             assert_eq!(error.trouble, expected, "{code}");
             assert_eq!(error.detail, Some(format!("{code} m 7")));
         }
         let ends = [
-            (Status::Cancelled, Trouble::RunStopped),
-            (Status::RequiresAction, Trouble::Rejected),
-            (Status::Incomplete("budget_exceeded"), Trouble::Rejected),
-            (Status::Completed, Trouble::Malformed),
+            ("cancelled", Trouble::RunStopped),
+            ("requires_action", Trouble::Rejected),
+            ("budget_exceeded", Trouble::Rejected),
+            ("completed", Trouble::Malformed),
         ];
         for (status, expected) in ends {
             assert_eq!(ended(status, "x").trouble, expected, "{status:?}");

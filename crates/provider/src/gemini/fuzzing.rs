@@ -7,6 +7,7 @@ use outlast_core::{Body, Step};
 use super::meter::Meter;
 use super::wire::{Event, Interaction, listed_agents};
 use super::{VENDOR, errors, report};
+use crate::vendor::object;
 
 /// Takes the bytes for an event and for the body of an answer; says what is wrong with what we make of them.
 pub fn answer(bytes: &[u8]) -> Result<(), String> {
@@ -18,11 +19,10 @@ pub fn answer(bytes: &[u8]) -> Result<(), String> {
         }
     }
     drop(listed_agents(bytes));
-    let Some(mut interaction) = Interaction::parse(bytes) else { return Ok(()) };
+    let Some(mut interaction) = object::<Interaction>(bytes) else { return Ok(()) };
     drop(meter.snapshot(&interaction));
-    let status = interaction.status();
-    let step = report::finished(status, &mut interaction, Vec::new());
-    drop(errors::run_ended(&VENDOR, status, interaction.take_error(), str::to_owned));
+    drop(errors::run_ended(&VENDOR, &interaction, str::to_owned));
+    let step = report::finished(&mut interaction, Vec::new());
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { text, sources, .. } = output.body else { return Ok(()) };
     let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use outlast_core::Progress;
 
 use super::wire::{Event, EventKind, Interaction};
-use crate::vendor::{Milestones, Vendor};
+use crate::vendor::{Milestones, WorkDone};
 
 /// A longer title of a thought is cut.
 const MAX_TITLE_CHARS: usize = 100;
@@ -16,21 +16,13 @@ const MAX_STEPS: usize = 10_000;
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    milestones: Milestones,
+    pub(super) milestones: Milestones,
     /// Counted by the events of the stream that is open.
     by_events: StreamedWork,
     /// Counted by checks, which show all that was done so far; never added to what events tell, for they tell the same.
     by_checks: WorkDone,
     /// The most that was told.
     told: WorkDone,
-}
-
-/// What was done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct WorkDone {
-    queries: usize,
-    pages: usize,
-    words: usize,
 }
 
 /// What the events of one stream tell.
@@ -43,11 +35,6 @@ struct StreamedWork {
 }
 
 impl Meter {
-    /// The first progress of a try; once.
-    pub(super) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
-        self.milestones.start(vendor)
-    }
-
     /// A stream begins that tells all from the first event on.
     pub(super) fn stream_from_the_beginning(&mut self) {
         self.by_events = StreamedWork::default();
@@ -68,7 +55,7 @@ impl Meter {
             EventKind::Thought(summary) => {
                 self.by_events.thoughts += 1;
                 let done = self.done();
-                let steps = done.queries + done.pages + self.by_events.thoughts;
+                let steps = done.queries + done.sources + self.by_events.thoughts;
                 let message = format!("Researching: {}", title(&summary)?);
                 Some(self.milestones.researched(steps, message))
             }
@@ -85,41 +72,26 @@ impl Meter {
     pub(super) fn snapshot(&mut self, interaction: &Interaction) -> Option<Progress> {
         self.by_checks = self.by_checks.max(WorkDone {
             queries: interaction.queries(),
-            pages: interaction.pages(),
+            sources: interaction.pages(),
             words: interaction.words(),
         });
         let searched = self.searched();
         self.milestones.written(self.done().words).or(searched)
     }
 
-    /// The report is here, and no progress before said that its end was near; once.
-    pub(super) fn finalizing(&mut self) -> Option<Progress> {
-        self.milestones.finalizing()
-    }
-
     fn done(&self) -> WorkDone {
         let steps = self.by_events.steps.values();
-        let (queries, pages) = steps.fold((0, 0), |all, step| (all.0 + step.0, all.1 + step.1));
-        self.by_checks.max(WorkDone { queries, pages, words: self.by_events.words })
+        let (queries, sources) = steps.fold((0, 0), |all, step| (all.0 + step.0, all.1 + step.1));
+        self.by_checks.max(WorkDone { queries, sources, words: self.by_events.words })
     }
 
     fn searched(&mut self) -> Option<Progress> {
         let done = self.done().max(self.told);
-        if (done.queries, done.pages) == (self.told.queries, self.told.pages) {
+        if (done.queries, done.sources) == (self.told.queries, self.told.sources) {
             return None;
         }
         self.told = done;
-        Some(self.milestones.searched(done.queries, done.pages))
-    }
-}
-
-impl WorkDone {
-    fn max(self, other: Self) -> Self {
-        Self {
-            queries: self.queries.max(other.queries),
-            pages: self.pages.max(other.pages),
-            words: self.words.max(other.words),
-        }
+        Some(self.milestones.searched(done.queries, done.sources))
     }
 }
 
@@ -136,6 +108,7 @@ fn title(summary: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::gemini::VENDOR;
+    use crate::vendor::object;
 
     fn told(meter: &mut Meter, json: &str) -> Option<(u8, String)> {
         let event = Event::parse(&mut json.to_owned()).unwrap();
@@ -150,7 +123,7 @@ mod tests {
     #[test]
     fn g3_progress_follows_what_the_run_does() {
         let mut meter = Meter::default();
-        assert_eq!(meter.start(&VENDOR).unwrap().message, "Querying Gemini...");
+        assert_eq!(meter.milestones.start(&VENDOR).unwrap().message, "Querying Gemini...");
         let thought = r##"{"event_type":"step.delta","index":0,"delta":{"type":"thought_summary",
             "content":{"type":"text","text":"\n**Planning the searches**\n\nI plan."}}}"##;
         assert_eq!(
@@ -162,7 +135,7 @@ mod tests {
         assert_eq!(told(&mut meter, SEARCH), None, "the same step");
         let shown = br#"{"steps":[{"type":"google_search_call","arguments":{"queries":["a","b"]}},
             {"type":"url_context_result","result":[{"url":"u"}]}]}"#;
-        let shown = Interaction::parse(shown).unwrap();
+        let shown = object::<Interaction>(shown).unwrap();
         let said = meter.snapshot(&shown).map(|progress| progress.message);
         assert_eq!(said.as_deref(), Some("Researching: 2 queries asked, 1 source read"));
         assert_eq!(meter.snapshot(&shown), None);
@@ -176,7 +149,7 @@ mod tests {
             "w ".repeat(60)
         );
         assert_eq!(told(&mut meter, &text).unwrap().0, 51);
-        assert_eq!(meter.finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.milestones.finalizing().unwrap().percent, Some(75));
     }
 
     #[test]

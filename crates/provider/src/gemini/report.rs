@@ -4,22 +4,18 @@ mod citations;
 
 use outlast_core::{Body, Cost, Output, Step, Usage, split_thinking};
 
-use super::wire::{Interaction, Status};
+use super::wire::Interaction;
 use crate::prices::{Extras, Prices};
 
 /// The step that ends a run which came to an end of its own; `None` when there is no report.
-pub(super) fn finished(
-    status: Status,
-    interaction: &mut Interaction,
-    raw: Vec<u8>,
-) -> Option<Step> {
+pub(super) fn finished(interaction: &mut Interaction, raw: Vec<u8>) -> Option<Step> {
     let (text, sources) = citations::cited(interaction.take_report());
     let (mut text, thinking) = split_thinking(text);
     // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;
     }
-    if let Status::Incomplete(reason) = status {
+    if let Some(reason) = interaction.limit() {
         text.push_str(&format!("\n\n*The provider ended this report early ({reason}).*"));
     }
     let output = Output {
@@ -69,10 +65,11 @@ mod tests {
     use outlast_core::NanoUsd;
 
     use super::*;
+    use crate::vendor::object;
 
     fn output(body: &str) -> Output {
-        let mut interaction = Interaction::parse(body.as_bytes()).unwrap();
-        match finished(interaction.status(), &mut interaction, Vec::new()) {
+        let mut interaction = object::<Interaction>(body.as_bytes()).unwrap();
+        match finished(&mut interaction, Vec::new()) {
             Some(Step::Done { output, .. }) => *output,
             other => panic!("{other:?}"),
         }
@@ -147,9 +144,9 @@ mod tests {
                 "summaries of thoughts are no part of it"
             );
             for empty in ["", " \\n"] {
-                let mut interaction = Interaction::parse(body(status, empty).as_bytes()).unwrap();
-                let status = interaction.status();
-                assert!(finished(status, &mut interaction, Vec::new()).is_none());
+                let mut interaction =
+                    object::<Interaction>(body(status, empty).as_bytes()).unwrap();
+                assert!(finished(&mut interaction, Vec::new()).is_none());
             }
         }
     }

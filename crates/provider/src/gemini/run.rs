@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use outlast_core::{BoxError, Partial, ProviderError, RemoteRun, Run, Step};
 use tokio::time::{Instant, sleep_until};
 
-use super::api::{Api, Attached};
+use super::api::Api;
 use super::meter::Meter;
 use super::report;
-use super::wire::{Event, EventKind, Interaction, Status, TextPart};
-use crate::vendor::{Checks, EventStream, HttpAnswer, unreadable};
+use super::wire::{Event, EventKind, Interaction, TextPart};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Status};
 
 /// A run of an agent.
 pub(super) struct GeminiRun {
@@ -19,7 +19,7 @@ pub(super) struct GeminiRun {
     /// What it has written so far.
     partial: Partial,
     /// The stream, while it is open.
-    stream: Option<Box<EventStream>>,
+    stream: Option<EventStream>,
     /// Whether the provider gives a stream; one that was refused once is not asked for again.
     streams: bool,
     /// The last event heard.
@@ -27,8 +27,6 @@ pub(super) struct GeminiRun {
     checks: Checks,
     /// When the next check is due. Kept here, not in a future, so that a dropped `next` loses no time.
     check_at: Instant,
-    /// The end, once it is known and until it is returned.
-    done: Option<Step>,
 }
 
 /// What there is to do next.
@@ -50,7 +48,6 @@ impl GeminiRun {
             streams: true,
             last_event: None,
             check_at: Instant::now(),
-            done: None,
         }
     }
 
@@ -108,24 +105,18 @@ impl GeminiRun {
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
         let answer = self.api.look(&self.remote.id, self.api.timeout()).await;
         let trouble = |answer: &HttpAnswer| self.api.refused_look(answer);
-        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
-            self.check_at = self.checks.next();
-            return Ok(None);
-        };
-        let Some(mut interaction) = Interaction::parse(&body) else {
-            self.checks.failed(&self.remote, unreadable())?;
+        let shown = self.checks.shown::<Interaction>(&self.remote, answer, trouble)?;
+        let Some((mut interaction, body)) = shown else {
             self.check_at = self.checks.next();
             return Ok(None);
         };
         match interaction.status() {
-            status @ (Status::Completed | Status::Incomplete(_)) => {
-                match report::finished(status, &mut interaction, body) {
-                    Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, interaction.take_error())),
-                }
+            Status::Completed | Status::Incomplete => {
+                let step = report::finished(&mut interaction, body);
+                step.map(Some).ok_or_else(|| self.api.run_ended(&interaction))
             }
-            status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.api.run_ended(status, interaction.take_error()))
+            Status::Failed | Status::Cancelled | Status::RequiresAction => {
+                Err(self.api.run_ended(&interaction))
             }
             Status::Running => {
                 self.take_up_stream().await;
@@ -143,27 +134,20 @@ impl GeminiRun {
     }
 
     async fn take_up_stream(&mut self) {
-        if self.stream.is_some() || !self.streams {
+        if self.stream.is_some() {
             return;
         }
-        match self.api.attach(&self.remote.id, self.last_event.as_deref()).await {
-            Attached::Stream(stream) => {
-                self.stream = Some(stream);
-                if self.last_event.is_none() {
-                    self.meter.stream_from_the_beginning();
-                    self.partial = Partial::default();
-                }
-            }
-            Attached::NotNow => {
-                tracing::debug!(remote.id = self.remote.short_id(), "no stream this time");
-            }
-            Attached::Refused => self.streams = false,
+        let attaching = self.api.attach(&self.remote.id, self.last_event.as_deref());
+        self.stream = EventStream::taken_up(&mut self.streams, &self.remote, attaching).await;
+        if self.stream.is_some() && self.last_event.is_none() {
+            self.meter.stream_from_the_beginning();
+            self.partial = Partial::default();
         }
     }
 }
 
 /// The next event of the stream; waits for ever where there is none.
-async fn next_event(stream: &mut Option<Box<EventStream>>) -> Result<Event, Option<BoxError>> {
+async fn next_event(stream: &mut Option<EventStream>) -> Result<Event, Option<BoxError>> {
     match stream {
         Some(stream) => stream.next(Event::parse).await,
         None => std::future::pending().await,
@@ -181,13 +165,10 @@ impl Run for GeminiRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.meter.start(self.api.vendor()) {
-            return Ok(Step::Progress(progress));
+        if let Some(step) = self.meter.milestones.next(self.api.vendor()) {
+            return Ok(step);
         }
         loop {
-            if let Some(done) = self.done.take() {
-                return Ok(done);
-            }
             let step = match self.wait().await {
                 Next::Check => self.check().await?,
                 Next::Hear(Ok(event)) => self.heard(*event),
@@ -196,14 +177,9 @@ impl Run for GeminiRun {
                     None
                 }
             };
-            let Some(step) = step else { continue };
-            if matches!(step, Step::Done { .. })
-                && let Some(progress) = self.meter.finalizing()
-            {
-                self.done = Some(step);
-                return Ok(Step::Progress(progress));
+            if let Some(step) = step {
+                return Ok(self.meter.milestones.before(step));
             }
-            return Ok(step);
         }
     }
 }

@@ -11,51 +11,47 @@ mod agents;
 
 use serde::Deserialize;
 
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::responses::wire::is_name;
+use crate::vendor::lenient::{Items, Known};
+use crate::vendor::{RunError, Status};
 pub(super) use agents::listed_agents;
 pub(super) use citation::Citation;
-pub(super) use errors::{Envelope, RunError};
+pub(super) use errors::Envelope;
 pub(super) use event::{Event, EventKind};
 pub(super) use step::TextPart;
-use step::{Step, content_parts, steps};
+use step::{Step, steps};
 pub(super) use submit::submit;
 pub(super) use usage::Usage;
 
-/// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
-const MAX_ID_BYTES: usize = 1_000;
-
 /// A run's state.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Interaction {
     id: Known<String>,
     status: Known<String>,
     agent: Known<String>,
     model: Known<String>,
-    #[serde(deserialize_with = "steps")]
+    #[serde(default, deserialize_with = "steps")]
     steps: Option<Vec<Step>>,
     /// What stood in place of steps until the API was finished.
-    #[serde(deserialize_with = "content_parts")]
-    outputs: Option<Vec<TextPart>>,
+    outputs: Items<TextPart>,
     pub(super) usage: Known<Usage>,
-    #[serde(deserialize_with = "known_items")]
-    errors: Option<Vec<RunError>>,
+    errors: Items<RunError>,
     error: Known<RunError>,
 }
 
 impl Interaction {
-    /// The object in a body; `None` when it is none.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// The run's name, if it has one.
     pub(super) fn into_id(self) -> Option<String> {
-        self.id.0.filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()))
+        self.id.0.filter(|id| is_name(id))
     }
 
     pub(super) fn status(&self) -> Status {
-        Status::named(self.status.as_deref().unwrap_or_default())
+        status(self.status.as_deref().unwrap_or_default())
+    }
+
+    /// The word for the limit that it reached.
+    pub(super) fn limit(&self) -> Option<&'static str> {
+        LIMITS.into_iter().find(|limit| self.status.as_deref() == Some(*limit))
     }
 
     /// The agent that did the work, or the model.
@@ -65,9 +61,8 @@ impl Interaction {
     }
 
     /// What the provider says went wrong, if it does.
-    pub(super) fn take_error(&mut self) -> Option<RunError> {
-        let first = self.errors.take().and_then(|errors| errors.into_iter().next());
-        first.or_else(|| self.error.take())
+    pub(super) fn error(&self) -> Option<&RunError> {
+        self.errors.iter().flatten().next().or(self.error.as_ref())
     }
 
     /// Takes out the report: the texts of the last outputs that nothing but thoughts stands between, in their order.
@@ -87,7 +82,8 @@ impl Interaction {
     /// How many words of it there are so far.
     pub(super) fn words(&self) -> usize {
         let steps = self.steps.iter().flatten().skip(self.report_from());
-        let parts = steps.filter(|step| step.is_output()).flat_map(|step| &step.content).flatten();
+        let parts =
+            steps.filter(|step| step.is_output()).flat_map(|step| step.content.iter()).flatten();
         let texts = parts.chain(self.outputs.iter().flatten()).filter_map(TextPart::written);
         texts.map(|text| text.split_whitespace().count()).sum()
     }
@@ -113,44 +109,20 @@ impl Interaction {
     }
 }
 
-/// Where a run stands. What we do not know is taken to be under way, and looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
-    Running,
-    Completed,
-    /// It reached a limit, which this is the word for.
-    Incomplete(&'static str),
-    Failed,
-    Cancelled,
-    RequiresAction,
-}
+/// The words for a limit that a run reached. Going on after the last of them would be another paid request.
+const LIMITS: [&str; 3] = ["incomplete", "budget_exceeded", "requires_continuation"];
 
-impl Status {
-    pub(super) fn named(name: &str) -> Self {
-        match name {
-            "completed" => Self::Completed,
-            "incomplete" => Self::Incomplete("incomplete"),
-            "budget_exceeded" => Self::Incomplete("budget_exceeded"),
-            // Going on would be another paid request.
-            "requires_continuation" => Self::Incomplete("requires_continuation"),
-            "failed" => Self::Failed,
-            "cancelled" | "canceled" => Self::Cancelled,
-            "requires_action" => Self::RequiresAction,
-            _ => Self::Running,
-        }
-    }
-
-    pub(super) fn is_terminal(self) -> bool {
-        self != Self::Running
-    }
+fn status(name: &str) -> Status {
+    if LIMITS.contains(&name) { Status::Incomplete } else { Status::named(name) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     fn report(body: &str) -> String {
-        let parts = Interaction::parse(body.as_bytes()).unwrap().take_report();
+        let parts = object::<Interaction>(body.as_bytes()).unwrap().take_report();
         parts.iter().filter_map(TextPart::written).collect()
     }
 
@@ -159,17 +131,17 @@ mod tests {
         let body = br#"{"id":"v1_a","status":"meditating","agent":7,"model":"m","usage":[],"errors":"none","new":{},
             "steps":[5,{"type":"dream","x":1},{"type":"model_output","content":[{"type":"image","data":"x"},
             {"type":"text","text":"hi","annotations":null},7]}]}"#;
-        let mut interaction = Interaction::parse(body).unwrap();
+        let mut interaction = object::<Interaction>(body).unwrap();
         assert_eq!(interaction.status(), Status::Running);
         assert_eq!(interaction.agent(), Some("m"));
-        assert!(interaction.take_error().is_none());
+        assert!(interaction.error().is_none());
         assert_eq!(interaction.take_report()[0].written(), Some("hi"));
         assert_eq!(interaction.into_id().as_deref(), Some("v1_a"));
         for none in ["{}", r#"{"id":""}"#, r#"{"id":7}"#] {
-            assert_eq!(Interaction::parse(none.as_bytes()).unwrap().into_id(), None);
+            assert_eq!(object::<Interaction>(none.as_bytes()).unwrap().into_id(), None);
         }
-        let long = format!(r#"{{"id":"{}"}}"#, "r".repeat(MAX_ID_BYTES + 1));
-        assert_eq!(Interaction::parse(long.as_bytes()).unwrap().into_id(), None);
+        let long = format!(r#"{{"id":"{}"}}"#, "r".repeat(1_001));
+        assert_eq!(object::<Interaction>(long.as_bytes()).unwrap().into_id(), None);
     }
 
     /// The vendor's own SDK takes the same part of the steps for the text.
@@ -205,9 +177,9 @@ mod tests {
             "cancelled",
             "requires_action",
         ];
-        assert!(ends.iter().all(|name| Status::named(name).is_terminal()));
+        assert!(ends.iter().all(|name| status(name).is_terminal()));
         for name in ["", "in_progress", "queued", "COMPLETED", "meditating"] {
-            assert_eq!(Status::named(name), Status::Running, "{name}");
+            assert_eq!(status(name), Status::Running, "{name}");
         }
     }
 

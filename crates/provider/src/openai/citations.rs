@@ -1,12 +1,13 @@
 //! Citations by their places in the text: each becomes a marker `[n]`, and every `n` is a source.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use outlast_core::Source;
 
-use crate::responses::markers::{applied, links_to, numbers};
+use crate::responses::markers::{Edit, applied, links_to, numbers};
 use crate::responses::wire::Annotation;
+use crate::vendor::NumberedSources;
 
 /// The text with our markers, and its sources by number. Pages that were read are sources where the text links to them.
 pub(super) fn cited<'a>(
@@ -19,11 +20,15 @@ pub(super) fn cited<'a>(
         .filter(|citation| citation.url.as_deref().is_some_and(|url| !url.is_empty()))
         .collect();
     let edits = places(&text, &citations);
-    let mut sources = Sources::beside(numbers(&without(&text, &edits)));
-    let mut written: Vec<(Range<usize>, String)> = Vec::with_capacity(edits.len());
+    let mut sources = NumberedSources::beside(numbers(&without(&text, &edits)));
+    let mut number = |citation: &Annotation| {
+        let title = citation.title.as_deref().filter(|title| !title.is_empty());
+        sources.number(citation.url.as_deref().unwrap_or_default(), title)
+    };
+    let mut written: Vec<Edit> = Vec::with_capacity(edits.len());
     let mut last = None;
     for (range, nth) in edits {
-        let number = sources.number(&citations[nth]);
+        let number = number(&citations[nth]);
         // The same page twice at one place is said once.
         let again = last == Some((range.start, number));
         last = Some((range.end, number));
@@ -32,11 +37,11 @@ pub(super) fn cited<'a>(
     }
     for citation in &citations {
         // One without a place in the text is a source all the same.
-        sources.number(citation);
+        number(citation);
     }
     let text = applied(text, &written);
     for url in read.filter(|url| !url.is_empty() && links_to(&text, url)) {
-        sources.add(url, None);
+        sources.number(url, None);
     }
     (text, sources.all)
 }
@@ -144,41 +149,6 @@ fn without(text: &str, edits: &[(Range<usize>, usize)]) -> String {
     }
     kept.push_str(&text[done..]);
     kept
-}
-
-/// Which page is which number, in the order they are cited.
-struct Sources {
-    /// Numbers that stand in the text and may mean anything.
-    taken: HashSet<u32>,
-    by_url: HashMap<String, u32>,
-    all: Vec<Source>,
-    next: u32,
-}
-
-impl Sources {
-    fn beside(taken: HashSet<u32>) -> Self {
-        Self { taken, by_url: HashMap::new(), all: Vec::new(), next: 1 }
-    }
-
-    fn number(&mut self, citation: &Annotation) -> u32 {
-        let title = citation.title.0.clone().filter(|title| !title.is_empty());
-        self.add(citation.url.as_deref().unwrap_or_default(), title)
-    }
-
-    fn add(&mut self, url: &str, title: Option<String>) -> u32 {
-        if let Some(number) = self.by_url.get(url) {
-            return *number;
-        }
-        while self.taken.contains(&self.next) {
-            self.next += 1;
-        }
-        let number = self.next;
-        self.next += 1;
-        self.by_url.insert(url.to_owned(), number);
-        let url = url.to_owned();
-        self.all.push(Source { number, url, title, date: None, snippet: None });
-        number
-    }
 }
 
 #[cfg(test)]

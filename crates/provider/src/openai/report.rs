@@ -5,7 +5,8 @@ use outlast_core::{Body, Cost, Output, Step, Usage, split_thinking};
 use super::citations::cited;
 use crate::prices::{Extras, Prices};
 use crate::responses::note_early_end;
-use crate::responses::wire::{InputTokens, Response, Status};
+use crate::responses::wire::Response;
+use crate::vendor::Status;
 
 /// No run uses more tokens; a count beyond it is none.
 const MAX_TOKENS: u64 = 1_000_000_000;
@@ -32,19 +33,9 @@ pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) ->
 }
 
 fn usage(response: &Response) -> Usage {
-    let Some(usage) = &*response.usage else { return Usage::default() };
-    let input_tokens = usage.input_tokens.unwrap_or(0);
-    let output_tokens = usage.output_tokens.unwrap_or(0);
-    let reasoning = usage.output_tokens_details.as_ref();
     let billed = response.tool_usage.as_ref().and_then(|tools| tools.searches());
-    Usage {
-        input_tokens,
-        output_tokens,
-        total_tokens: usage.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
-        reasoning_tokens: reasoning.and_then(|details| *details.reasoning_tokens).unwrap_or(0),
-        citation_tokens: 0,
-        searches: billed.unwrap_or(response.searches() as u64),
-    }
+    let searches = billed.unwrap_or(response.searches() as u64);
+    response.usage.as_ref().map(|usage| usage.consumed(searches)).unwrap_or_default()
 }
 
 /// From the table: the provider reports no cost (C9). Counts that cannot be, negative ones among them, have no price.
@@ -54,8 +45,7 @@ fn cost(response: &Response, consumed: &Usage) -> Cost {
     if counts.iter().any(|count| count.is_none_or(|count| count > MAX_TOKENS)) {
         return Cost::Unknown;
     }
-    let cached_tokens = usage.input_tokens_details.as_ref().map_or(0, InputTokens::cached);
-    let extras = Extras { cached_tokens, ..Extras::default() };
+    let extras = Extras { cached_tokens: usage.cached_tokens(), ..Extras::default() };
     Prices::current().bill(response.model.as_deref().unwrap_or_default(), consumed, &extras)
 }
 
@@ -64,9 +54,10 @@ mod tests {
     use outlast_core::NanoUsd;
 
     use super::*;
+    use crate::vendor::object;
 
     fn output(body: &str) -> Option<Output> {
-        let mut response = Response::parse(body.as_bytes()).unwrap();
+        let mut response = object::<Response>(body.as_bytes()).unwrap();
         match finished(response.status(), &mut response, Vec::new())? {
             Step::Done { output, .. } => Some(*output),
             other => panic!("{other:?}"),

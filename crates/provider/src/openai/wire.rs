@@ -2,32 +2,19 @@
 //! models.
 
 use outlast_core::rules::job_of_key;
-use outlast_core::{Effort, Message, ResearchAsk, Role, SearchFilters};
+use outlast_core::{ResearchAsk, SearchFilters};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::prices::Prices;
-use crate::vendor::lenient::{Known, known_items, object};
-
-/// What the API has no field for, said in words.
-const SCHOLARLY: &str =
-    "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
+use crate::responses::wire::request::conversation;
+use crate::vendor::effort_word;
+use crate::vendor::lenient::{Items, Known, object};
 
 /// The body of a submit: in the background and stored, so that the run can be taken up by its id, and not as a stream. A
 /// stream that breaks at its first event can leave a run queued for ever.
 pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
-    let (system, said): (Vec<&Message>, Vec<&Message>) =
-        ask.messages.iter().partition(|message| message.role == Role::System);
-    let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
-    let input = match said.as_slice() {
-        [Message { role: Role::User, content }] => json!(content),
-        messages => messages.iter().map(item).collect(),
-    };
-    let mut instructions: Vec<&str> =
-        system.iter().map(|message| message.content.as_str()).collect();
-    if ask.filters.academic {
-        instructions.push(SCHOLARLY);
-    }
+    let (input, instructions) = conversation(ask);
     let mut body = json!({
         "model": model,
         "input": input,
@@ -37,10 +24,10 @@ pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
         "include": ["web_search_call.action.sources"],
         "max_tool_calls": max_tool_calls(ask),
     });
-    if !instructions.is_empty() {
-        body["instructions"] = instructions.join("\n\n").into();
+    if let Some(instructions) = instructions {
+        body["instructions"] = instructions.into();
     }
-    if let Some(effort) = effort(ask.effort) {
+    if let Some(effort) = effort_word(ask.effort) {
         body["reasoning"] = json!({"effort": effort});
     }
     if let Some(job) = job_of_key(key) {
@@ -49,19 +36,10 @@ pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
     body
 }
 
-/// The word for how hard to work; `None` where that is left to the provider.
-pub(super) fn effort(asked: Option<Effort>) -> Option<&'static str> {
-    Some(match asked? {
-        Effort::Minimal | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-    })
-}
-
 /// How many searches and pages there may be. The API knows no cap in dollars; what the searches cost stays within the
 /// budget.
 fn max_tool_calls(ask: &ResearchAsk) -> u64 {
-    let by_effort = match effort(ask.effort) {
+    let by_effort = match effort_word(ask.effort) {
         Some("low") => 10,
         Some("high") => 80,
         _ => 30,
@@ -90,16 +68,13 @@ fn web_search(filters: &SearchFilters) -> Value {
 
 /// What a refusal says of itself, in any of the shapes that servers have for it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Refusal {
     error: Known<Words>,
     message: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    detail: Option<Vec<Detail>>,
+    detail: Items<Detail>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Words {
     message: Known<String>,
     code: Known<String>,
@@ -108,10 +83,8 @@ struct Words {
 
 /// One fault of a request, as FastAPI words it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Detail {
-    #[serde(deserialize_with = "known_items")]
-    loc: Option<Vec<String>>,
+    loc: Items<String>,
 }
 
 impl Refusal {
@@ -141,14 +114,11 @@ impl Refusal {
 
 /// The list of models.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Models {
-    #[serde(deserialize_with = "known_items")]
-    data: Option<Vec<Model>>,
+    data: Items<Model>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Model {
     id: Known<String>,
     shutdown_date: Known<String>,
@@ -179,9 +149,10 @@ impl Models {
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::{ContextSize, NanoUsd};
+    use outlast_core::{ContextSize, Effort, Message, NanoUsd, Role};
 
     use super::*;
+    use crate::responses::wire::request::SCHOLARLY;
 
     fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
         let messages = messages

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
+    Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
     RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
 };
 use reqwest::Response;
 use serde_json::Value;
 
 use super::{VENDOR, report, search, wire};
-use crate::prices::{Dialect, Prices};
+use crate::prices::Prices;
 use crate::responses::wire::{Event, Response as RunObject};
 use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
     Checked, EventStream, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed,
-    stream_before_id,
+    object, stream_before_id,
 };
 
 /// The Agent API among those that speak the protocol.
@@ -80,7 +80,7 @@ impl Provider for Agent {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        Prices::current().typical(Dialect::Agent, ask.kind, ask.effort)
+        typical(ask.kind, ask.effort)
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -96,7 +96,7 @@ impl Provider for Agent {
             return Ok(Box::new(run));
         }
         let body = submit.read(response).await?;
-        let id = RunObject::parse(&body).and_then(|response| response.id());
+        let id = object::<RunObject>(&body).and_then(|response| response.id());
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.service.no_id(&body)))?;
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }
@@ -121,7 +121,7 @@ impl Agent {
             }
             let mut response = event.response.take().unwrap_or_default();
             let error = event.error.0.or(response.error.take());
-            let detail = error.map(|error| self.api.said(error));
+            let detail = error.map(|error| self.api.service.redacted(&error.said()));
             let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
             let id = response.id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;
@@ -132,5 +132,14 @@ impl Agent {
                 heard,
             ));
         }
+    }
+}
+
+/// What an ask of this kind and effort usually costs.
+pub(crate) fn typical(kind: AskKind, effort: Option<Effort>) -> Cost {
+    let prices = Prices::current();
+    match kind {
+        AskKind::Results => Cost::Estimate(prices.search()),
+        _ => prices.agent.typical(wire::effort(kind, effort).unwrap_or(wire::DEEP_RESEARCH)),
     }
 }

@@ -11,7 +11,7 @@ use super::{report, search};
 use crate::http::{MAX_EVENT, MAX_REFUSAL};
 use crate::responses::wire::{Event, Response};
 use crate::responses::{Meter, run_ended};
-use crate::vendor::{HttpAnswer, trouble};
+use crate::vendor::{HttpAnswer, object, trouble};
 
 /// Takes the bytes for an event; says what is wrong with what we make of it.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
@@ -43,11 +43,11 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
             return Err("more than a detail".to_owned());
         }
     }
-    let Some(mut response) = Response::parse(bytes) else { return Ok(()) };
+    let Some(mut response) = object::<Response>(bytes) else { return Ok(()) };
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
     finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
-    drop(run_ended(&super::VENDOR, response.status(), response.error.0, str::to_owned));
+    drop(run_ended(&super::VENDOR, response.status(), response.error.as_ref(), str::to_owned));
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use outlast_core::{Body, Cost, NanoUsd, Output, Step, Usage, split_thinking};
 
 use crate::prices::{Extras, Prices};
 use crate::responses::note_early_end;
-use crate::responses::wire::{InputTokens, Response, Status};
+use crate::responses::wire::Response;
+use crate::vendor::Status;
 
 /// What the provider calls its presets; the model a run resolved to has another name.
 const PRESETS: [&str; 9] = [
@@ -46,21 +47,8 @@ fn resolved_model(response: &Response) -> Option<String> {
 
 fn usage(response: &Response) -> Usage {
     let Some(usage) = &*response.usage else { return Usage::default() };
-    let input_tokens = usage.input_tokens.unwrap_or(0);
-    let output_tokens = usage.output_tokens.unwrap_or(0);
-    let reasoning = usage.output_tokens_details.as_ref();
-    Usage {
-        input_tokens,
-        output_tokens,
-        total_tokens: usage.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
-        reasoning_tokens: reasoning.and_then(|details| *details.reasoning_tokens).unwrap_or(0),
-        citation_tokens: 0,
-        searches: usage
-            .calls()
-            .filter(|(tool, _)| is_web_search(tool))
-            .map(|(_, calls)| calls)
-            .sum(),
-    }
+    let searches = usage.calls().filter(|(tool, _)| is_web_search(tool));
+    usage.consumed(searches.map(|(_, calls)| calls).sum())
 }
 
 /// The bill calls the tool by another name than the request does.
@@ -78,7 +66,7 @@ fn cost(response: &Response, consumed: &Usage) -> Cost {
         return Cost::Reported(reported);
     }
     let extras = Extras {
-        cached_tokens: usage.input_tokens_details.as_ref().map_or(0, InputTokens::cached),
+        cached_tokens: usage.cached_tokens(),
         calls: usage.calls().filter(|(tool, _)| !is_web_search(tool)).collect(),
         context: None,
     };
@@ -89,6 +77,7 @@ fn cost(response: &Response, consumed: &Usage) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     const DONE: &str = r##"{"id":"resp_1","status":"completed","model":"openai/gpt-6-sol","output":[
         {"type":"search_results","queries":["q"],"results":[
@@ -101,7 +90,7 @@ mod tests {
     fn a_finished_run_becomes_a_report_with_numbered_sources_usage_and_cost() {
         let step = finished(
             Status::Completed,
-            &mut Response::parse(DONE.as_bytes()).unwrap(),
+            &mut object::<Response>(DONE.as_bytes()).unwrap(),
             DONE.into(),
         )
         .unwrap();
@@ -129,21 +118,23 @@ mod tests {
     fn a_cut_report_says_so_and_an_empty_one_is_none() {
         let cut = r#"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},
             "output":[{"type":"message","content":[{"type":"output_text","text":"half"}]}]}"#;
-        let Step::Done { output, .. } =
-            finished(Status::Incomplete, &mut Response::parse(cut.as_bytes()).unwrap(), Vec::new())
-                .unwrap()
-        else {
+        let Step::Done { output, .. } = finished(
+            Status::Incomplete,
+            &mut object::<Response>(cut.as_bytes()).unwrap(),
+            Vec::new(),
+        )
+        .unwrap() else {
             panic!("not done")
         };
         let Body::Report { text, .. } = output.body else { panic!("no report") };
         assert_eq!(text, "half\n\n*The provider ended this report early (max_output_tokens).*");
         let empty = r#"{"id":"r","status":"incomplete","output":[]}"#;
-        let mut empty = Response::parse(empty.as_bytes()).unwrap();
+        let mut empty = object::<Response>(empty.as_bytes()).unwrap();
         assert!(finished(Status::Incomplete, &mut empty, Vec::new()).is_none());
     }
 
     fn output(body: &str) -> Output {
-        let mut response = Response::parse(body.as_bytes()).unwrap();
+        let mut response = object::<Response>(body.as_bytes()).unwrap();
         match finished(Status::Completed, &mut response, Vec::new()) {
             Some(Step::Done { output, .. }) => *output,
             other => panic!("{other:?}"),
@@ -170,7 +161,7 @@ mod tests {
         assert_eq!(text, "# R\nwrite `<think>` and `</think>`");
         assert_eq!(thinking.as_deref(), Some("hm [1]\n\nso"));
         let only = r#"{"output":[{"type":"message","content":[{"text":"<think>hm</think>"}]}]}"#;
-        let mut only = Response::parse(only.as_bytes()).unwrap();
+        let mut only = object::<Response>(only.as_bytes()).unwrap();
         assert!(
             finished(Status::Completed, &mut only, Vec::new()).is_none(),
             "thoughts alone are none"

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::narrowing::narrowed;
 use crate::prices::Prices;
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 use crate::vendor::{Delivered, Service, Submit};
 
 /// What the vendor's own tool asks for.
@@ -31,15 +31,12 @@ fn request(ask: &ResearchAsk) -> Value {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Found {
     id: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    results: Option<Vec<Hit>>,
+    results: Items<Hit>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Hit {
     url: Known<String>,
     title: Known<String>,
@@ -70,7 +67,7 @@ pub(super) async fn begin(
 /// What a search found, and what it is called; `None` when the answer is none.
 pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
     let found: Found = object(body)?;
-    let sources = sources(found.results?);
+    let sources = sources(found.results.0?);
     let output = Output {
         body: Body::report(listed(&sources), sources),
         model: None,

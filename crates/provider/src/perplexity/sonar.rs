@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
+    Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
     RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
 };
 use serde_json::Value;
 
 use super::{VENDOR, search};
-use crate::prices::{Dialect, Prices};
-use crate::vendor::{Checked, Service, VendorOptions, Waits};
+use crate::prices::Prices;
+use crate::vendor::{Checked, Service, VendorOptions, Waits, effort_word};
 pub(super) use fuzzing::fuzzed;
 use request::model;
 use research::ResearchRun;
@@ -84,7 +84,7 @@ impl Provider for Sonar {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        Prices::current().typical(Dialect::Sonar, ask.kind, ask.effort)
+        typical(ask.kind, ask.effort)
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -106,6 +106,19 @@ impl Provider for Sonar {
         // There is no such call: what was begun goes on to its end.
         Ok(RemoteStop::Unsupported)
     }
+}
+
+/// What an ask of this kind and effort usually costs.
+pub(crate) fn typical(kind: AskKind, effort: Option<Effort>) -> Cost {
+    let prices = Prices::current();
+    prices.sonar.typical(match (kind, effort) {
+        (AskKind::Results, _) => return Cost::Estimate(prices.search()),
+        (AskKind::Ask, _) => "ask",
+        (AskKind::Search, _) => "search",
+        (AskKind::Reason, _) => "reason",
+        (AskKind::Research, Some(Effort::Minimal)) => "minimal",
+        (AskKind::Research, effort) => effort_word(effort).unwrap_or("medium"),
+    })
 }
 
 /// A run that begins now.

@@ -1,35 +1,22 @@
 //! The body of a submit: what an ask means in the vendor's words. Only fields it knows are sent, for it refuses
 //! others.
 
-use outlast_core::{AskKind, Effort, Message, ResearchAsk, Role, SearchFilters};
+use outlast_core::{AskKind, Effort, ResearchAsk, SearchFilters};
 use serde_json::{Value, json};
 
 use super::narrowing::{self, set_fields};
-
-/// What the API has no field for, said in words.
-const SCHOLARLY: &str =
-    "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
+use crate::responses::wire::request::conversation;
+use crate::vendor::effort_word;
 
 /// The preset that stands for deep research where no effort is asked for.
 pub(crate) const DEEP_RESEARCH: &str = "high";
 
 /// The body of a submit.
 pub(crate) fn submit(ask: &ResearchAsk) -> Value {
-    let (system, said): (Vec<&Message>, Vec<&Message>) =
-        ask.messages.iter().partition(|message| message.role == Role::System);
-    let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
-    let input = match said.as_slice() {
-        [Message { role: Role::User, content }] => json!(content),
-        messages => messages.iter().map(item).collect(),
-    };
-    let mut instructions: Vec<&str> =
-        system.iter().map(|message| message.content.as_str()).collect();
-    if ask.filters.academic {
-        instructions.push(SCHOLARLY);
-    }
+    let (input, instructions) = conversation(ask);
     let effort = effort(ask.kind, ask.effort);
     let mut body = set_fields(json!({
-        "instructions": (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        "instructions": instructions,
         "effort": effort,
         // The API wants one of effort and preset.
         "preset": effort.is_none().then_some(DEEP_RESEARCH),
@@ -44,15 +31,12 @@ pub(crate) fn submit(ask: &ResearchAsk) -> Value {
 
 /// The word for how hard to work; `None` where that is left to the provider. An effort that was asked for counts.
 pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static str> {
-    match (asked, kind) {
-        (Some(Effort::Minimal | Effort::Low), _) => Some("low"),
-        (Some(Effort::Medium), _) => Some("medium"),
-        (Some(Effort::High), _) => Some("high"),
-        (None, AskKind::Research) => None,
-        (None, AskKind::Ask) => Some("fast"),
-        (None, AskKind::Search | AskKind::Results) => Some("low"),
-        (None, AskKind::Reason) => Some("medium"),
-    }
+    effort_word(asked).or(match kind {
+        AskKind::Research => None,
+        AskKind::Ask => Some("fast"),
+        AskKind::Search | AskKind::Results => Some("low"),
+        AskKind::Reason => Some("medium"),
+    })
 }
 
 /// The tools to use, when a search is to be narrowed. A list sent replaces the preset's, so it must be complete: all
@@ -76,9 +60,10 @@ fn tools(filters: &SearchFilters, effort: Option<&str>) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use outlast_core::{ContextSize, Recency};
+    use outlast_core::{ContextSize, Message, Recency, Role};
 
     use super::*;
+    use crate::responses::wire::request::SCHOLARLY;
 
     fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchAsk {
         let messages = messages

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, de};
 
 /// Whole billionths of a dollar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Usd(u64);
+pub(crate) struct Usd(u64);
 
 impl Usd {
     pub(super) fn nanos(self) -> u64 {

@@ -2,11 +2,15 @@
 
 use super::*;
 
+fn cost(model: &str, usage: &Usage) -> Cost {
+    Prices::current().bill(model, usage, &Extras::default())
+}
+
 #[test]
 fn the_table_can_be_read_and_is_dated() {
     let prices = Prices::parse(include_str!("../prices.toml")).unwrap();
-    let date: Vec<_> = prices.as_of().split('-').map(|part| part.parse::<u32>().unwrap()).collect();
-    assert!(matches!(date[..], [2026..=2100, 1..=12, 1..=31]), "{}", prices.as_of());
+    let date: Vec<_> = prices.as_of.split('-').map(|part| part.parse::<u32>().unwrap()).collect();
+    assert!(matches!(date[..], [2026..=2100, 1..=12, 1..=31]), "{}", prices.as_of);
     assert_eq!(prices.agent.models.len(), 9);
     assert_eq!(prices.sonar.models.len(), 4);
     assert_eq!(prices.openai.models.len(), 4);
@@ -43,8 +47,7 @@ fn bills_of_known_models_are_computed() {
         ("perplexity/sonar", tokens(1, 1), 2_750),
     ];
     for (model, usage, nanos) in cases {
-        let cost = Prices::current().cost(model, &usage);
-        assert_eq!(cost, Cost::Computed(NanoUsd(nanos)), "{model}");
+        assert_eq!(cost(model, &usage), Cost::Computed(NanoUsd(nanos)), "{model}");
     }
 }
 
@@ -74,44 +77,46 @@ fn a_bill_counts_cached_tokens_further_tools_and_the_size_of_the_context() {
 /// C9: the flat price, marked as an estimate.
 #[test]
 fn an_unknown_model_costs_five_dollars_a_million_tokens() {
-    let prices = Prices::current();
     let usage = tokens(100_000, 100_000);
-    assert_eq!(prices.cost("new/model", &usage), Cost::Estimate(NanoUsd(1_000_000_000)));
+    assert_eq!(cost("new/model", &usage), Cost::Estimate(NanoUsd(1_000_000_000)));
     let uncounted = Usage { total_tokens: 0, ..usage };
-    assert_eq!(prices.cost("", &uncounted), Cost::Estimate(NanoUsd(1_000_000_000)));
-    assert_eq!(prices.cost("openai/gpt-6-sol", &Usage::default()), Cost::Unknown);
-    assert_eq!(prices.cost("new/model", &Usage::default()), Cost::Unknown);
+    assert_eq!(cost("", &uncounted), Cost::Estimate(NanoUsd(1_000_000_000)));
+    assert_eq!(cost("openai/gpt-6-sol", &Usage::default()), Cost::Unknown);
+    assert_eq!(cost("new/model", &Usage::default()), Cost::Unknown);
 }
 
 /// C10: what a query is likely to cost, before it is asked.
 #[test]
 fn every_kind_and_effort_has_a_typical_cost() {
-    use AskKind::{Ask, Reason, Research, Results, Search};
-    use Effort::{High, Low, Medium, Minimal};
+    use outlast_core::AskKind::{Ask, Reason, Research, Results, Search};
+    use outlast_core::Effort::{High, Low, Medium, Minimal};
+
+    use crate::perplexity::{agent_typical as agent, sonar_typical as sonar};
+    let typical: [fn(_, _) -> _; 2] = [agent, sonar];
     let cases = [
-        (Dialect::Agent, Research, None, 780),
-        (Dialect::Agent, Research, Some(High), 780),
-        (Dialect::Agent, Research, Some(Medium), 50),
-        (Dialect::Agent, Research, Some(Minimal), 4),
-        (Dialect::Agent, Search, None, 4),
-        (Dialect::Agent, Reason, None, 50),
-        (Dialect::Agent, Results, None, 5),
-        (Dialect::Sonar, Research, None, 800),
-        (Dialect::Sonar, Research, Some(Minimal), 300),
-        (Dialect::Sonar, Research, Some(Low), 400),
-        (Dialect::Sonar, Research, Some(Medium), 800),
-        (Dialect::Sonar, Research, Some(High), 1_300),
-        (Dialect::Sonar, Ask, None, 6),
-        (Dialect::Sonar, Search, None, 20),
-        (Dialect::Sonar, Reason, Some(High), 20),
-        (Dialect::Sonar, Results, None, 5),
+        (0, Research, None, 780),
+        (0, Research, Some(High), 780),
+        (0, Research, Some(Medium), 50),
+        (0, Research, Some(Minimal), 4),
+        (0, Search, None, 4),
+        (0, Reason, None, 50),
+        (0, Results, None, 5),
+        (1, Research, None, 800),
+        (1, Research, Some(Minimal), 300),
+        (1, Research, Some(Low), 400),
+        (1, Research, Some(Medium), 800),
+        (1, Research, Some(High), 1_300),
+        (1, Ask, None, 6),
+        (1, Search, None, 20),
+        (1, Reason, Some(High), 20),
+        (1, Results, None, 5),
     ];
     for (dialect, kind, effort, thousandths) in cases {
-        let cost = Prices::current().typical(dialect, kind, effort);
+        let cost = typical[dialect](kind, effort);
         let expected = Cost::Estimate(NanoUsd(thousandths * 1_000_000));
         assert_eq!(cost, expected, "{dialect:?} {kind:?} {effort:?}");
     }
-    let ask = Prices::current().typical(Dialect::Agent, Ask, None);
+    let ask = agent(Ask, None);
     assert_eq!(ask, Cost::Estimate(NanoUsd(1_500_000)));
 }
 
@@ -120,12 +125,12 @@ fn every_kind_and_effort_has_a_typical_cost() {
 #[test]
 fn g3_bills_of_openai_are_computed_or_called_estimates() {
     let usage = |input| Usage { searches: 3, ..tokens(input, 1_000) };
-    let bill = |model: &str, input| Prices::current().cost(model, &usage(input));
+    let bill = |model: &str, input| cost(model, &usage(input));
     assert_eq!(bill("gpt-6-sol", 100_000), Cost::Computed(NanoUsd(240_000_000)));
     assert_eq!(bill("gpt-6-sol-2026-08-01", 100_000), Cost::Computed(NanoUsd(240_000_000)));
     assert_eq!(bill("gpt-6-sol", 272_001), Cost::Estimate(NanoUsd(584_002_000)));
     assert_eq!(bill("a-deployment", 99_000), Cost::Estimate(NanoUsd(500_000_000)));
-    assert_eq!(Prices::current().cost("gpt-6-sol", &Usage::default()), Cost::Unknown);
+    assert_eq!(cost("gpt-6-sol", &Usage::default()), Cost::Unknown);
     for (effort, thousandths) in [("low", 272), ("medium", 622), ("high", 1_720)] {
         let cost = Prices::current().typical_openai("gpt-6-sol", effort);
         assert_eq!(cost, Cost::Estimate(NanoUsd(thousandths * 1_000_000)), "{effort}");

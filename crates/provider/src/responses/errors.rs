@@ -1,66 +1,21 @@
-//! What the end of a run without a report means, and what the provider says of it.
+//! What the end of a run without a report means where the protocol's words for it say so.
 
 use outlast_core::{ProviderError, Trouble};
 
-use super::wire::{ErrorCode, RunError, Status};
-use crate::provider_error::provider_error;
-use crate::vendor::Vendor;
+use crate::vendor::{self, ErrorCode, RunError, Status, Vendor};
 
-/// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
-/// the same way, or were stopped on purpose (B9a).
+/// A run that ended without a report.
 pub(crate) fn run_ended(
     vendor: &Vendor,
     status: Status,
-    error: Option<RunError>,
+    error: Option<&RunError>,
     redact: impl Fn(&str) -> String,
 ) -> ProviderError {
-    let (trouble, sentence) = match status {
-        Status::Cancelled => {
-            (Trouble::RunStopped, "the run was stopped at the provider".to_owned())
-        }
-        Status::RequiresAction => (
-            Trouble::Rejected,
-            "the provider asks for an action in the middle of the run, which is not supported; ask in another way"
-                .to_owned(),
-        ),
-        Status::Completed if error.as_ref().is_some_and(is_refusal) => (
-            Trouble::Rejected,
-            "the provider's model refused to write the report; ask in another way".to_owned(),
-        ),
-        Status::Completed => (
-            Trouble::Malformed,
-            "the provider calls the run completed, but shows no report".to_owned(),
-        ),
-        Status::Incomplete => (
-            Trouble::Rejected,
-            "the provider's run reached a limit before it wrote anything; ask for less at a time"
-                .to_owned(),
-        ),
-        Status::Failed | Status::Running => {
-            error.as_ref().map_or_else(failed, |error| why_failed(vendor, error))
-        },
-    };
-    let reason = error.as_ref().and_then(|error| error.message.as_deref()).map(&redact);
-    let detail = error.map(|error| redact(&said(error)));
-    ProviderError { reason, detail, ..provider_error(trouble, sentence) }
-}
-
-/// What the provider says went wrong with a run: its code or type, and its message.
-pub(crate) fn said(error: RunError) -> String {
-    let code = error.code.0.map(|code| code.to_string()).or(error.kind.0).unwrap_or_default();
-    format!("{code} {}", error.message.0.unwrap_or_default())
-}
-
-fn is_refusal(error: &RunError) -> bool {
-    matches!(&*error.code, Some(ErrorCode::Word(word)) if word == "refusal")
-}
-
-fn failed() -> (Trouble, String) {
-    (Trouble::RunFailed, "the provider's run failed".to_owned())
+    vendor::run_ended(vendor, status, None, error, cause, redact)
 }
 
 /// Failures that a new run would only repeat, by the provider's word or number for them.
-fn why_failed(vendor: &Vendor, error: &RunError) -> (Trouble, String) {
+fn cause(error: &RunError) -> Trouble {
     let (word, number) = match &*error.code {
         Some(ErrorCode::Word(word)) => (Some(word.as_str()), None),
         Some(ErrorCode::Number(number)) => (None, Some(*number)),
@@ -71,7 +26,7 @@ fn why_failed(vendor: &Vendor, error: &RunError) -> (Trouble, String) {
         words.iter().flatten().any(|word| known.iter().any(|known| word.starts_with(known)))
     };
     if says(&["insufficient_", "quota_"]) || number == Some(402) {
-        return (Trouble::QuotaExhausted, vendor.no_credit());
+        return Trouble::QuotaExhausted;
     }
     let refused = [
         "invalid_",
@@ -84,11 +39,9 @@ fn why_failed(vendor: &Vendor, error: &RunError) -> (Trouble, String) {
         "data_residency",
     ];
     if says(&refused) || matches!(number, Some(400 | 413 | 422)) {
-        let sentence =
-            "the provider's run rejected the request; change the question or its options";
-        return (Trouble::Rejected, sentence.to_owned());
+        return Trouble::Rejected;
     }
-    failed()
+    Trouble::RunFailed
 }
 
 #[cfg(test)]
@@ -99,7 +52,9 @@ mod tests {
     /// B9a: a failed run may be begun anew, unless its failure would only be repeated.
     #[test]
     fn a_run_that_failed_says_whether_another_could_do_better() {
-        let ended = |status, error| run_ended(&VENDOR, status, error, str::to_owned);
+        let ended = |status, error: Option<RunError>| {
+            run_ended(&VENDOR, status, error.as_ref(), str::to_owned)
+        };
         let cases = [
             (r#"{"code":"server_error"}"#, Trouble::RunFailed),
             (r#"{"code":null,"message":null,"type":null}"#, Trouble::RunFailed),

@@ -3,42 +3,19 @@
 use outlast_core::Progress;
 
 use super::wire::{Event, Response, TEXT_DELTA};
-use crate::vendor::{Milestones, Vendor};
+use crate::vendor::{Milestones, WorkDone};
 
 /// Counts what happened and turns it into percent; never goes down.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    milestones: Milestones,
+    pub(crate) milestones: Milestones,
     /// Counted by events, which come once each.
     by_events: WorkDone,
     /// Counted by checks, which show all that was finished so far; never added to `by_events`, for events may repeat it.
     by_checks: WorkDone,
 }
 
-/// What was done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct WorkDone {
-    queries: usize,
-    sources: usize,
-    words: usize,
-}
-
-impl WorkDone {
-    fn max(self, other: Self) -> Self {
-        Self {
-            queries: self.queries.max(other.queries),
-            sources: self.sources.max(other.sources),
-            words: self.words.max(other.words),
-        }
-    }
-}
-
 impl Meter {
-    /// The first progress of a try; once.
-    pub(crate) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
-        self.milestones.start(vendor)
-    }
-
     /// What an event adds, if it adds anything a person would notice.
     pub(crate) fn event(&mut self, event: &Event) -> Option<Progress> {
         let (queries, sources) = event.searched();
@@ -61,11 +38,6 @@ impl Meter {
             _ if event.closes_the_report() => Some(self.milestones.report_is_complete()),
             _ => None,
         }
-    }
-
-    /// The report is here, and no progress before said that its end was near; once.
-    pub(crate) fn finalizing(&mut self) -> Option<Progress> {
-        self.milestones.finalizing()
     }
 
     /// What a check shows: the searches finished so far, and the text.
@@ -97,6 +69,7 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::perplexity::VENDOR;
+    use crate::vendor::object;
 
     fn event(json: &str) -> Event {
         Event::parse(&mut json.to_owned()).unwrap()
@@ -106,7 +79,7 @@ mod tests {
     #[test]
     fn progress_follows_what_the_run_does() {
         let mut meter = Meter::default();
-        let mut seen = vec![meter.start(&VENDOR).unwrap()];
+        let mut seen = vec![meter.milestones.start(&VENDOR).unwrap()];
         let words = "w ".repeat(50);
         let events = [
             r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#.to_owned(),
@@ -126,7 +99,7 @@ mod tests {
         assert_eq!(seen[2].message, "Researching: 2 queries asked, 1 source read");
         assert_eq!(seen[3].message, "Processing response...");
         assert_eq!(seen[6].message, "Finalizing research report...");
-        assert_eq!(meter.start(&VENDOR), None);
+        assert_eq!(meter.milestones.start(&VENDOR), None);
     }
 
     /// B6: the end of a long report is announced while it is being written.
@@ -144,10 +117,10 @@ mod tests {
         assert_eq!(said(1_200), (74, "Processing response... 1200 words so far".to_owned()));
         assert_eq!(said(50), (75, "Finalizing research report...".to_owned()));
         assert_eq!(said(50_000), (95, "Finalizing research report...".to_owned()));
-        assert_eq!(meter.finalizing(), None, "it was said");
+        assert_eq!(meter.milestones.finalizing(), None, "it was said");
         let mut meter = Meter::default();
-        assert_eq!(meter.finalizing().unwrap().percent, Some(75));
-        assert_eq!(meter.finalizing(), None);
+        assert_eq!(meter.milestones.finalizing().unwrap().percent, Some(75));
+        assert_eq!(meter.milestones.finalizing(), None);
     }
 
     /// B6: 50 when output begins to arrive; what was found on the way is none.
@@ -172,7 +145,7 @@ mod tests {
         let shown = br#"{"status":"in_progress","output":[
             {"type":"search_results","queries":["a","b"],"results":[]},
             {"type":"fetch_url_results","contents":[{"url":"u"}]}]}"#;
-        let shown = Response::parse(shown).unwrap();
+        let shown = object::<Response>(shown).unwrap();
         let message = |progress: Option<Progress>| progress.map(|progress| progress.message);
         let said = Some("Researching: 2 queries asked, 1 source read".to_owned());
         assert_eq!(message(meter.snapshot(&shown)), said);
@@ -192,7 +165,7 @@ mod tests {
             let body = format!(
                 r#"{{"status":"in_progress","output":[{{"type":"message","content":[{{"text":"{text}"}}]}}]}}"#
             );
-            Response::parse(body.as_bytes()).unwrap()
+            object::<Response>(body.as_bytes()).unwrap()
         };
         let mut said = |words| {
             let progress = meter.snapshot(&shown(words))?;

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use outlast_core::{BoxError, Partial, ProviderError, RemoteRun, Run, Step};
 use tokio::time::Instant;
 
-use super::api::{Attached, Responses};
+use super::api::Responses;
 use super::meter::Meter;
-use super::wire::{self, Event, Status, TEXT_DELTA};
-use crate::vendor::{Checks, EventStream, HttpAnswer, unreadable};
+use super::wire::{Event, Response, TEXT_DELTA};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Status};
 
 /// A run, whoever begins it.
 pub(crate) struct ResponseRun {
@@ -22,8 +22,6 @@ pub(crate) struct ResponseRun {
     checks: Checks,
     /// What it has written so far.
     partial: Partial,
-    /// The end, once it is known and until it is returned.
-    done: Option<Step>,
 }
 
 /// Where news of the run come from.
@@ -64,7 +62,6 @@ impl ResponseRun {
             source: Source::Check { at: Instant::now() },
             streams: true,
             partial: Partial::default(),
-            done: None,
         }
     }
 
@@ -105,7 +102,7 @@ impl ResponseRun {
             Some(status @ (Status::Failed | Status::Cancelled | Status::RequiresAction)) => {
                 let error =
                     event.error.0.or(event.response.0.and_then(|response| response.error.0));
-                Err(self.api.run_ended(status, error))
+                Err(self.api.run_ended(status, error.as_ref()))
             }
         }
     }
@@ -135,12 +132,8 @@ impl ResponseRun {
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
         let answer = self.api.get(&self.remote.id).await;
         let trouble = |answer: &HttpAnswer| self.api.service.trouble(answer);
-        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
-            self.wait_for_next_check();
-            return Ok(None);
-        };
-        let Some(mut response) = wire::Response::parse(&body) else {
-            self.checks.failed(&self.remote, unreadable())?;
+        let shown = self.checks.shown::<Response>(&self.remote, answer, trouble)?;
+        let Some((mut response, body)) = shown else {
             self.wait_for_next_check();
             return Ok(None);
         };
@@ -148,11 +141,11 @@ impl ResponseRun {
             status @ (Status::Completed | Status::Incomplete) => {
                 match (self.api.dialect.finished)(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, response.take_error())),
+                    None => Err(self.api.run_ended(status, response.take_error().as_ref())),
                 }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.api.run_ended(status, response.error.0))
+                Err(self.api.run_ended(status, response.error.as_ref()))
             }
             Status::Running => {
                 self.take_up_stream().await;
@@ -166,19 +159,13 @@ impl ResponseRun {
     }
 
     async fn take_up_stream(&mut self) {
-        if self.streams {
-            match self.api.attach(&self.remote.id, self.cursor).await {
-                Ok(Attached::Stream(events)) => {
-                    self.source = Source::Stream { events, news: false };
-                    return;
-                }
-                Ok(Attached::Refused) => self.streams = false,
-                Err(error) => {
-                    tracing::debug!(remote.id = self.remote.short_id(), %error, "no stream this time")
-                }
+        let attaching = self.api.attach(&self.remote.id, self.cursor);
+        match EventStream::taken_up(&mut self.streams, &self.remote, attaching).await {
+            Some(events) => {
+                self.source = Source::Stream { events: Box::new(events), news: false };
             }
+            None => self.wait_for_next_check(),
         }
-        self.wait_for_next_check();
     }
 
     fn check_at_once(&mut self) {
@@ -201,13 +188,10 @@ impl Run for ResponseRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.meter.start(self.api.service.vendor()) {
-            return Ok(Step::Progress(progress));
+        if let Some(step) = self.meter.milestones.next(self.api.service.vendor()) {
+            return Ok(step);
         }
         loop {
-            if let Some(done) = self.done.take() {
-                return Ok(done);
-            }
             let step = match &mut self.source {
                 Source::Check { at } => {
                     tokio::time::sleep_until(*at).await;
@@ -221,14 +205,9 @@ impl Run for ResponseRun {
                     }
                 },
             };
-            let Some(step) = step else { continue };
-            if matches!(step, Step::Done { .. })
-                && let Some(progress) = self.meter.finalizing()
-            {
-                self.done = Some(step);
-                return Ok(Step::Progress(progress));
+            if let Some(step) = step {
+                return Ok(self.meter.milestones.before(step));
             }
-            return Ok(step);
         }
     }
 }

@@ -3,19 +3,19 @@
 //! one odd field must not hide the id, or the report, beside it.
 
 mod event;
+pub(crate) mod request;
 mod output;
 mod usage;
-mod run_error;
 
 use serde::Deserialize;
 
 use crate::vendor::billed::Billed;
-use crate::vendor::lenient::{Known, object};
+use crate::vendor::lenient::Known;
+use crate::vendor::{RunError, Status};
 pub(crate) use event::{Event, TEXT_DELTA};
 pub(crate) use output::{Annotation, Page};
 use output::{ContentPart, OutputItem, output_items};
-pub(crate) use run_error::{ErrorCode, RunError};
-pub(crate) use usage::{InputTokens, ToolUsage, Usage, UsageCost};
+pub(crate) use usage::{ToolUsage, Usage, UsageCost};
 
 /// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
 const MAX_ID_BYTES: usize = 1_000;
@@ -27,12 +27,11 @@ pub(crate) fn is_name(id: &str) -> bool {
 
 /// A run's state as a body or inside an event.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Response {
     id: Known<String>,
     status: Known<String>,
     pub(crate) model: Known<String>,
-    #[serde(deserialize_with = "output_items")]
+    #[serde(default, deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
     pub(crate) usage: Known<Billed<Usage>>,
     /// Beside the usage; OpenAI's.
@@ -42,11 +41,6 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The object in a body; `None` when it is none.
-    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// The run's name, if it has one.
     pub(crate) fn id(&self) -> Option<String> {
         self.id.0.clone().filter(|id| is_name(id))
@@ -132,46 +126,18 @@ impl Response {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct IncompleteDetails {
     pub(crate) reason: Known<String>,
-}
-
-/// Where a run stands. What we do not know is taken to be under way, and looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Running,
-    Completed,
-    Incomplete,
-    Failed,
-    Cancelled,
-    RequiresAction,
-}
-
-impl Status {
-    fn named(name: &str) -> Self {
-        match name {
-            "completed" => Self::Completed,
-            "incomplete" => Self::Incomplete,
-            "failed" => Self::Failed,
-            "cancelled" | "canceled" => Self::Cancelled,
-            "requires_action" => Self::RequiresAction,
-            _ => Self::Running,
-        }
-    }
-
-    pub(crate) fn is_terminal(self) -> bool {
-        self != Self::Running
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     #[test]
     fn unknown_things_and_nulls_are_tolerated() {
-        let response = Response::parse(
+        let response = object::<Response>(
             br#"{"id":"resp_1","status":"meditating","output":[{"type":"sandbox_x","foo":1},
                 {"type":"message","content":[{"type":"output_text","text":"hi","annotations":null}]}],
                 "usage":null,"new_field":{}}"#,
@@ -193,7 +159,7 @@ mod tests {
             "error":"none","output":[5,{"type":"mcp_call","content":"text","results":{}},
             {"type":"search_results","results":[{"id":"x","url":"u"},{"id":2,"url":"v","date":20260610}]},
             {"type":"message","content":[{"type":"refusal","text":null},{"type":"output_text","text":"hi"}]}]}"#;
-        let mut response = Response::parse(body).unwrap();
+        let mut response = object::<Response>(body).unwrap();
         assert_eq!(response.status(), Status::Completed);
         assert_eq!(response.take_report().0, "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
@@ -202,7 +168,7 @@ mod tests {
         let event =
             Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
         assert_eq!(event.unwrap().status(), Some(Status::Failed));
-        assert_eq!(Response::parse(br#"{"id":""}"#).unwrap().id(), None);
+        assert_eq!(object::<Response>(br#"{"id":""}"#).unwrap().id(), None);
     }
 
     #[test]
@@ -213,7 +179,7 @@ mod tests {
                 {"type":"output_text","text":"one"},{"type":"output_text","text":" two"}]},
             {"type":"message","content":[{"type":"refusal","refusal":"no"}]},
             {"type":"message","role":null,"content":[{"text":"three"}]}]}"#;
-        let mut response = Response::parse(body).unwrap();
+        let mut response = object::<Response>(body).unwrap();
         assert_eq!(response.words(), 3);
         assert_eq!(response.take_report().0, "one two\n\nthree");
     }
@@ -224,7 +190,7 @@ mod tests {
         let body = br#"{"output":[{"type":"search_results","results":[{"id":1,"url":"a"}]},
             {"type":"image_search_results","results":[{"id":1,"url":"i"}]},
             {"type":"fetch_url_results","contents":[{"url":"b"},null,"c"]}]}"#;
-        let response = Response::parse(body).unwrap();
+        let response = object::<Response>(body).unwrap();
         let urls = |pages: Vec<&Page>| -> Vec<_> {
             pages.iter().filter_map(|page| page.url.0.clone()).collect()
         };

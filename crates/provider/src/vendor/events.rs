@@ -1,10 +1,12 @@
 //! Events as they arrive over one connection.
 
-use outlast_core::BoxError;
+use outlast_core::{BoxError, ProviderError, RemoteRun};
 use outlast_http::SseDecoder;
-use reqwest::Response;
+use reqwest::{Response, StatusCode, Url};
 
-use crate::http::MAX_EVENT;
+use super::errors::HttpAnswer;
+use super::service::{Service, is_event_stream};
+use crate::http::{MAX_EVENT, send};
 
 /// The last frame of a stream; what follows it, if anything, is silence.
 const END: &str = "[DONE]";
@@ -18,6 +20,28 @@ pub(crate) struct EventStream {
 impl EventStream {
     pub(crate) fn new(response: Response) -> Self {
         Self { response, decoder: SseDecoder::new(MAX_EVENT) }
+    }
+
+    /// The stream of a run that was asked for, if it can be had now. `streams` is whether the provider gives one at all:
+    /// one that was refused once is not asked for again.
+    pub(crate) async fn taken_up(
+        streams: &mut bool,
+        remote: &RemoteRun,
+        attaching: impl Future<Output = Result<Option<Self>, ProviderError>>,
+    ) -> Option<Self> {
+        if !*streams {
+            return None;
+        }
+        match attaching.await {
+            Ok(stream) => {
+                *streams = stream.is_some();
+                stream
+            }
+            Err(error) => {
+                tracing::debug!(remote.id = remote.short_id(), %error, "no stream this time");
+                None
+            }
+        }
     }
 
     /// The next event that `parse` takes for one; keep-alives and what is no JSON are passed over. `Err(None)` is a
@@ -48,5 +72,23 @@ impl EventStream {
             let chunk = chunk.ok_or(None)?;
             self.decoder.push(&chunk).map_err(|error| Some(error.into()))?;
         }
+    }
+}
+
+impl Service {
+    /// Asks for the events at this address; `None` where there are none and asking again is of no use.
+    pub(crate) async fn attach(&self, url: Url) -> Result<Option<EventStream>, ProviderError> {
+        let request = self.calls()?.get(url).header("accept", "text/event-stream");
+        let response =
+            send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
+        let status = response.status();
+        if status == StatusCode::OK && is_event_stream(&response) {
+            return Ok(Some(EventStream::new(response)));
+        }
+        if status.is_success() || matches!(status.as_u16(), 400 | 405 | 410 | 422) {
+            return Ok(None);
+        }
+        // A stream that cannot be had now may be had later.
+        Err(self.trouble(&HttpAnswer { status, retry_after: None, body: Vec::new() }))
     }
 }

@@ -1,6 +1,6 @@
 //! The milestones of a run, and steps between them (B6): from what is seen of the run, never from the time.
 
-use outlast_core::Progress;
+use outlast_core::{Progress, Step};
 
 use super::Vendor;
 
@@ -36,15 +36,52 @@ fn writing(words: usize) -> (u8, String) {
     (further(PROCESSING.0, steps), message)
 }
 
+/// What a run has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct WorkDone {
+    pub(crate) queries: usize,
+    pub(crate) sources: usize,
+    pub(crate) words: usize,
+}
+
+impl WorkDone {
+    /// The more of both, of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            queries: self.queries.max(other.queries),
+            sources: self.sources.max(other.sources),
+            words: self.words.max(other.words),
+        }
+    }
+}
+
 /// Tells each milestone once; never goes down.
 #[derive(Debug, Default)]
 pub(crate) struct Milestones {
     percent: u8,
     /// Steps of words that were told.
     written: usize,
+    /// The end of the run, once it is known and until it is returned.
+    done: Option<Step>,
 }
 
 impl Milestones {
+    /// What is to be told before anything else happens: the first progress of a try, or an end that was held back.
+    pub(crate) fn next(&mut self, vendor: &Vendor) -> Option<Step> {
+        self.start(vendor).map(Step::Progress).or_else(|| self.done.take())
+    }
+
+    /// The step to tell: an end is held back once, where no progress before said that it was near.
+    pub(crate) fn before(&mut self, step: Step) -> Step {
+        if matches!(step, Step::Done { .. })
+            && let Some(progress) = self.finalizing()
+        {
+            self.done = Some(step);
+            return Step::Progress(progress);
+        }
+        step
+    }
+
     /// The first progress of a try; once.
     pub(crate) fn start(&mut self, vendor: &Vendor) -> Option<Progress> {
         self.reach((QUERYING_PERCENT, vendor.querying))

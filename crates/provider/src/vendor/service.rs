@@ -150,6 +150,17 @@ impl Service {
         self.answer(self.authorised(request)).await
     }
 
+    /// Tells it something that costs nothing and may be repeated.
+    pub(crate) async fn tell(
+        &self,
+        limit: Duration,
+        names: &[&str],
+        body: &(impl Serialize + Sync),
+    ) -> Result<HttpAnswer, ProviderError> {
+        let request = self.calls()?.post(self.address(names.iter().copied())).json(body);
+        self.answer(self.authorised(request.timeout(limit))).await
+    }
+
     /// Upstream text fit for the operator, with this key kept out of it.
     pub(crate) fn redacted(&self, text: &str) -> String {
         redacted(text, &self.shared.api_key)

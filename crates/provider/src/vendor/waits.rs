@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use outlast_core::{ProviderError, RemoteRun};
 use reqwest::StatusCode;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::errors::{self, HttpAnswer};
+use super::lenient::object;
 
 /// How long every check may say "not found" before a run is lost: a gateway or a replica that lags may not find it for
 /// minutes.
@@ -136,6 +138,20 @@ impl Checks {
         // Without what upstream said: it may repeat what the run was asked, which is not known here.
         tracing::warn!(remote.id = remote.short_id(), %error, "a check failed, will look again");
         Ok(())
+    }
+
+    /// The object that a check was answered with, and its body; `None` when the run must be checked again.
+    pub(crate) fn shown<T: DeserializeOwned>(
+        &mut self,
+        remote: &RemoteRun,
+        answer: Result<HttpAnswer, ProviderError>,
+        trouble: impl Fn(&HttpAnswer) -> ProviderError,
+    ) -> Result<Option<(T, Vec<u8>)>, ProviderError> {
+        let Some(body) = self.body(remote, answer, trouble)? else { return Ok(None) };
+        match object(&body) {
+            Some(shown) => Ok(Some((shown, body))),
+            None => self.failed(remote, errors::unreadable()).map(|()| None),
+        }
     }
 
     /// The body of what a check was answered; `None` when the run must be checked again.

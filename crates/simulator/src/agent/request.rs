@@ -7,34 +7,37 @@ use crate::effort::Effort;
 use crate::errors::Refusal;
 use crate::fastapi::{FLAG, Rule, Rules, TEXT, faults, text_of};
 use crate::prices::MODELS;
-use crate::scenario::without_markers;
 
-const FIELDS: Rules = &[
+/// What every API with response objects takes.
+pub(crate) const SHARED_FIELDS: Rules = &[
     ("input", Rule::Any),
-    ("effort", TEXT),
-    ("preset", TEXT),
     ("model", TEXT),
-    ("models", Rule::Any),
-    ("profile", Rule::Any),
     ("background", FLAG),
     ("stream", FLAG),
     ("store", FLAG),
     ("instructions", TEXT),
     ("max_output_tokens", Rule::Any),
-    ("max_steps", Rule::Whole(1, 100)),
     ("reasoning", Rule::Any),
-    ("response_format", Rule::Any),
     ("tools", Rule::Is(are_tools, "a list of tools")),
     ("tool_choice", Rule::Any),
     // No answer here can be continued.
     ("previous_response_id", Rule::Is(Value::is_null, "null")),
-    ("language_preference", Rule::Any),
     ("prompt_cache_key", Rule::Any),
     ("service_tier", Rule::Any),
-    ("skills", Rule::Any),
-    ("step_budget_reminder", Rule::Any),
     ("temperature", Rule::Any),
     ("top_p", Rule::Any),
+];
+
+const FIELDS: Rules = &[
+    ("effort", TEXT),
+    ("preset", TEXT),
+    ("models", Rule::Any),
+    ("profile", Rule::Any),
+    ("max_steps", Rule::Whole(1, 100)),
+    ("response_format", Rule::Any),
+    ("language_preference", Rule::Any),
+    ("skills", Rule::Any),
+    ("step_budget_reminder", Rule::Any),
 ];
 
 const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
@@ -42,7 +45,7 @@ const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
 /// Reads a submit.
 pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    if let Some(fault) = faults(&body, &[FIELDS]).first() {
+    if let Some(fault) = faults(&body, &[SHARED_FIELDS, FIELDS]).first() {
         return Err(Refusal::invalid(match (fault.kind, fault.place.last()) {
             ("extra_forbidden", Some(field)) => {
                 format!("validation failed: unknown field `{field}`")
@@ -66,20 +69,11 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
 pub(crate) fn asked(api: Api, body: &Value) -> Result<Ask, Refusal> {
     let messages = messages(&body["input"], api)?;
     Ok(Ask {
-        api,
-        sonar: None,
-        session: None,
-        key: None,
-        input: body["input"].to_string(),
-        prompt: messages.join("\n"),
-        question: messages.last().map(|text| without_markers(text)).unwrap_or_default(),
-        effort: Effort::Medium,
-        label: String::new(),
-        model: "",
         background: body["background"] == true,
         stream: body["stream"] == true,
         store: body["store"] != false,
         metadata: body["metadata"].clone(),
+        ..Ask::new(api, &body["input"], &messages)
     })
 }
 
@@ -125,7 +119,7 @@ fn chosen_model(body: &Value) -> Result<(Effort, String, &'static str), Refusal>
     Ok((Effort::Medium, name.to_owned(), model.id))
 }
 
-pub(crate) fn are_tools(tools: &Value) -> bool {
+fn are_tools(tools: &Value) -> bool {
     tools.as_array().is_some_and(|tools| tools.iter().all(|tool| tool["type"].is_string()))
 }
 

@@ -11,15 +11,14 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::sessions::{Objects, Session, made};
+use super::sessions::{Session, made};
 use super::wire;
-use crate::app::{App, answer, event_stream};
+use crate::app::{App, SharedApp, answer, event_stream, with_key};
 use crate::ask::{Api, Ask};
-use crate::effort::Effort;
 use crate::errors::Refusal;
 use crate::fastapi::text_of;
 use crate::faults::Call;
-use crate::scenario::{Scenario, without_markers};
+use crate::scenario::Scenario;
 use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::wall_clock;
@@ -34,21 +33,20 @@ const MODELS: [(&str, Option<&str>); 3] = [
     ("claude-sonnet-4-5", Some("2027-02-01T00:00:00Z")),
 ];
 
-type SharedApp = State<Arc<App>>;
 type Pairs = Query<HashMap<String, String>>;
 
 pub(crate) fn router() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v1/models/{id}", get(model))
+    let routes = Router::new()
         .route("/v1/agents", post(make_agent).get(agents))
-        .route("/v1/agents/{id}/archive", post(archive_agent))
+        .route("/v1/agents/{id}/archive", post(archive_object))
         .route("/v1/environments", post(make_environment).get(environments))
-        .route("/v1/environments/{id}/archive", post(archive_environment))
+        .route("/v1/environments/{id}/archive", post(archive_object))
         .route("/v1/sessions", post(make_session).get(sessions))
         .route("/v1/sessions/{id}", get(session).delete(delete))
         .route("/v1/sessions/{id}/archive", post(archive))
         .route("/v1/sessions/{id}/events", post(send).get(events))
-        .route("/v1/sessions/{id}/events/stream", get(follow))
+        .route("/v1/sessions/{id}/events/stream", get(follow));
+    with_key(Api::Anthropic, routes).route("/v1/models/{id}", get(model))
 }
 
 /// Whether the request speaks this dialect, where a path is shared with others.
@@ -67,7 +65,8 @@ pub(crate) fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn allow(headers: &HeaderMap) -> Result<(), Refusal> {
+/// The same, and whether it asks for the beta that all but the models are part of.
+pub(crate) fn allow(headers: &HeaderMap) -> Result<(), Refusal> {
     authorize(headers)?;
     let beta = headers.get("anthropic-beta").and_then(|value| value.to_str().ok());
     if !beta.is_some_and(|beta| beta.contains(BETA)) {
@@ -105,12 +104,7 @@ fn model_object(id: &str, ends: Option<&str>) -> Value {
     })
 }
 
-async fn make_agent(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
+async fn make_agent(State(app): SharedApp, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     if !MODELS.iter().any(|(model, _)| request["model"] == *model) {
         return Err(refusal(StatusCode::NOT_FOUND, "not_found_error", "model not found"));
@@ -118,12 +112,7 @@ async fn make_agent(
     make(&app, &request, "agent")
 }
 
-async fn make_environment(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
+async fn make_environment(State(app): SharedApp, body: Bytes) -> Result<Json<Value>, Refusal> {
     make(&app, &serde_json::from_slice(&body).unwrap_or_default(), "environment")
 }
 
@@ -134,69 +123,36 @@ fn make(app: &App, request: &Value, kind: &str) -> Result<Json<Value>, Refusal> 
     Ok(Json(app.runs.objects(|objects| {
         let prefix = if kind == "agent" { "agent" } else { "env" };
         let object = made(objects.new_id(prefix), request, kind);
-        let list = match kind {
-            "agent" => &mut objects.agents,
-            _ => &mut objects.environments,
-        };
-        list.push(object.clone());
+        objects.definitions.push(object.clone());
         object
     })))
 }
 
-async fn agents(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    Query(query): Pairs,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
-    Ok(Json(page(&query, app.runs.objects(|objects| live(&objects.agents)))))
+async fn agents(State(app): SharedApp, Query(query): Pairs) -> Json<Value> {
+    Json(page(&query, app.runs.objects(|objects| objects.live("agent").cloned().collect())))
 }
 
-async fn environments(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    Query(query): Pairs,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
-    Ok(Json(page(&query, app.runs.objects(|objects| live(&objects.environments)))))
+async fn environments(State(app): SharedApp, Query(query): Pairs) -> Json<Value> {
+    Json(page(&query, app.runs.objects(|objects| objects.live("environment").cloned().collect())))
 }
 
-fn live(objects: &[Value]) -> Vec<Value> {
-    objects.iter().filter(|object| object["archived_at"].is_null()).cloned().collect()
-}
-
-async fn archive_agent(
+async fn archive_object(
     State(app): SharedApp,
-    headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
-    app.runs.objects(|objects| archived(&mut objects.agents, &id)).map(Json)
-}
-
-async fn archive_environment(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
-    app.runs.objects(|objects| archived(&mut objects.environments, &id)).map(Json)
-}
-
-fn archived(list: &mut [Value], id: &str) -> Result<Value, Refusal> {
-    let object =
-        list.iter_mut().find(|object| object["id"] == id).ok_or_else(Refusal::not_found)?;
-    object["archived_at"] = wall_clock::rfc3339(wall_clock::unix_seconds()).into();
-    Ok(object.clone())
+    app.runs.objects(|objects| {
+        let object = objects.definitions.iter_mut().find(|object| object["id"] == id);
+        let object = object.ok_or_else(Refusal::not_found)?;
+        object["archived_at"] = wall_clock::rfc3339(wall_clock::unix_seconds()).into();
+        Ok(Json(object.clone()))
+    })
 }
 
 async fn make_session(
     State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    allow(&headers)?;
     let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();
     if request["metadata"].is_null() {
         request["metadata"] = json!({});
@@ -215,9 +171,8 @@ async fn make_session(
         if let Some(fault) = scenario.fault(Call::Create, tries) {
             return Err(Refusal::scripted(fault));
         }
-        for (list, field) in [(&objects.agents, "agent"), (&objects.environments, "environment_id")]
-        {
-            if Objects::live(list, &request[field]).is_none() {
+        for (kind, field) in [("agent", "agent"), ("environment", "environment_id")] {
+            if !objects.live(kind).any(|object| object["id"] == request[field]) {
                 return Err(refusal(StatusCode::NOT_FOUND, "not_found_error", field));
             }
         }
@@ -236,12 +191,7 @@ async fn make_session(
     Ok(Json(made).into_response())
 }
 
-async fn sessions(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    Query(query): Pairs,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
+async fn sessions(State(app): SharedApp, Query(query): Pairs) -> Result<Json<Value>, Refusal> {
     let wanted = |session: &&Session| {
         let agent = query.get("agent_id").is_none_or(|agent| session.request["agent"] == *agent);
         let since = query.get("created_at[gte]");
@@ -270,10 +220,8 @@ fn page(query: &HashMap<String, String>, all: Vec<Value>) -> Value {
 async fn session(
     State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    allow(&headers)?;
     let (session, _, transport) = app.runs.session(&id)?;
     Ok(transport.apply(transport.json(session), &app.runs.clock, &hangup))
 }
@@ -281,11 +229,9 @@ async fn session(
 async fn events(
     State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
     Path(id): Path<String>,
     Query(query): Pairs,
 ) -> Result<Response, Refusal> {
-    allow(&headers)?;
     let (_, events, transport) = app.runs.session(&id)?;
     let events = match query.get("types[]") {
         Some(kind) => events.into_iter().filter(|event| event["type"] == *kind).collect(),
@@ -298,10 +244,8 @@ async fn events(
 async fn follow(
     State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    allow(&headers)?;
     let Some(opening) = app.runs.attach_now(&id)? else {
         return Ok(event_stream(Body::empty()));
     };
@@ -310,26 +254,16 @@ async fn follow(
     Ok(transport.apply(event_stream(body), &app.runs.clock, &hangup))
 }
 
-async fn archive(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
-    let archived = app.runs.objects(|objects| {
-        objects.session(&id)?.archived_at = Some(wall_clock::unix_seconds());
-        Ok(())
-    });
-    archived?;
+async fn archive(State(app): SharedApp, Path(id): Path<String>) -> Result<Json<Value>, Refusal> {
+    app.runs.objects(|objects| {
+        let session = objects.sessions.iter_mut().find(|session| session.id == id);
+        session.ok_or_else(Refusal::not_found)?.archived_at = Some(wall_clock::unix_seconds());
+        Ok::<_, Refusal>(())
+    })?;
     Ok(Json(app.runs.session(&id)?.0))
 }
 
-async fn delete(
-    State(app): SharedApp,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    allow(&headers)?;
+async fn delete(State(app): SharedApp, Path(id): Path<String>) -> Result<Json<Value>, Refusal> {
     app.runs.objects(|objects| {
         objects.session(&id)?;
         objects.sessions.retain(|session| session.id != id);
@@ -340,11 +274,9 @@ async fn delete(
 async fn send(
     State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    allow(&headers)?;
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let is_archived = app
         .runs
@@ -371,23 +303,12 @@ async fn send(
 fn ask(id: &str, content: &Value) -> Result<Ask, Refusal> {
     let blocks = content.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<String> = blocks.iter().filter_map(|block| text_of(&block["text"])).collect();
-    let Some(last) = texts.last().filter(|last| !last.trim().is_empty()) else {
+    if texts.last().is_none_or(|last| last.trim().is_empty()) {
         return Err(invalid("content: a message must not be empty"));
-    };
+    }
     Ok(Ask {
-        api: Api::Anthropic,
         session: Some(id.to_owned()),
-        sonar: None,
-        metadata: Value::Null,
-        key: None,
-        input: content.to_string(),
-        prompt: texts.join("\n"),
-        question: without_markers(last),
-        effort: Effort::Medium,
-        label: String::new(),
         model: "anthropic/claude-sonnet-5-5",
-        background: true,
-        stream: false,
-        store: true,
+        ..Ask::new(Api::Anthropic, content, &texts)
     })
 }

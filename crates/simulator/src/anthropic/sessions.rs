@@ -11,8 +11,8 @@ use crate::wall_clock;
 /// Everything that was made and is no run.
 #[derive(Default)]
 pub(crate) struct Objects {
-    pub(crate) agents: Vec<Value>,
-    pub(crate) environments: Vec<Value>,
+    /// Agents and environments.
+    pub(crate) definitions: Vec<Value>,
     pub(crate) sessions: Vec<Session>,
     /// How often a session of each title was asked for.
     creates: HashMap<String, u64>,
@@ -50,13 +50,14 @@ impl Objects {
         *self = Self { made: self.made, ..Self::default() };
     }
 
-    pub(crate) fn session(&mut self, id: &str) -> Result<&mut Session, Refusal> {
-        self.sessions.iter_mut().find(|session| session.id == id).ok_or_else(Refusal::not_found)
+    pub(crate) fn session(&self, id: &str) -> Result<&Session, Refusal> {
+        self.sessions.iter().find(|session| session.id == id).ok_or_else(Refusal::not_found)
     }
 
-    /// The agent or environment of this id that was not archived.
-    pub(crate) fn live<'a>(list: &'a [Value], id: &Value) -> Option<&'a Value> {
-        list.iter().find(|object| object["id"] == *id && object["archived_at"].is_null())
+    /// The agents or environments that were not archived.
+    pub(crate) fn live(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        let definitions = self.definitions.iter();
+        definitions.filter(move |object| object["type"] == kind && object["archived_at"].is_null())
     }
 }
 

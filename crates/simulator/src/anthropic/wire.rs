@@ -15,7 +15,7 @@ use crate::wall_clock;
 
 /// A session, with the run in it after `seen` events.
 pub(crate) fn session(session: &Session, objects: &Objects, run: Option<(&Run, usize)>) -> Value {
-    let agent = objects.agents.iter().find(|agent| agent["id"] == session.request["agent"]);
+    let agent = objects.definitions.iter().find(|agent| agent["id"] == session.request["agent"]);
     let mut agent = agent.cloned().unwrap_or_default();
     for field in ["created_at", "updated_at", "archived_at", "metadata"] {
         agent.as_object_mut().map(|agent| agent.remove(field));

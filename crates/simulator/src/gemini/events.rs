@@ -22,7 +22,7 @@ pub(crate) fn frames(run: &Run, index: usize) -> Vec<Frame> {
 }
 
 /// The number of the event that follows the one with this id.
-pub(super) fn after(event_id: &str) -> Option<usize> {
+pub(crate) fn after(event_id: &str) -> Option<usize> {
     let (index, _) = event_id.split_once('.')?;
     index.parse::<usize>().ok()?.checked_add(1)
 }

@@ -2,27 +2,30 @@
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::GOOGLE_KEY;
-use crate::errors::Refusal;
+use crate::errors::{Refusal, Said, reworded};
 
 /// The same refusal as this API words it.
-pub(super) fn in_google_words(refusal: Refusal) -> Refusal {
-    let Some((kind, message)) = refusal.said.clone() else { return refusal };
-    let (status, headers) = refusal.head();
-    let wait = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-    let wait: Option<u64> = wait.and_then(|seconds| seconds.parse().ok());
+pub(super) async fn in_google_words(response: Response) -> Response {
+    let Some(Said { kind, message }) = response.extensions().get().cloned() else {
+        return response;
+    };
     // An empty account has one answer here, whatever the scenario takes it to be elsewhere.
-    let status = if kind == "insufficient_quota" { StatusCode::PAYMENT_REQUIRED } else { status };
+    let is_empty = kind == "insufficient_quota";
+    let status = if is_empty { StatusCode::PAYMENT_REQUIRED } else { response.status() };
+    let wait = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let details = wait.map(|seconds| {
         json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")})
     });
-    envelope(status, &message, details).retry_after(wait)
+    let error = error(status, &message, details);
+    reworded(response, status, error)
 }
 
 /// Refuses a request whose key is missing, calls itself wrong, or stands in the address.
-pub(super) fn authorize(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+pub(crate) fn authorize(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
     let key = headers.get(GOOGLE_KEY).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let in_address = uri.query().is_some_and(|query| query.contains("key="));
     if !key.is_empty() && !key.contains("wrong") && !in_address {
@@ -40,11 +43,15 @@ pub(super) fn no_such_agent(agent: &str) -> Refusal {
 }
 
 fn envelope(status: StatusCode, message: &str, details: Option<Value>) -> Refusal {
+    Refusal::new(status, Json(json!({"error": error(status, message, details)})))
+}
+
+fn error(status: StatusCode, message: &str, details: Option<Value>) -> Value {
     let mut error = json!({"code": status.as_u16(), "message": message, "status": word(status)});
     if let Some(details) = details {
         error["details"] = json!([details]);
     }
-    Refusal::new(status, Json(json!({"error": error})))
+    error
 }
 
 fn word(status: StatusCode) -> &'static str {

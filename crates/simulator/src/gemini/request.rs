@@ -8,7 +8,6 @@ use crate::ask::{Api, Ask};
 use crate::effort::Effort;
 use crate::errors::Refusal;
 use crate::fastapi::{FLAG, Rule, Rules, TEXT, faults};
-use crate::scenario::without_markers;
 
 const FIELDS: Rules = &[
     ("agent", Rule::Required(&TEXT)),
@@ -54,20 +53,11 @@ pub(super) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
         return Err(Refusal::invalid("agents need background=true and store=true"));
     }
     Ok(Ask {
-        api: Api::Gemini,
-        sonar: None,
-        session: None,
-        metadata: Value::Null,
-        key: None,
-        input: body["input"].to_string(),
-        prompt: texts.join("\n"),
-        question: texts.last().map(|text| without_markers(text)).unwrap_or_default(),
         effort: if agent.contains("-max-") { Effort::High } else { Effort::Medium },
         label: agent.to_owned(),
         model: agent,
-        background: true,
         stream: body["stream"] == true,
-        store: true,
+        ..Ask::new(Api::Gemini, &body["input"], &texts)
     })
 }
 

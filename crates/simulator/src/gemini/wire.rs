@@ -31,8 +31,8 @@ pub(super) fn head(run: &Run, seen: usize) -> Value {
         "object": "interaction",
         "status": status(run, seen),
         "agent": run.ask.model,
-        "created": iso(run.created_at),
-        "updated": iso(wall_clock::unix_seconds()),
+        "created": wall_clock::rfc3339(run.created_at),
+        "updated": wall_clock::rfc3339(wall_clock::unix_seconds()),
     });
     if crate::agent::wire::is_billed(last) {
         object["usage"] = usage::json(&run.timeline.script.used);
@@ -128,40 +128,4 @@ fn citation(source: &Source, start: usize, end: usize) -> Value {
         "type": "url_citation", "start_index": start, "end_index": end, "title": source.title,
         "url": format!("https://vertexaisearch.cloud.google.com/grounding-api-redirect/{redirect:016x}"),
     })
-}
-
-/// Seconds since 1970 as a date of ISO 8601.
-fn iso(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // The civil calendar, counted in eras of 400 years that begin on the first of March.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = match month {
-        0..=9 => (era * 400 + year, month + 3),
-        _ => (era * 400 + year + 1, month - 9),
-    };
-    let (hours, minutes, seconds) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::iso;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, date) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_794_873_600, "2026-11-17T00:00:00Z"),
-            (1_798_761_599, "2026-12-31T23:59:59Z"),
-        ] {
-            assert_eq!(iso(seconds), date);
-        }
-    }
 }

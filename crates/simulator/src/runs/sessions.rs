@@ -7,7 +7,7 @@ use crate::anthropic::sessions::Objects;
 use crate::anthropic::wire;
 use crate::ask::Api;
 use crate::errors::Refusal;
-use crate::faults::{Call, Channel};
+use crate::faults::Call;
 use crate::run::Opening;
 use crate::transport_faults::TransportFault;
 
@@ -24,12 +24,9 @@ impl Runs {
         let state = &mut *state;
         let Some(place) = state.places.get(id).copied() else {
             let session = state.objects.session(id)?;
-            let fault = session.scenario.fault(Call::Look, 0).map(Refusal::scripted);
-            if let Some(refusal) = fault {
-                return Err(refusal);
+            if let Some(fault) = session.scenario.fault(Call::Look, 0) {
+                return Err(Refusal::scripted(fault));
             }
-            let session = state.objects.sessions.iter().find(|session| session.id == id);
-            let session = session.ok_or_else(Refusal::not_found)?;
             let shown = wire::session(session, &state.objects, None);
             return Ok((shown, Vec::new(), TransportFault::default()));
         };
@@ -38,24 +35,12 @@ impl Runs {
         // A session that was deleted takes its run with it.
         state.objects.session(id)?;
         let run = state.runs.get_mut(place).ok_or_else(Refusal::not_found)?;
-        run.counts.polls += 1;
-        run.meet(Call::Poll, run.counts.polls)?;
-        run.readable(&self.clock)?;
-        let mut seen = run.seen(now);
-        if run.last(seen).is_terminal() {
-            run.counts.last_polls += 1;
-            let nth = run.counts.last_polls;
-            if run.scenario.stale.is_some_and(|stale| stale.hides(nth)) {
-                seen -= 1;
-            }
-        }
-        let transport = TransportFault { allowance, ..run.transport(Channel::Poll) };
+        let (seen, transport) = run.poll(&self.clock)?;
+        let transport = TransportFault { allowance, ..transport };
         let hidden = run.scenario.late_list.map(|ms| self.clock.scaled(ms as f64));
         let hidden = hidden.is_some_and(|hidden| run.age(now) < hidden);
-        let session = state.objects.sessions.iter().find(|session| session.id == id);
-        let session = session.ok_or_else(Refusal::not_found)?;
-        let run = &state.runs[place];
-        let shown = (!hidden).then_some((run, seen));
+        let session = state.objects.session(id)?;
+        let shown = (!hidden).then_some((&*run, seen));
         let events = shown.map(|(run, seen)| wire::listed(run, seen)).unwrap_or_default();
         Ok((wire::session(session, &state.objects, shown), events, transport))
     }
@@ -63,7 +48,7 @@ impl Runs {
     /// Opens a stream of what happens from now on; `None` where nothing was sent into the session.
     pub(crate) fn attach_now(&self, id: &str) -> Result<Option<Opening>, Refusal> {
         let next = {
-            let mut state = self.lock();
+            let state = self.lock();
             state.objects.session(id)?;
             match state.run(id) {
                 Some(run) => run.seen(self.clock.now()),

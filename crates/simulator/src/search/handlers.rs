@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, State};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::post;
 use serde_json::{Value, json};
 
 use super::request::{self, Query};
-use crate::app::{App, authorize};
+use crate::app::{App, SharedApp, with_key};
+use crate::ask::Api;
 use crate::errors::Refusal;
 use crate::ids::uuid;
 use crate::scenario::{Ending, Scenario, without_markers};
@@ -24,16 +24,14 @@ const FAST_NANOS: u64 = 1_000_000;
 const CHARS_PER_TOKEN: usize = 4;
 
 pub(crate) fn router() -> Router<Arc<App>> {
-    Router::new().route("/search", post(search))
+    with_key(Api::Agent, Router::new().route("/search", post(search)))
 }
 
 async fn search(
-    State(app): State<Arc<App>>,
+    State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    authorize(&headers)?;
     let query = request::parse(&body)?;
     let prompt = query.texts.join("\n");
     let scenario = app.scenario(&prompt)?;

@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::routing::{any, get};
 
 use super::request;
-use crate::app::{App, authorize, submits};
+use crate::app::{App, SharedApp, authorize, submits};
 use crate::ask::Api;
 use crate::errors::Refusal;
 use crate::options::SonarMode;
@@ -18,7 +18,11 @@ use crate::socket::Hangup;
 pub(crate) fn router(mode: SonarMode) -> Router<Arc<App>> {
     let (chat, submit, poll) = match mode {
         SonarMode::Retired => (any(retired), any(retired), any(retired)),
-        SonarMode::Live => (submits(request::chat), submits(request::job), get(poll)),
+        SonarMode::Live => (
+            submits(Api::SonarChat, request::chat),
+            submits(Api::SonarAsync, request::job),
+            get(poll),
+        ),
     };
     let mut router = Router::new();
     for path in ["/chat/completions", "/v1/sonar"] {
@@ -35,7 +39,7 @@ async fn retired(headers: HeaderMap) -> Refusal {
 }
 
 async fn poll(
-    State(app): State<Arc<App>>,
+    State(app): SharedApp,
     ConnectInfo(hangup): ConnectInfo<Hangup>,
     Path(id): Path<String>,
     headers: HeaderMap,

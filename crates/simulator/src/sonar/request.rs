@@ -6,7 +6,6 @@ use super::prices::{Context, MODELS};
 use crate::ask::{Api, Ask, IdempotencyKey, Sonar};
 use crate::errors::Refusal;
 use crate::fastapi::{self, DATE, FLAG, Rule, Rules, TEXT, TEXTS, text_of};
-use crate::scenario::without_markers;
 
 const FIELDS: Rules = &[
     ("model", Rule::Required(&TEXT)),
@@ -102,24 +101,17 @@ fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
         messages.iter().filter_map(|message| text_of(&message["content"])).collect();
     let context = request["web_search_options"]["search_context_size"].as_str();
     Ok(Ask {
-        input: request["messages"].to_string(),
-        prompt: texts.join("\n"),
-        question: texts.last().map(|text| without_markers(text)).unwrap_or_default(),
         effort: model.effort,
         label: model.id.to_owned(),
         model: model.id,
         background: api == Api::SonarAsync,
         stream: request["stream"] == true && api == Api::SonarChat,
-        store: true,
-        metadata: Value::Null,
-        key: None,
-        api,
-        session: None,
         sonar: Some(Sonar {
             model,
             context: context.and_then(Context::named).unwrap_or(Context::Low),
             related_questions: request["return_related_questions"] == true,
         }),
+        ..Ask::new(api, &request["messages"], &texts)
     })
 }
 

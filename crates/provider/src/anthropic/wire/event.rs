@@ -3,19 +3,17 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::{Known, known_items, long_text, object, word};
+use crate::vendor::lenient::{Items, Known, long_text, word};
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct Event {
-    #[serde(rename = "type", deserialize_with = "word")]
+    #[serde(default, rename = "type", deserialize_with = "word")]
     pub(in crate::anthropic) kind: String,
     pub(in crate::anthropic) id: Known<String>,
     /// Whose result it is.
     pub(in crate::anthropic) tool_use_id: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    content: Option<Vec<Block>>,
+    content: Items<Block>,
     name: Known<String>,
     input: Known<ToolInput>,
     stop_reason: Known<StopReason>,
@@ -26,43 +24,38 @@ pub(in crate::anthropic) struct Event {
 
 /// A piece of a message, or of what a tool brought.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct Block {
-    #[serde(rename = "type", deserialize_with = "word")]
+    #[serde(default, rename = "type", deserialize_with = "word")]
     kind: String,
-    #[serde(deserialize_with = "long_text")]
+    #[serde(default, deserialize_with = "long_text")]
     pub(in crate::anthropic) text: Option<String>,
     /// The address of a page.
-    #[serde(deserialize_with = "address")]
+    #[serde(default, deserialize_with = "address")]
     pub(in crate::anthropic) source: Option<String>,
     pub(in crate::anthropic) title: Known<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct ToolInput {
     query: Known<String>,
     url: Known<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct StopReason {
     #[serde(rename = "type")]
     kind: Known<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct StopDetails {
     explanation: Known<String>,
 }
 
 /// What went wrong in a session.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct SessionError {
-    #[serde(rename = "type", deserialize_with = "word")]
+    #[serde(default, rename = "type", deserialize_with = "word")]
     pub(in crate::anthropic) kind: String,
     message: Known<String>,
     retry_status: Known<StopReason>,
@@ -76,17 +69,11 @@ impl SessionError {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Delta {
     content: Known<Block>,
 }
 
 impl Event {
-    /// Reads an event; `None` when it is none.
-    pub(in crate::anthropic) fn parse(data: &[u8]) -> Option<Self> {
-        object(data)
-    }
-
     pub(in crate::anthropic) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.content.iter().flatten()
     }
@@ -146,7 +133,6 @@ pub(in crate::anthropic) fn explanation(events: &[Event]) -> Option<String> {
 /// The address of a page: a text in what a search found, part of an object in a document.
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Default, Deserialize)]
-    #[serde(default)]
     struct Document {
         url: Known<String>,
     }

@@ -1,7 +1,6 @@
 //! What is sent: definitions of an agent, an environment and a session, and the question.
 
 use outlast_core::{Effort, Message, ResearchAsk, Role};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::anthropic::CENT;
@@ -67,32 +66,11 @@ fn budget_cents(request: &ResearchAsk) -> u64 {
     }
 }
 
-/// Events for a session.
-#[derive(Serialize)]
-pub(in crate::anthropic) struct Events<'a> {
-    events: [UserMessage<'a>; 1],
-}
-
-#[derive(Serialize)]
-struct UserMessage<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    content: Vec<Text<'a>>,
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
-}
-
-impl<'a> Events<'a> {
-    /// The question, which costs money.
-    pub(in crate::anthropic) fn question(texts: &'a [String]) -> Self {
-        let content = texts.iter().map(|text| Text { kind: "text", text }).collect();
-        Self { events: [UserMessage { kind: "user.message", content }] }
-    }
+/// The event that sends the question into a session, which costs money.
+pub(in crate::anthropic) fn question_event(texts: &[String]) -> Value {
+    let content: Vec<Value> =
+        texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+    json!({"events": [{"type": "user.message", "content": content}]})
 }
 
 /// The texts of the question: what was said before, then the question itself. A session belongs to one job, so earlier turns

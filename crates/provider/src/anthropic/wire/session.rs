@@ -6,14 +6,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::request::KEY_FIELD;
-use crate::vendor::lenient::{Known, object};
+use crate::vendor::lenient::Known;
 
 /// No session has a longer name.
 const MAX_ID: usize = 200;
 
 /// A session.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct Session {
     id: Known<String>,
     status: Known<String>,
@@ -24,23 +23,16 @@ pub(in crate::anthropic) struct Session {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Agent {
     model: Known<Model>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Model {
     id: Known<String>,
 }
 
 impl Session {
-    /// Reads a session; `None` when it is none.
-    pub(in crate::anthropic) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     /// Its id, if that can be one.
     pub(in crate::anthropic) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| (1..=MAX_ID).contains(&id.trim().len()))
@@ -66,7 +58,6 @@ impl Session {
 
 /// What a session used, in all.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct SessionUsage {
     input_tokens: Known<u64>,
     pub(in crate::anthropic) cache_read_input_tokens: Known<u64>,
@@ -77,21 +68,18 @@ pub(in crate::anthropic) struct SessionUsage {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct CacheCreation {
     ephemeral_1h_input_tokens: Known<u64>,
     ephemeral_5m_input_tokens: Known<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct ServerTools {
     web_search_requests: Known<u64>,
 }
 
 /// An amount of money.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::anthropic) struct Amount {
     amount: Known<String>,
     currency: Known<String>,

@@ -1,24 +1,24 @@
 //! Citations become markers `[n]` in the text, and `n` the number of a source. Where the provider has a marker of its
 //! own, ours takes its place; a citation that points nowhere in the text leaves the text alone.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use outlast_core::Source;
 
 use crate::gemini::wire::{Citation, TextPart};
+use crate::vendor::NumberedSources;
 
 /// Longer texts are no marker.
 const MAX_MARKER_BYTES: usize = 120;
 
 /// The whole text with our markers, and its sources in the order in which they are first cited.
 pub(super) fn cited(parts: Vec<TextPart>) -> (String, Vec<Source>) {
-    let mut sources = Sources::default();
+    let mut sources = NumberedSources::default();
     let mut whole = String::new();
     for mut part in parts {
         let text = part.take_text();
-        let citations = part.annotations.unwrap_or_default();
-        let text = sources.marked(text, &citations);
+        let citations = part.annotations.0.unwrap_or_default();
+        let text = marked(&mut sources, text, &citations);
         // The usual report is one part, which may be megabytes.
         if whole.is_empty() {
             whole = text;
@@ -26,69 +26,48 @@ pub(super) fn cited(parts: Vec<TextPart>) -> (String, Vec<Source>) {
             whole.push_str(&text);
         }
     }
-    (whole, sources.sources)
+    (whole, sources.all)
 }
 
-#[derive(Default)]
-struct Sources {
-    sources: Vec<Source>,
-    by_url: HashMap<String, u32>,
-}
-
-impl Sources {
-    /// The text with a marker for each citation.
-    fn marked(&mut self, text: String, citations: &[Citation]) -> String {
-        let mut places: Vec<(Option<Range<usize>>, &Citation)> =
-            citations.iter().map(|citation| (place(&text, citation), citation)).collect();
-        // Those without a place come last, so that numbers rise with the text.
-        places.sort_by_key(|(place, _)| {
-            place.as_ref().map_or((usize::MAX, 0), |place| (place.end, place.start))
-        });
-        let mut marked = String::new();
-        let mut done = 0;
-        let mut last: Option<(usize, Vec<u32>)> = None;
-        for (place, citation) in places {
-            let Some(number) = self.number(citation) else { continue };
-            let Some(place) = place else { continue };
-            let (start, end) = if is_marker(&text[place.clone()]) {
-                (place.start, place.end)
-            } else {
-                (place.end, place.end)
-            };
-            match &mut last {
-                Some((at, numbers)) if *at == end => {
-                    if numbers.contains(&number) {
-                        continue;
-                    }
-                    numbers.push(number);
+/// The text with a marker for each citation.
+fn marked(sources: &mut NumberedSources, text: String, citations: &[Citation]) -> String {
+    let mut places: Vec<(Option<Range<usize>>, &Citation)> =
+        citations.iter().map(|citation| (place(&text, citation), citation)).collect();
+    // Those without a place come last, so that numbers rise with the text.
+    places.sort_by_key(|(place, _)| {
+        place.as_ref().map_or((usize::MAX, 0), |place| (place.end, place.start))
+    });
+    let mut marked = String::new();
+    let mut done = 0;
+    let mut last: Option<(usize, Vec<u32>)> = None;
+    for (place, citation) in places {
+        let Some(url) = citation.address() else { continue };
+        let number = sources.number(url, citation.called());
+        let Some(place) = place else { continue };
+        let (start, end) = if is_marker(&text[place.clone()]) {
+            (place.start, place.end)
+        } else {
+            (place.end, place.end)
+        };
+        match &mut last {
+            Some((at, numbers)) if *at == end => {
+                if numbers.contains(&number) {
+                    continue;
                 }
-                _ => last = Some((end, vec![number])),
+                numbers.push(number);
             }
-            // A marker that was replaced already is not copied.
-            marked.push_str(&text[done..start.max(done)]);
-            marked.push_str(&format!("[{number}]"));
-            done = end.max(done);
+            _ => last = Some((end, vec![number])),
         }
-        if done == 0 && marked.is_empty() {
-            return text;
-        }
-        marked.push_str(&text[done..]);
-        marked
+        // A marker that was replaced already is not copied.
+        marked.push_str(&text[done..start.max(done)]);
+        marked.push_str(&format!("[{number}]"));
+        done = end.max(done);
     }
-
-    /// The number of what is cited, which has one from its first citation on; `None` without an address.
-    fn number(&mut self, citation: &Citation) -> Option<u32> {
-        let url = citation.address()?;
-        if let Some(number) = self.by_url.get(url) {
-            return Some(*number);
-        }
-        let number = u32::try_from(self.sources.len() + 1).ok()?;
-        self.by_url.insert(url.to_owned(), number);
-        let title = citation.called().map(str::to_owned);
-        let source = Source { number, url: url.to_owned(), title, date: None, snippet: None };
-        self.sources.push(source);
-        Some(number)
+    if done == 0 && marked.is_empty() {
+        return text;
     }
+    marked.push_str(&text[done..]);
+    marked
 }
 
 /// What a citation covers, without the blanks at its end; `None` where it is not within the text, or begins or ends

@@ -2,17 +2,14 @@
 
 use serde::Deserialize;
 
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Models {
-    #[serde(deserialize_with = "known_items")]
-    models: Option<Vec<Model>>,
+    models: Items<Model>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct Model {
     name: Known<String>,
 }
@@ -20,7 +17,7 @@ struct Model {
 /// The names of the deep-research agents in a list of models.
 pub(in crate::gemini) fn listed_agents(body: &[u8]) -> Vec<String> {
     let models: Models = object(body).unwrap_or_default();
-    let names = models.models.into_iter().flatten().filter_map(|model| model.name.0);
+    let names = models.models.0.into_iter().flatten().filter_map(|model| model.name.0);
     let names = names.map(|name| name.rsplit('/').next().unwrap_or_default().to_owned());
     names.filter(|name| name.starts_with("deep-research")).collect()
 }

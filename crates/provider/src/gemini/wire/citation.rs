@@ -6,7 +6,6 @@ use crate::vendor::lenient::Known;
 
 /// A citation of a page, a place or a file; each has names of its own for the same things.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct Citation {
     url: Known<String>,
     document_uri: Known<String>,

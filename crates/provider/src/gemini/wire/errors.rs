@@ -1,28 +1,24 @@
-//! What the provider says went wrong: with a request, or with a run.
+//! What the provider says went wrong with a request.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::vendor::lenient::{Known, known_items, object};
+use crate::vendor::lenient::{Items, Known, object};
 
 /// The error envelope of a refused request.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct Envelope {
     error: Known<EnvelopeError>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct EnvelopeError {
     message: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    details: Option<Vec<Detail>>,
+    details: Items<Detail>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Detail {
     reason: Known<String>,
     #[serde(rename = "retryDelay")]
@@ -58,13 +54,4 @@ impl Envelope {
     fn details(&self) -> impl Iterator<Item = &Detail> {
         self.error.iter().flat_map(|error| error.details.iter().flatten())
     }
-}
-
-/// What went wrong with a run; any of it may be missing.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(in crate::gemini) struct RunError {
-    /// A URI, whose last part is the word for it.
-    pub(in crate::gemini) code: Known<String>,
-    pub(in crate::gemini) message: Known<String>,
 }

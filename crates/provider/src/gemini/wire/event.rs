@@ -2,15 +2,14 @@
 
 use serde::Deserialize;
 
-use super::Status;
+use super::status;
 use super::step::{Arguments, Step, TextPart, ToolResult};
-use crate::vendor::lenient::{Known, known_items, object, word};
+use crate::vendor::lenient::{Items, Known, object, word};
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct Event {
-    #[serde(deserialize_with = "word")]
+    #[serde(default, deserialize_with = "word")]
     event_type: String,
     /// A token with which a stream can be taken up after this event.
     pub(in crate::gemini) event_id: Known<String>,
@@ -42,15 +41,13 @@ pub(in crate::gemini) enum EventKind {
 
 /// What a step grows by.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Delta {
-    #[serde(rename = "type", deserialize_with = "word")]
+    #[serde(default, rename = "type", deserialize_with = "word")]
     kind: String,
     text: Known<String>,
     content: Known<TextPart>,
     arguments: Known<Arguments>,
-    #[serde(deserialize_with = "known_items")]
-    result: Option<Vec<ToolResult>>,
+    result: Items<ToolResult>,
 }
 
 impl Event {
@@ -69,7 +66,7 @@ impl Event {
         match self.event_type.as_str() {
             "interaction.completed" | "interaction.complete" => EventKind::Ended,
             "interaction.status_update" => {
-                let status = Status::named(self.status.as_deref().unwrap_or_default());
+                let status = status(self.status.as_deref().unwrap_or_default());
                 if status.is_terminal() { EventKind::Ended } else { EventKind::Other }
             }
             "error" => EventKind::StreamError,

@@ -4,28 +4,19 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::citation::Citation;
-use crate::vendor::lenient::{Known, items, known_items, long_text};
+use crate::vendor::lenient::{Items, Known, items, long_text};
 
 /// However many steps there are, the last output: it is what was paid for.
 pub(super) fn steps<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Step>>, D::Error> {
     items(list, || None, Some(Step::beyond))
 }
 
-pub(super) fn content_parts<'de, D: Deserializer<'de>>(
-    list: D,
-) -> Result<Option<Vec<TextPart>>, D::Error> {
-    known_items(list)
-}
-
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Step {
     r#type: Known<String>,
-    #[serde(deserialize_with = "content_parts")]
-    pub(super) content: Option<Vec<TextPart>>,
+    pub(super) content: Items<TextPart>,
     arguments: Known<Arguments>,
-    #[serde(deserialize_with = "known_items")]
-    result: Option<Vec<ToolResult>>,
+    result: Items<ToolResult>,
 }
 
 impl Step {
@@ -58,7 +49,7 @@ impl Step {
         let Some(step) = step.filter(|step| step.is_output() && step.has_text()) else { return };
         match list.last_mut().filter(|last| last.is_output()) {
             Some(last) => {
-                last.content.get_or_insert_default().extend(step.content.into_iter().flatten())
+                last.content.get_or_insert_default().extend(step.content.0.into_iter().flatten())
             }
             None => list.push(step),
         }
@@ -67,10 +58,8 @@ impl Step {
 
 /// What a tool is called with.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Arguments {
-    #[serde(deserialize_with = "known_items")]
-    queries: Option<Vec<String>>,
+    queries: Items<String>,
 }
 
 impl Arguments {
@@ -81,7 +70,6 @@ impl Arguments {
 
 /// What a tool brought.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct ToolResult {
     url: Known<String>,
 }
@@ -94,13 +82,11 @@ impl ToolResult {
 
 /// A piece of text and what it cites.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct TextPart {
     r#type: Known<String>,
-    #[serde(deserialize_with = "long_text")]
+    #[serde(default, deserialize_with = "long_text")]
     text: Option<String>,
-    #[serde(deserialize_with = "known_items")]
-    pub(in crate::gemini) annotations: Option<Vec<Citation>>,
+    pub(in crate::gemini) annotations: Items<Citation>,
 }
 
 impl TextPart {

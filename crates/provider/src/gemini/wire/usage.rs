@@ -3,14 +3,13 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::{Known, known_items};
+use crate::vendor::lenient::{Items, Known};
 
 /// No run consumes more of anything; a larger number is a mistake.
 const MAX_COUNT: u64 = 1_000_000_000_000;
 
 /// What a run consumed; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(in crate::gemini) struct Usage {
     /// Those that were read from a cache are among them.
     pub(in crate::gemini) total_input_tokens: Count,
@@ -20,8 +19,7 @@ pub(in crate::gemini) struct Usage {
     pub(in crate::gemini) total_output_tokens: Count,
     pub(in crate::gemini) total_thought_tokens: Count,
     pub(in crate::gemini) total_tokens: Count,
-    #[serde(deserialize_with = "known_items")]
-    grounding_tool_count: Option<Vec<ToolCount>>,
+    grounding_tool_count: Items<ToolCount>,
 }
 
 impl Usage {
@@ -47,7 +45,6 @@ impl Usage {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct ToolCount {
     r#type: Known<String>,
     count: Count,
@@ -78,10 +75,11 @@ impl Count {
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&RawValue>::deserialize(deserializer)?.get();
-        Ok(match text.parse() {
+        let Some(field) = Option::<&RawValue>::deserialize(deserializer)? else {
+            return Ok(Self::Missing);
+        };
+        Ok(match field.get().parse() {
             Ok(count) if count <= MAX_COUNT => Self::Counted(count),
-            _ if text == "null" => Self::Missing,
             _ => Self::Absurd,
         })
     }

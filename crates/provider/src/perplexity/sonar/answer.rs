@@ -13,7 +13,7 @@ use super::wire::Completion;
 use super::{errors, remote, report};
 use crate::responses::wire::is_name;
 use crate::vendor::{
-    Delivered, EventStream, Milestones, Service, Submit, is_event_stream, stream_before_id,
+    Delivered, EventStream, Milestones, Service, Submit, is_event_stream, object, stream_before_id,
 };
 
 /// How long a stream may stay open after the answer has ended, to bring its usage or close.
@@ -35,7 +35,7 @@ pub(super) async fn begin(
         return Ok(Box::new(run));
     }
     let raw = submit.read(response).await?;
-    let completion = Completion::parse(&raw).unwrap_or_default();
+    let completion = object::<Completion>(&raw).unwrap_or_default();
     let id = name(&completion, key);
     let Some(output) = report::output(completion) else {
         return Err(BeginError::Unknown(errors::no_answer(api, &raw)));
@@ -49,7 +49,7 @@ fn name(completion: &Completion, key: &str) -> String {
 
 /// The chunk in an event. Keep-alives are no objects; an object that cannot be read is a part of the answer lost.
 fn read(joined: &mut Joined, data: &str) -> Option<Completion> {
-    let chunk = Completion::parse(data.as_bytes());
+    let chunk = object::<Completion>(data.as_bytes());
     if chunk.is_none() && data.trim_start().starts_with('{') {
         joined.add_unreadable();
     }
@@ -128,8 +128,8 @@ impl Run for AnswerRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.milestones.start(self.api.vendor()) {
-            return Ok(Step::Progress(progress));
+        if let Some(step) = self.milestones.next(self.api.vendor()) {
+            return Ok(step);
         }
         loop {
             if let Some(progress) = self.milestones.written(self.joined.words()) {

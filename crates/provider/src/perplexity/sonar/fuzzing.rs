@@ -5,15 +5,16 @@ use outlast_core::{Body, Output};
 use super::joined::Joined;
 use super::report;
 use super::wire::{Completion, Job};
+use crate::vendor::object;
 
 /// What we make of the bytes as a job, as an answer, and as chunks, one a line.
 pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Output>, String> {
-    let job = Job::parse(bytes).and_then(|job| job.response.0).and_then(report::output);
-    let answer = Completion::parse(bytes).and_then(report::output);
+    let job = object::<Job>(bytes).and_then(|job| job.response.0).and_then(report::output);
+    let answer = object::<Completion>(bytes).and_then(report::output);
     let mut joined = Joined::default();
     let mut deltas = String::new();
     for line in String::from_utf8_lossy(bytes).lines() {
-        match Completion::parse(line.as_bytes()) {
+        match object::<Completion>(line.as_bytes()) {
             Some(chunk) => {
                 deltas.push_str(chunk.delta().unwrap_or_default());
                 joined.add(chunk, line).map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use outlast_core::Output;
 use super::report;
 use super::wire::Completion;
 use crate::http::MAX_BODY;
-use crate::vendor::lenient::Known;
+use crate::vendor::lenient::{Items, Known};
 
 /// An answer as far as it has arrived.
 #[derive(Debug, Default)]
@@ -44,9 +44,9 @@ impl Joined {
             citations: chunk.citations.or(before.citations),
             search_results: chunk.search_results.or(before.search_results),
             usage: Known(chunk.usage.0.or(before.usage.0)),
-            related_questions: chunk.related_questions.or(before.related_questions),
+            related_questions: Items(chunk.related_questions.0.or(before.related_questions.0)),
             // A chunk after the end has usage and no choices.
-            choices: chunk.choices.filter(|choices| !choices.is_empty()).or(before.choices),
+            choices: Items(chunk.choices.0.filter(|said| !said.is_empty()).or(before.choices.0)),
             error: None,
         };
         Ok(())

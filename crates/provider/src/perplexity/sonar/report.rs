@@ -25,7 +25,7 @@ pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> 
     let sources = sources(&completion);
     let usage = completion.usage.as_ref().map(|billed| usage(billed)).unwrap_or_default();
     let cost = cost(&completion, &usage);
-    let related = completion.related_questions.unwrap_or_default();
+    let related = completion.related_questions.0.unwrap_or_default();
     let body = Body::Report { text, sources, thinking, related };
     Some(Box::new(Output { body, model: completion.model.0, usage, cost }))
 }
@@ -94,9 +94,10 @@ fn cost(completion: &Completion, consumed: &Usage) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendor::object;
 
     fn report(json: &str) -> (Output, String, Vec<Source>) {
-        let output = *output(Completion::parse(json.as_bytes()).unwrap()).unwrap();
+        let output = *output(object::<Completion>(json.as_bytes()).unwrap()).unwrap();
         let Body::Report { text, sources, .. } = output.body.clone() else { panic!("no report") };
         (output, text, sources)
     }
@@ -179,7 +180,7 @@ mod tests {
             r#"{"choices":[{"finish_reason":"length","message":{"content":"<think>hm</think>"}}]}"#;
         let blank = r#"{"choices":[{"message":{"content":" "}}]}"#;
         for nothing in [r#"{"choices":[]}"#, blank, thoughts, "{}"] {
-            assert!(super::output(Completion::parse(nothing.as_bytes()).unwrap()).is_none());
+            assert!(super::output(object::<Completion>(nothing.as_bytes()).unwrap()).is_none());
         }
     }
     /// C9: reported first, else computed with reasoning beside the output, else an estimate, else nothing.

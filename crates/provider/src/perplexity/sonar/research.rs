@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::request::research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
-use crate::vendor::{Checks, HttpAnswer, Milestones, Service, Submit, unreadable};
+use crate::vendor::{Checks, HttpAnswer, Milestones, Service, Submit, object};
 
 const PATH: [&str; 3] = ["v1", "async", "sonar"];
 
@@ -24,7 +24,7 @@ pub(super) async fn begin(
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     let body = submit.read(response).await?;
-    let id = Job::parse(&body).and_then(Job::into_id);
+    let id = object::<Job>(&body).and_then(Job::into_id);
     let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(api.no_id(&body))))?;
     Ok(Box::new(ResearchRun::begun(api.clone(), remote(api, id))))
 }
@@ -38,8 +38,6 @@ pub(super) struct ResearchRun {
     check_at: Instant,
     checks: Checks,
     without_report: u32,
-    /// The end, once it is known and until it is returned.
-    done: Option<Step>,
 }
 
 impl ResearchRun {
@@ -59,7 +57,6 @@ impl ResearchRun {
             milestones: Milestones::default(),
             check_at: Instant::now(),
             without_report: 0,
-            done: None,
         }
     }
 
@@ -67,12 +64,8 @@ impl ResearchRun {
         let [version, mode, name] = PATH;
         let answer = self.api.get(&[version, mode, name, &self.remote.id]).await;
         let trouble = |answer: &HttpAnswer| errors::trouble(&self.api, answer);
-        let Some(body) = self.checks.body(&self.remote, answer, trouble)? else {
-            self.wait();
-            return Ok(None);
-        };
-        let Some(job) = Job::parse(&body) else {
-            self.checks.failed(&self.remote, unreadable())?;
+        let shown = self.checks.shown::<Job>(&self.remote, answer, trouble)?;
+        let Some((job, body)) = shown else {
             self.wait();
             return Ok(None);
         };
@@ -80,11 +73,7 @@ impl ResearchRun {
             Status::Completed => match job.response.0.and_then(report::output) {
                 Some(output) => {
                     let done = Step::Done { output, raw: Some(body) };
-                    let Some(progress) = self.milestones.finalizing() else {
-                        return Ok(Some(done));
-                    };
-                    self.done = Some(done);
-                    Ok(Some(Step::Progress(progress)))
+                    Ok(Some(self.milestones.before(done)))
                 }
                 None => self.report_is_late(&body),
             },
@@ -122,11 +111,8 @@ impl Run for ResearchRun {
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(progress) = self.milestones.start(self.api.vendor()) {
-            return Ok(Step::Progress(progress));
-        }
-        if let Some(done) = self.done.take() {
-            return Ok(done);
+        if let Some(step) = self.milestones.next(self.api.vendor()) {
+            return Ok(step);
         }
         loop {
             tokio::time::sleep_until(self.check_at).await;
@@ -141,6 +127,7 @@ impl Run for ResearchRun {
 mod tests {
     use super::*;
     use crate::vendor::Waits;
+    use crate::vendor::unreadable;
 
     fn waits(mut run: ResearchRun) -> Vec<u64> {
         let mut waits = Vec::new();

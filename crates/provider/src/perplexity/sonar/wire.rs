@@ -7,11 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::responses::wire::{Page, UsageCost, is_name};
 use crate::vendor::billed::Billed;
-use crate::vendor::lenient::{Known, known_items, known_places, object};
+use crate::vendor::lenient::{Items, Known, known_places, object};
 
 /// Deep research as the provider shows it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Job {
     id: Known<String>,
     status: Known<String>,
@@ -29,11 +28,6 @@ pub(super) enum Status {
 }
 
 impl Job {
-    /// The object in a body; `None` when it is none.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
-        object(body)
-    }
-
     pub(super) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| is_name(id))
     }
@@ -50,20 +44,17 @@ impl Job {
 
 /// A chat completion, or a chunk of one.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Completion {
     pub(super) id: Known<String>,
     pub(super) model: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) choices: Option<Vec<Choice>>,
+    pub(super) choices: Items<Choice>,
     /// The place of each is its number.
-    #[serde(deserialize_with = "known_places")]
+    #[serde(default, deserialize_with = "known_places")]
     pub(super) citations: Option<Vec<Citation>>,
-    #[serde(deserialize_with = "known_places")]
+    #[serde(default, deserialize_with = "known_places")]
     pub(super) search_results: Option<Vec<Page>>,
     pub(super) usage: Known<Billed<Usage>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) related_questions: Option<Vec<String>>,
+    pub(super) related_questions: Items<String>,
     pub(super) error: Option<Box<RawValue>>,
 }
 
@@ -84,7 +75,6 @@ impl<'de> Deserialize<'de> for Citation {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Choice {
     finish_reason: Known<String>,
     message: Known<Said>,
@@ -92,17 +82,11 @@ pub(super) struct Choice {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Said {
     content: Known<String>,
 }
 
 impl Completion {
-    /// The object in a body or a chunk; `None` when it is none.
-    pub(super) fn parse(data: &[u8]) -> Option<Self> {
-        object(data)
-    }
-
     /// Whether it is a completion at all, and not merely some object.
     pub(super) fn is_one(&self) -> bool {
         self.choices.is_some()
@@ -130,7 +114,6 @@ impl Completion {
 
 /// What was consumed.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Usage {
     pub(super) prompt_tokens: Known<u64>,
     pub(super) completion_tokens: Known<u64>,
@@ -152,7 +135,7 @@ mod tests {
     /// A10: an id that was there must not be lost to an odd field beside it; statuses are an open set.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
-        let job = Job::parse(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);
+        let job = object::<Job>(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);
         let job = job.unwrap();
         assert_eq!(job.status(), Status::Waiting);
         assert_eq!(job.into_id().as_deref(), Some("u"));
@@ -163,7 +146,7 @@ mod tests {
             ("COMPLETED", Status::Completed),
             ("FAILED", Status::Failed),
         ] {
-            let job = Job::parse(json!({"status": name}).to_string().as_bytes()).unwrap();
+            let job = object::<Job>(json!({"status": name}).to_string().as_bytes()).unwrap();
             assert_eq!(job.status(), status, "{name}");
             assert_eq!(job.into_id(), None);
         }

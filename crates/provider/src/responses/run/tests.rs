@@ -1,7 +1,7 @@
 //! What events and trouble in passing make of a run.
 
 use super::*;
-use crate::vendor::Service;
+use crate::vendor::{Service, unreadable};
 
 fn run() -> ResponseRun {
     let api = Responses { service: Service::nowhere(), dialect: &crate::perplexity::AGENT };

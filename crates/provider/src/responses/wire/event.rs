@@ -5,27 +5,24 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::output::{Action, is_search_call};
-use super::{Page, Response, RunError, Status};
-use crate::vendor::lenient::{Known, known_items, object, word};
+use super::{Page, Response};
+use crate::vendor::lenient::{Items, Known, object, word};
+use crate::vendor::{RunError, Status};
 
 /// The kind of most events: a piece of the report.
 pub(crate) const TEXT_DELTA: &str = "response.output_text.delta";
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Event {
-    #[serde(rename = "type", deserialize_with = "word")]
+    #[serde(default, rename = "type", deserialize_with = "word")]
     pub(crate) kind: String,
     pub(crate) sequence_number: Known<u64>,
     pub(crate) response: Known<Box<Response>>,
     pub(crate) error: Known<RunError>,
-    #[serde(deserialize_with = "known_items")]
-    queries: Option<Vec<String>>,
-    #[serde(deserialize_with = "known_items")]
-    results: Option<Vec<Page>>,
-    #[serde(deserialize_with = "known_items")]
-    contents: Option<Vec<Page>>,
+    queries: Items<String>,
+    results: Items<Page>,
+    contents: Items<Page>,
     pub(crate) delta: Known<String>,
     item: Known<Item>,
     /// The event as it came, for events that end a run.
@@ -45,7 +42,6 @@ struct TextDelta<'a> {
 
 /// What an event of an item speaks of; more of it comes with the end of the run.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct Item {
     r#type: Known<String>,
     action: Known<Action>,

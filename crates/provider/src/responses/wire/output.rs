@@ -4,7 +4,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::{Known, items, known_items, long_text};
+use crate::vendor::lenient::{Items, Known, items, long_text};
 
 /// However many items there are, all that was written: it is what was paid for.
 pub(super) fn output_items<'de, D: Deserializer<'de>>(
@@ -18,19 +18,15 @@ fn content_parts<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Conten
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct OutputItem {
     r#type: Known<String>,
     role: Known<String>,
     phase: Known<String>,
-    #[serde(deserialize_with = "content_parts")]
+    #[serde(default, deserialize_with = "content_parts")]
     pub(super) content: Option<Vec<ContentPart>>,
-    #[serde(deserialize_with = "known_items")]
-    pub(super) results: Option<Vec<Page>>,
-    #[serde(deserialize_with = "known_items")]
-    contents: Option<Vec<Page>>,
-    #[serde(deserialize_with = "known_items")]
-    queries: Option<Vec<String>>,
+    pub(super) results: Items<Page>,
+    contents: Items<Page>,
+    queries: Items<String>,
     pub(super) action: Known<Action>,
 }
 
@@ -111,14 +107,11 @@ pub(super) fn is_search_call(kind: Option<&str>) -> bool {
 
 /// What a call of the web search did.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct Action {
     r#type: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    queries: Option<Vec<String>>,
+    queries: Items<String>,
     /// What a search found.
-    #[serde(deserialize_with = "known_items")]
-    pub(super) sources: Option<Vec<Page>>,
+    pub(super) sources: Items<Page>,
     /// The page that was opened.
     url: Known<String>,
 }
@@ -143,14 +136,12 @@ impl Action {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct ContentPart {
     r#type: Known<String>,
-    #[serde(deserialize_with = "long_text")]
+    #[serde(default, deserialize_with = "long_text")]
     text: Option<String>,
     refusal: Known<String>,
-    #[serde(deserialize_with = "known_items")]
-    annotations: Option<Vec<Annotation>>,
+    annotations: Items<Annotation>,
 }
 
 impl ContentPart {
@@ -195,7 +186,6 @@ impl ContentPart {
 
 /// A citation of a page, and its place in the text: characters, the end not included.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Annotation {
     r#type: Known<String>,
     pub(crate) url: Known<String>,
@@ -217,7 +207,6 @@ impl Annotation {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Page {
     pub(crate) id: Known<u32>,
     pub(crate) url: Known<String>,

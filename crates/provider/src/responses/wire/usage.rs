@@ -8,19 +8,38 @@ use crate::vendor::lenient::Known;
 
 /// What a run consumed; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Usage {
     pub(crate) input_tokens: Known<u64>,
     pub(crate) output_tokens: Known<u64>,
     pub(crate) total_tokens: Known<u64>,
-    pub(crate) output_tokens_details: Known<OutputTokens>,
-    pub(crate) input_tokens_details: Known<InputTokens>,
+    output_tokens_details: Known<OutputTokens>,
+    input_tokens_details: Known<InputTokens>,
     /// By tool; the set of tools is open.
     pub(crate) tool_calls_details: Known<HashMap<String, Known<Calls>>>,
     pub(crate) cost: Known<UsageCost>,
 }
 
 impl Usage {
+    /// The same in our words, with this many searches.
+    pub(crate) fn consumed(&self, searches: u64) -> outlast_core::Usage {
+        let input_tokens = self.input_tokens.unwrap_or(0);
+        let output_tokens = self.output_tokens.unwrap_or(0);
+        let details = self.output_tokens_details.as_ref();
+        outlast_core::Usage {
+            input_tokens,
+            output_tokens,
+            total_tokens: self.total_tokens.unwrap_or(input_tokens.saturating_add(output_tokens)),
+            reasoning_tokens: details.and_then(|details| *details.reasoning_tokens).unwrap_or(0),
+            citation_tokens: 0,
+            searches,
+        }
+    }
+
+    /// Those of the input tokens that were read from a cache.
+    pub(crate) fn cached_tokens(&self) -> u64 {
+        self.input_tokens_details.as_ref().map_or(0, InputTokens::cached)
+    }
+
     /// Each tool that was called, and how often.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
         let tools = self.tool_calls_details.iter().flatten();
@@ -30,40 +49,35 @@ impl Usage {
 
 /// How often a tool was called.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct Calls {
     invocation: Known<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct InputTokens {
+struct InputTokens {
     cached_tokens: Known<u64>,
     cache_read_input_tokens: Known<u64>,
 }
 
 impl InputTokens {
     /// Read from a cache; the provider has two names for it, and may leave out either.
-    pub(crate) fn cached(&self) -> u64 {
+    fn cached(&self) -> u64 {
         self.cached_tokens.or(*self.cache_read_input_tokens).unwrap_or(0)
     }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct OutputTokens {
-    pub(crate) reasoning_tokens: Known<u64>,
+struct OutputTokens {
+    reasoning_tokens: Known<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct UsageCost {
     pub(crate) total_cost: Known<f64>,
 }
 
 /// What tools were used for; OpenAI's count of what it bills.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct ToolUsage {
     web_search: Known<ToolRequests>,
 }
@@ -76,7 +90,6 @@ impl ToolUsage {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 struct ToolRequests {
     num_requests: Known<u64>,
 }

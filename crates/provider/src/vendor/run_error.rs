@@ -6,11 +6,13 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::vendor::lenient::Known;
+use super::lenient::Known;
+
+/// The code of a model's refusal.
+const REFUSAL: &str = "refusal";
 
 /// Its error object; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct RunError {
     pub(crate) message: Known<String>,
     pub(crate) code: Known<ErrorCode>,
@@ -20,9 +22,21 @@ pub(crate) struct RunError {
 
 impl RunError {
     /// What stands in its place when the model refused to write.
-    pub(super) fn refusal(words: &str) -> Self {
-        let code = Known(Some(ErrorCode::Word("refusal".to_owned())));
+    pub(crate) fn refusal(words: &str) -> Self {
+        let code = Known(Some(ErrorCode::Word(REFUSAL.to_owned())));
         Self { message: Known(Some(words.to_owned())), code, kind: Known(None) }
+    }
+
+    /// Whether it stands for the model's refusal.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(&*self.code, Some(ErrorCode::Word(word)) if word == REFUSAL)
+    }
+
+    /// What the provider says: its code or type, and its message.
+    pub(crate) fn said(&self) -> String {
+        let code = self.code.as_ref().map(ToString::to_string).or(self.kind.0.clone());
+        let message = self.message.as_deref().unwrap_or_default();
+        format!("{} {message}", code.unwrap_or_default())
     }
 }
 

@@ -1,0 +1,23 @@
+//! What the bodies of all submits have in common.
+
+use outlast_core::{Message, ResearchAsk, Role};
+use serde_json::{Value, json};
+
+/// What the API has no field for, said in words.
+pub(crate) const SCHOLARLY: &str =
+    "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
+
+/// What was said, and the instructions for it.
+pub(crate) fn conversation(ask: &ResearchAsk) -> (Value, Option<String>) {
+    let (system, said): (Vec<&Message>, Vec<&Message>) =
+        ask.messages.iter().partition(|message| message.role == Role::System);
+    let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
+    let input = match said.as_slice() {
+        [Message { role: Role::User, content }] => json!(content),
+        messages => messages.iter().map(item).collect(),
+    };
+    let mut instructions: Vec<&str> =
+        system.iter().map(|message| message.content.as_str()).collect();
+    instructions.extend(ask.filters.academic.then_some(SCHOLARLY));
+    (input, (!instructions.is_empty()).then(|| instructions.join("\n\n")))
+}
