@@ -1,43 +1,27 @@
 //! One job: where it stands, the money, its timeline, the report and what can be done with it (I3).
 
-use axum::response::Response;
-use outlast_core::{Job, JobId, JobQuery, JobState, StoreError};
+use axum::extract::Path;
+use outlast_core::{Job, JobQuery, JobState, StoreError};
 use outlast_engine::{Engine, Reading};
 
 use super::layout::{self, Tab, View};
-use super::options::{PageOptions, PageView};
+use super::options::PageView;
+use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::{asking, timeline};
 use crate::export::{Turn, answer_html, escaped, question_of, report};
 
 /// The view.
-pub(super) async fn view(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    id: &str,
-) -> Response {
-    let Ok(id) = id.parse::<JobId>() else { return layout::not_found(visitor) };
-    match engine.reading(&visitor.scope(), &id).await {
-        Ok(Some(reading)) => match body(engine, options, visitor, &reading).await {
-            Ok(body) => {
-                let live = Some(format!("/ui/events?job={id}"));
-                let title = reading.job.new.title.clone();
-                View { title: &title, tab: Tab::Jobs, live, body }.answer(visitor)
-            }
-            Err(error) => layout::unreadable(visitor, &error),
-        },
-        Ok(None) => layout::not_found(visitor),
-        Err(error) => layout::unreadable(visitor, &error),
-    }
+pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
+    let id = asked.job_id(&id)?;
+    let reading = asked.found(asked.engine().reading(&asked.visitor.scope(), &id).await)?;
+    let body = asked.read(body(&asked, &reading).await)?;
+    let live = Some(format!("/ui/events?job={id}"));
+    Ok(View { title: &reading.job.new.title, tab: Tab::Jobs, live, body }.answer(&asked.visitor))
 }
 
-async fn body(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    reading: &Reading,
-) -> Result<String, StoreError> {
+async fn body(asked: &PageRequest, reading: &Reading) -> Result<String, StoreError> {
+    let (engine, visitor) = (asked.engine(), &asked.visitor);
     let Reading { job, now, .. } = reading;
     let is_own = job.new.owner == visitor.owner;
     let standing = reading.standing();
@@ -61,7 +45,7 @@ async fn body(
     text.push_str(&result(job));
     text.push_str(&turns(engine, job, visitor).await?);
     if is_own {
-        text.push_str(&asking::follow_up_form(options, job));
+        text.push_str(&asking::follow_up_form(asked.options(), job));
     }
     let query = JobQuery { id_prefix: Some(job.id.to_string()), limit: 1, ..JobQuery::default() };
     let listed = engine.list(&visitor.scope(), &query).await?.jobs;

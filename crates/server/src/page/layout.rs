@@ -96,27 +96,6 @@ pub(super) fn message(
     html(status, view.text(visitor))
 }
 
-pub(super) fn not_found(visitor: &Visitor) -> Response {
-    message(
-        StatusCode::NOT_FOUND,
-        Some(visitor),
-        "Not found",
-        "There is nothing here: it was removed, its retention has ended, or it is not yours.",
-        "<a href=\"/ui\">All jobs</a>",
-    )
-}
-
-pub(super) fn unreadable(visitor: &Visitor, error: &outlast_core::StoreError) -> Response {
-    tracing::warn!(%error, "the page cannot read the store");
-    message(
-        StatusCode::SERVICE_UNAVAILABLE,
-        Some(visitor),
-        "The store cannot be read",
-        "The job store cannot be read just now; jobs that run are not touched by that.",
-        "<a href=\"\">Try again</a>, or see the log of the server: <code>outlast doctor</code> looks for the cause.",
-    )
-}
-
 pub(super) fn html(status: StatusCode, text: String) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }

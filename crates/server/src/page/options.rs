@@ -52,9 +52,9 @@ pub struct PageResearch {
 
 /// A link that signs one browser in, once and within a minute.
 pub struct PageEntry {
-    owner: OwnerId,
+    pub(super) owner: OwnerId,
     /// Signs the cookies of this process.
-    key: [u8; 32],
+    pub(super) key: [u8; 32],
     code: Mutex<Option<Code>>,
 }
 
@@ -72,14 +72,6 @@ impl PageEntry {
         let code: String = part("code").iter().map(|byte| format!("{byte:02x}")).collect();
         let kept = Code { digest: Sha256::digest(&code).into(), until: Instant::now() + LINK_LIFE };
         (Self { owner, key: part("cookies"), code: Mutex::new(Some(kept)) }, code)
-    }
-
-    pub(super) fn owner(&self) -> &OwnerId {
-        &self.owner
-    }
-
-    pub(super) fn key(&self) -> &[u8; 32] {
-        &self.key
     }
 
     /// Whether this is the code, for the first time and in time. A wrong code leaves the right one valid.
