@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_core::JobId;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -81,6 +82,11 @@ impl Call {
     /// Whether a call like it may be answered by this one (H5): its caller is gone, and no client has its result.
     pub(crate) fn can_be_attached_to(&self) -> bool {
         self.caller.is_none() && !self.is_received
+    }
+
+    /// Whether this job is its row.
+    pub(crate) fn has_row(&self, job: JobId) -> bool {
+        matches!(&self.row, CallRow::Made(row) if row.id == job)
     }
 
     /// Tells its row, where it has one.

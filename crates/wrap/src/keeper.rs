@@ -7,14 +7,14 @@ mod ending;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_client::Endpoint;
 use outlast_core::JobId;
 use sha2::{Digest as _, Sha256};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -310,6 +310,17 @@ impl Keeper {
         self.calls.remove(&number)
     }
 
+    /// The calls of which this is so.
+    pub(crate) fn calls_where(&self, is_so: impl Fn(&Call) -> bool) -> Vec<u64> {
+        let calls = self.calls.iter().filter(|(_, call)| is_so(call));
+        calls.map(|(number, _)| *number).collect()
+    }
+
+    /// The first call of which this is so.
+    pub(crate) fn call_where(&self, is_so: impl Fn(&Call) -> bool) -> Option<u64> {
+        self.calls.iter().find(|(_, call)| is_so(call)).map(|(number, _)| *number)
+    }
+
     fn is_attached(&self, front: u64) -> bool {
         self.front.as_ref().is_some_and(|link| link.number == front)
     }
@@ -325,11 +336,3 @@ pub(crate) async fn until(moment: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-
-/// Whether a keeper of this identity may be waiting for a client.
-pub(crate) fn candidates(data_dir: &Path, identity: &Identity) -> Vec<PathBuf> {
-    paths::sockets(data_dir, &identity.0)
-}
-
-/// Only for the type of the accept loop.
-pub(crate) type Listener = UnixListener;
