@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use outlast_core::{
     ConversationId, Cost, Effort, Job, Key, Message, NanoUsd, NewJob, Profile, ResearchAsk, Role,
-    StoreError, Visibility,
+    StoreError,
 };
 use sha2::{Digest, Sha256};
 
@@ -16,8 +16,8 @@ use super::layout::{self, Tab, View};
 use super::options::{PageOptions, PageResearch};
 use super::request::{Instead, PageRequest, PageResult};
 use crate::export::{cost_text, escaped};
-use crate::text::title;
-use crate::tools::instructions::research_instructions;
+use crate::reply::Refusal;
+use crate::tools::instructions::{new_conversation, research_instructions, research_job};
 use crate::tools::recipient::how_to_configure;
 
 const MAX_QUESTION_CHARS: usize = 10_000;
@@ -180,23 +180,11 @@ async fn new_job(
         budget: budget.transpose()?,
         ..ResearchAsk::default()
     };
-    let conversation = earlier.map_or_else(
-        || ConversationId::new(uuid::Uuid::new_v4().simple().to_string()),
-        |earlier| earlier.id,
-    );
+    let job = research_job(owner, profile.clone(), &ask, research.attempt_timeout);
     let job = NewJob {
-        owner: owner.clone(),
-        conversation: Some(conversation),
-        profile: profile.clone(),
-        workflow: NewJob::DEEP_RESEARCH.to_owned(),
-        title: title(question),
-        ask: serde_json::to_value(&ask).map_err(|error| error.to_string())?,
-        priority: 0,
-        visibility: Visibility::Promised,
+        conversation: Some(earlier.map_or_else(new_conversation, |earlier| earlier.id)),
         max_failures: research.max_failures,
-        attempt_timeout: research.attempt_timeout,
-        life: None,
-        keep: None,
+        ..job.map_err(Refusal::into_sentence)?
     };
     Ok(job.made_by("the page"))
 }

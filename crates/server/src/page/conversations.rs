@@ -3,11 +3,12 @@
 use axum::extract::{Path, Query};
 use outlast_core::{ConversationId, ConversationQuery, Cursor, StateKind};
 
-use super::asking;
 use super::form::{Fields, address};
 use super::layout::{self, Tab, View};
 use super::request::{PageRequest, PageResult};
+use super::{asking, downloads};
 use crate::export::{Turn, answer_html, escaped};
+use crate::text::counted;
 
 const PAGE: u32 = 50;
 
@@ -25,7 +26,7 @@ pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> Pa
         .iter()
         .map(|found| {
             let id = escaped(found.id.as_str());
-            let questions = if found.turns == 1 { "1 question".to_owned() } else { format!("{} questions", found.turns) };
+            let questions = counted(found.turns as usize, "question", "questions");
             format!(
                 "<li class=\"job\" id=\"conversation-{id}\">{}<div class=\"what\"><a class=\"title\" href=\"/ui/conversations/{id}\">{}</a></div>\
                  <div class=\"who\">{questions}</div><div class=\"num\"></div><div class=\"num\">{}</div></li>\n",
@@ -85,11 +86,7 @@ pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResu
     }
     let address = format!("/ui/conversations/{}", escaped(id.as_str()));
     body.push_str("<div class=\"actions noprint\">");
-    for (format, name) in [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")] {
-        body.push_str(&format!(
-            "<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n"
-        ));
-    }
+    body.push_str(&downloads::links(&address));
     let last = conversation.last();
     if last.state.kind().is_terminal() {
         body.push_str(&format!("<form method=\"post\" action=\"/ui/jobs/{}/delete\"><button class=\"danger\">Delete</button></form>", last.id));

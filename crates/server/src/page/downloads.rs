@@ -28,6 +28,15 @@ pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Want
     file(&asked, &asked.found(found)?, &id, &format)
 }
 
+/// The links to the files of what is at this address.
+pub(super) fn links(address: &str) -> String {
+    let formats = [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")];
+    let link = |(format, name)| {
+        format!("<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n")
+    };
+    formats.map(link).concat()
+}
+
 fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> PageResult {
     let told = &Transcript::stored(told);
     let (kind, text) = match format {

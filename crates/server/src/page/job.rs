@@ -8,7 +8,7 @@ use super::layout::{self, Tab, View};
 use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
-use super::{asking, timeline};
+use super::{asking, downloads, timeline};
 use crate::export::{Turn, answer_html, escaped, question_of, report};
 
 /// The view.
@@ -101,13 +101,7 @@ fn actions(job: &Job) -> String {
             text.push_str(&form("retry", "Retry", ""));
         }
         JobState::Succeeded { .. } => {
-            for (format, name) in
-                [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")]
-            {
-                text.push_str(&format!(
-                    "<a class=\"button\" href=\"/ui/jobs/{id}/export/{format}\" download>{name}</a>\n"
-                ));
-            }
+            text.push_str(&downloads::links(&format!("/ui/jobs/{id}")));
         }
     }
     if job.state.kind().is_terminal() && job.new.conversation.is_some() {

@@ -8,7 +8,7 @@ use outlast_core::{StateKind, Timestamp};
 use super::options::PageView;
 use super::session::Visitor;
 use crate::export::escaped;
-use crate::text::readable_moment;
+use crate::text::readable_time;
 
 /// The parts of the page, as the navigation shows them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
     };
     format!(
         "<time datetime=\"{at}\" title=\"{}\" data-ago>{told}</time>",
-        readable_moment(&at.to_string())
+        readable_time(&at.to_string(), "%-d %B %Y, %H:%M:%S UTC")
     )
 }
 

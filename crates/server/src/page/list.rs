@@ -13,6 +13,7 @@ use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::spend;
 use crate::export::escaped;
+use crate::text::counted;
 
 /// How many jobs a page of the list has.
 const PAGE: u32 = 50;
@@ -209,12 +210,7 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
         sub.push(escaped(&progress.message));
     }
     if job.failures > 0 {
-        let tries = if job.failures == 1 {
-            "1 failed try".to_owned()
-        } else {
-            format!("{} failed tries", job.failures)
-        };
-        sub.push(tries);
+        sub.push(counted(job.failures as usize, "failed try", "failed tries"));
     }
     if let Some(ended) = job.ended_at {
         sub.push(format!("took {}", layout::took(ended.since(job.created_at).as_secs())));

@@ -14,12 +14,13 @@ use outlast_engine::Engine;
 use rmcp::model::JsonObject;
 use serde_json::json;
 
-use crate::arguments::{as_json, digest};
+use crate::arguments::digest;
 use crate::caller::Caller;
 use crate::held::{self, AskAnew, HeldCall, ToldAgain};
 use crate::reply::{Answered, Refusal, ToolResult, told};
-use crate::text::{block_texts, printable, title, with_citations};
+use crate::text::{block_texts, printable, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
+use crate::tools::instructions::research_job;
 use crate::tools::outcome;
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
@@ -97,21 +98,9 @@ impl Perplexity {
             HeldAnswer::Report => self.options.research_timeout,
             HeldAnswer::Quick => self.options.quick_timeout,
         };
-        Ok(NewJob {
-            owner: owner.clone(),
-            conversation: None,
-            profile: self.options.profile.clone(),
-            workflow: tool.to_owned(),
-            title: title(ask.question()),
-            ask: as_json(ask)?,
-            priority: 0,
-            visibility,
-            // Nothing that a caller waits for is submitted twice.
-            max_failures: 0,
-            attempt_timeout: timeout,
-            life: None,
-            keep: Some(self.options.keep),
-        })
+        // Nothing that a caller waits for is submitted twice.
+        let job = research_job(owner, self.options.profile.clone(), ask, timeout)?;
+        Ok(NewJob { workflow: tool.to_owned(), visibility, keep: Some(self.options.keep), ..job })
     }
 }
 

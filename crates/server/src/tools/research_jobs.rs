@@ -7,19 +7,16 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{
-    Effort, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, Visibility, rules,
-};
+use outlast_core::{Effort, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, rules};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use crate::arguments::{self, as_json, digest};
+use crate::arguments::{self, digest};
 use crate::caller::Caller;
 use crate::reply::{Refusal, ToolResult, structured_long};
-use crate::text::title;
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
-use crate::tools::instructions::DEEP_RESEARCH;
+use crate::tools::instructions::research_job;
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
 use crate::wait;
@@ -104,19 +101,12 @@ impl ResearchJobs {
     }
 
     fn new_job(&self, owner: &OwnerId, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
+        let ResearchJobsOptions { profile, attempt_timeout, life, keep, .. } = &self.options;
         let job = NewJob {
-            owner: owner.clone(),
-            conversation: None,
-            profile: self.options.profile.clone(),
-            workflow: DEEP_RESEARCH.to_owned(),
-            title: title(ask.question()),
-            ask: as_json(ask)?,
-            priority: 0,
-            visibility: Visibility::Promised,
             max_failures: self.options.max_failures,
-            attempt_timeout: self.options.attempt_timeout,
-            life: Some(self.options.life),
-            keep: Some(self.options.keep),
+            life: Some(*life),
+            keep: Some(*keep),
+            ..research_job(owner, profile.clone(), ask, *attempt_timeout)?
         };
         Ok(job.made_by(START))
     }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    ConversationId, Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
-    WorkflowAsk,
+    Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility, WorkflowAsk,
 };
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,7 @@ use crate::arguments::{
 };
 use crate::reply::Refusal;
 use crate::text::title;
-use crate::tools::instructions::research_instructions;
+use crate::tools::instructions::{new_conversation, research_instructions};
 
 /// A command gets its arguments in its environment, where one value has about 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 100 * 1024;
@@ -97,9 +96,8 @@ impl Workflow {
         };
         let (conversation, ask, attempt_timeout, keep) = match self.work {
             Work::Research => {
-                let conversation = ConversationId::new(uuid::Uuid::new_v4().simple().to_string());
                 // It becomes a conversation, and those are kept.
-                (Some(conversation), research(given)?, self.timeout, None)
+                (Some(new_conversation()), research(given)?, self.timeout, None)
             }
             Work::Command => {
                 (None, self.command(given)?, self.timeout.saturating_add(COMMAND_SLACK), Some(keep))

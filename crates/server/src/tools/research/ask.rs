@@ -14,13 +14,15 @@ use super::arguments::{
     ResearchQuestion, SearchArguments, conversation_id, input_hash, take_conversation,
 };
 use super::{Research, ResearchMode, ResearchSet};
-use crate::arguments::{self, as_json};
+use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
-use crate::text::{echoed_id, title};
+use crate::text::echoed_id;
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
-use crate::tools::instructions::{DEEP_RESEARCH, research_instructions};
+use crate::tools::instructions::{
+    DEEP_RESEARCH, new_conversation, research_instructions, research_job,
+};
 use crate::tools::outcome::outcome;
 use crate::tools::recipient::how_to_configure;
 
@@ -209,22 +211,18 @@ impl Research {
         };
         let held = visibility == Visibility::Unpromised;
         let profile = self.profile(asked_in)?;
-        let moved_from = asked_in.provider.as_deref().filter(|own| *own != profile.provider());
+        let own = asked_in.provider.as_deref();
+        let moved_from = own.filter(|own| *own != profile.provider());
+        let conversation = asked_in.conversation.clone().unwrap_or_else(new_conversation);
         let job = NewJob {
-            owner: owner.clone(),
-            conversation: Some(asked_in.conversation.clone().unwrap_or_else(new_conversation)),
-            profile,
+            conversation: Some(conversation),
             workflow: workflow.to_owned(),
-            title: title(ask.question()),
-            ask: as_json(ask)?,
-            priority: 0,
             visibility,
             // Nothing that a caller waits for is submitted twice.
             max_failures: if held { 0 } else { self.options.max_failures },
-            attempt_timeout,
-            life: None,
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
+            ..research_job(owner, profile, ask, attempt_timeout)?
         };
         let job = job.made_by(tool);
         Ok(match moved_from {
@@ -271,8 +269,4 @@ pub(super) fn not_found(given: &str) -> Refusal {
         RefusalCode::CONVERSATION_NOT_FOUND,
         format!("there is no conversation `{id}`; check the id, or find it with {LIST}"),
     )
-}
-
-fn new_conversation() -> ConversationId {
-    ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
 }
