@@ -145,7 +145,10 @@ impl Client {
                 return Ok(StartedCall::Task(self.task_call(timer, id, Some(created.task))));
             }
             Ok(ServerResult::InputRequiredResult(_)) => ClientError::NeedsInput,
-            Ok(other) => ClientError::Unexpected(kind(&other).to_owned()),
+            Ok(ServerResult::EmptyResult(_)) => {
+                ClientError::Unexpected("an empty result".to_owned())
+            }
+            Ok(_) => ClientError::Unexpected("not a tool's result".to_owned()),
             Err(error) => error,
         };
         Err(self.explained(error).await)
@@ -177,10 +180,8 @@ impl Client {
         options: CallOptions,
     ) -> Result<Value, ClientError> {
         let mut message = json!({ "method": method });
-        if !params.is_null()
-            && let Some(message) = message.as_object_mut()
-        {
-            message.insert("params".to_owned(), params);
+        if !params.is_null() {
+            message["params"] = params;
         }
         let request: ClientRequest = serde_json::from_value(message)
             .map_err(|error| ClientError::Usage(format!("{method}: {error}")))?;
@@ -312,11 +313,4 @@ fn handshake_failed(error: &ClientInitializeError) -> ClientError {
 fn no_answer(said: serde_json::Result<String>) -> ClientError {
     let said: String = said.unwrap_or_default().chars().take(200).collect();
     ClientError::Handshake(format!("it is not answered by {said}"))
-}
-
-fn kind(result: &ServerResult) -> &'static str {
-    match result {
-        ServerResult::EmptyResult(_) => "an empty result",
-        _ => "not a tool's result",
-    }
 }
