@@ -82,9 +82,7 @@ impl Server {
 
     /// Who makes this call.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let mut caller = Caller::of(context, &self.face.owner, Arc::clone(&self.metrics));
-        caller.page.clone_from(&self.face.page);
-        caller
+        Caller::of(context, &self.face, Arc::clone(&self.metrics))
     }
 
     /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.

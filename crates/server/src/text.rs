@@ -25,6 +25,15 @@ pub(crate) fn readable_time(time: &str, format: &str) -> String {
     }
 }
 
+/// So many seconds by their two largest units.
+pub(crate) fn took(seconds: u64) -> String {
+    match seconds {
+        0..=59 => format!("{seconds} s"),
+        60..=3_599 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
 /// A count and what is counted.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

@@ -10,6 +10,7 @@ use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::{asking, downloads, timeline};
 use crate::export::{Turn, answer_html, escaped, question_of, report};
+use crate::text::took;
 
 /// The view.
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
@@ -78,7 +79,7 @@ fn facts(job: &Job, visitor: &Visitor, now: outlast_core::Timestamp) -> String {
         facts.push(format!("owner {}", escaped(job.new.owner.as_str())));
     }
     if job.ended_at().is_some() {
-        facts.push(format!("took {}", layout::took(job.elapsed(now).as_secs())));
+        facts.push(format!("took {}", took(job.elapsed(now).as_secs())));
     }
     facts.push(format!("<span class=\"id\">{}</span>", job.id));
     format!("<p class=\"facts\" id=\"facts\" data-part>{}</p>\n", facts.join(" &middot; "))

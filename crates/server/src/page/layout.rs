@@ -152,15 +152,6 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// A duration by its two largest units.
-pub(super) fn took(seconds: u64) -> String {
-    match seconds {
-        0..=59 => format!("{seconds} s"),
-        60..=3_599 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-    }
-}
-
 pub(super) fn state(state: StateKind) -> String {
     let word = state.as_str();
     format!("<span class=\"state {word}\">{word}</span>")

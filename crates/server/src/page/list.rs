@@ -13,7 +13,7 @@ use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::spend;
 use crate::export::escaped;
-use crate::text::counted;
+use crate::text::{counted, took};
 
 /// How many jobs a page of the list has.
 const PAGE: u32 = 50;
@@ -213,7 +213,7 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
         sub.push(counted(job.failures as usize, "failed try", "failed tries"));
     }
     if let Some(ended) = job.ended_at {
-        sub.push(format!("took {}", layout::took(ended.since(job.created_at).as_secs())));
+        sub.push(format!("took {}", took(ended.since(job.created_at).as_secs())));
     }
     let mut who = escaped(&job.provider);
     if let Some(model) = &job.model {

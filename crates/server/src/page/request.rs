@@ -53,7 +53,7 @@ impl PageRequest {
     }
 
     pub(super) fn options(&self) -> &PageOptions {
-        &self.app.page
+        &self.app.options.page
     }
 
     /// The job that an address names.

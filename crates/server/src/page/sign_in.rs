@@ -48,10 +48,15 @@ fn form(path: &str, options: &PageOptions, status: StatusCode, why: &str) -> Res
 pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
     let Some(fields) = Fields::read(body).await else { return nothing_here().await };
     let next = fields.get("next").filter(|next| is_ours(next)).unwrap_or("/ui");
-    let Callers::WithToken(tokens) = &app.callers else { return see_other(next) };
+    let Callers::WithToken(tokens) = &app.options.callers else { return see_other(next) };
     let found = fields.get("token").and_then(|token| tokens.owner_of(token));
     let Some((owner, key)) = found else {
-        return form(next, &app.page, StatusCode::UNAUTHORIZED, "This is no token of this server.");
+        return form(
+            next,
+            &app.options.page,
+            StatusCode::UNAUTHORIZED,
+            "This is no token of this server.",
+        );
     };
     let cookie = session::set_cookie(&key, &owner, app.engine().now(), is_tls(&headers));
     with_cookie(see_other(next), &cookie)
@@ -63,7 +68,7 @@ pub(super) async fn enter(
     headers: HeaderMap,
     Query(fields): Query<Fields>,
 ) -> Response {
-    match (&app.page.entry, fields.get("code")) {
+    match (&app.options.page.entry, fields.get("code")) {
         (Some(entry), Some(code)) if entry.takes(code) => {
             let (now, is_tls) = (app.engine().now(), is_tls(&headers));
             let cookie = session::set_cookie(&entry.key, &entry.owner, now, is_tls);
@@ -71,7 +76,7 @@ pub(super) async fn enter(
         }
         _ => {
             let why = "This link was used already, or is older than a minute.";
-            form("/ui", &app.page, StatusCode::UNAUTHORIZED, why)
+            form("/ui", &app.options.page, StatusCode::UNAUTHORIZED, why)
         }
     }
 }

@@ -38,23 +38,23 @@ impl ResearchQuestion {
             ResearchSet::Perplexity => {
                 let given: ResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
-                let asked = Question { query: given.query, effort: given.reasoning_effort };
-                Self::checked(asked, given.priority, given.idempotency_key.as_deref(), hash)
+                let key = given.idempotency_key.as_deref();
+                Self::checked(given.query, given.reasoning_effort, given.priority, key, hash)
             }
             ResearchSet::AnyProvider => {
                 let given: DeepResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
                 let budget = given.budget_usd.map(budget).transpose()?;
-                let asked = Question { query: given.query, effort: given.effort };
                 let key = given.idempotency_key.as_deref();
-                let question = Self::checked(asked, given.priority, key, hash)?;
+                let question = Self::checked(given.query, given.effort, given.priority, key, hash)?;
                 Ok(Self { provider: given.provider, budget, ..question })
             }
         }
     }
 
     fn checked(
-        Question { query, effort }: Question,
+        query: String,
+        effort: EffortWord,
         priority: i64,
         key: Option<&str>,
         hash: [u8; 32],
@@ -65,12 +65,6 @@ impl ResearchQuestion {
         let effort = effort.into();
         Ok(Self { query, effort, provider: None, budget: None, priority, key, hash })
     }
-}
-
-/// What is asked, and how hard to work on it.
-struct Question {
-    query: String,
-    effort: EffortWord,
 }
 
 /// Of deep research in the set `research`. What is serialized of it is what makes two calls the same.
