@@ -267,20 +267,19 @@ impl Keeper {
                 }
                 ToKeeper::Signal(signal) => self.signalled(signal),
             },
-            Event::FromFront(..) => {}
             Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
-            Event::FrontGone(_) => {}
             Event::NewFront(stream, hello) => self.new_front(stream, hello),
             Event::ServerLine(generation, line) if self.is_server(generation) => {
                 self.server_line(line);
                 self.close_if_done();
             }
-            Event::ServerLine(..) => {}
             Event::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
             Event::ServerExited(generation, code) if self.is_server(generation) => {
                 self.server_exited(code);
             }
-            Event::ServerExited(..) => {}
+            // Of a front or a server that this keeper no longer has.
+            Event::FromFront(..) | Event::FrontGone(_) => {}
+            Event::ServerLine(..) | Event::ServerExited(..) => {}
             Event::RowMade(number, made) => {
                 self.row_made(number, made);
                 self.close_if_done();

@@ -26,7 +26,7 @@ pub(crate) fn journals(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
     files(data_dir, &format!("{identity}."), ".calls")
 }
 
-fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
+pub(crate) fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return Vec::new() };
     let names = entries.filter_map(Result::ok).map(|entry| entry.path());
     let is_one = |path: &PathBuf| {

@@ -229,34 +229,31 @@ impl Keeper {
         }
         let id = job.to_string();
         let name = self.result_tool.shown_name();
-        let answer = match found {
-            Ok(Found::Answered(answer, _)) => self.page(&caller, &id, &answer, offset),
+        let (text, job) = match found {
+            Ok(Found::Answered(answer, _)) => {
+                self.answer(&caller.id, self.page(&caller, &id, &answer, offset));
+                return self.close_if_done();
+            }
             Ok(Found::Running(progress)) => {
                 let so_far = progress.map(|it| format!(" ({})", it.message)).unwrap_or_default();
-                let text = format!(
-                    "The call is still running{so_far}. Call {name} again with {{\"job_id\": \"{id}\"}}."
-                );
-                tool_error(&caller, &text, Some(&id))
+                let again = format!("Call {name} again with {{\"job_id\": \"{id}\"}}.");
+                (format!("The call is still running{so_far}. {again}"), Some(&*id))
             }
             Ok(Found::Failed(why)) => {
                 let text =
                     format!("The call has no result: {why}. It may or may not have happened.");
-                tool_error(&caller, &text, Some(&id))
+                (text, Some(&*id))
             }
             Ok(Found::Unknown) => {
-                let text = format!("JOB_NOT_FOUND: there is no job {id}, or it is no longer kept");
-                tool_error(&caller, &text, None)
+                (format!("JOB_NOT_FOUND: there is no job {id}, or it is no longer kept"), None)
             }
             Err(error) => {
                 tracing::error!(error, "a result cannot be read");
-                tool_error(
-                    &caller,
-                    "STORE_UNAVAILABLE: the result cannot be read now; ask again",
-                    None,
-                )
+                let text = "STORE_UNAVAILABLE: the result cannot be read now; ask again";
+                (text.to_owned(), None)
             }
         };
-        self.answer(&caller.id, answer);
+        self.answer(&caller.id, tool_error(&caller, &text, job));
         self.close_if_done();
     }
 

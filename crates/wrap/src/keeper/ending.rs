@@ -156,28 +156,16 @@ impl Keeper {
 
     /// When something is to be done though nothing happens.
     pub(super) fn next_timer(&self) -> Option<Instant> {
-        let deadlines =
-            self.calls.values().filter(|call| call.caller.is_some()).filter_map(|call| match call
-                .row
-            {
-                CallRow::Making => None,
-                _ => call.deadline,
-            });
+        let is_stored = |call: &&Call| !matches!(call.row, CallRow::Making);
+        let waited_for = self.calls.values().filter(|call| call.caller.is_some());
+        let deadlines = waited_for.filter(is_stored).filter_map(|call| call.deadline);
         let questions = self.questions.values().map(|question| question.since + self.idle);
-        let without_front = questions.filter(|_| self.front.is_none());
-        let idle =
-            (self.front.is_none() && !self.calls.is_empty()).then(|| self.last_end + self.idle);
-        let ends = self
-            .front
-            .as_ref()
-            .filter(|_| !self.outstanding.is_empty())
-            .and_then(|front| front.ends_at);
-        deadlines
-            .chain(without_front)
-            .chain(idle.filter(|at| *at > Instant::now()))
-            .chain(ends)
-            .chain(self.insist_at)
-            .min()
+        let idle = (!self.calls.is_empty()).then(|| self.last_end + self.idle);
+        let idle = idle.filter(|at| *at > Instant::now());
+        let without_front = questions.chain(idle).filter(|_| self.front.is_none());
+        let ends = self.front.as_ref().and_then(|front| front.ends_at);
+        let ends = ends.filter(|_| !self.outstanding.is_empty());
+        deadlines.chain(without_front).chain(ends).chain(self.insist_at).min()
     }
 
     pub(super) fn time_passed(&mut self) {
