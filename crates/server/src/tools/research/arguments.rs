@@ -254,13 +254,9 @@ fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
 
 /// Whether there is such a day, `MM/DD/YYYY`; chrono alone would take shorter numbers and signs as well.
 fn is_date(text: &str) -> bool {
-    let is_plain = |(at, byte): (usize, u8)| match at {
-        2 | 5 => byte == b'/',
-        _ => byte.is_ascii_digit(),
-    };
-    text.len() == 10
-        && text.bytes().enumerate().all(is_plain)
-        && NaiveDate::parse_from_str(text, "%m/%d/%Y").is_ok_and(|day| day.year() > 0)
+    const FORMAT: &str = "%m/%d/%Y";
+    let is_it = |day: NaiveDate| day.year() > 0 && day.format(FORMAT).to_string() == text;
+    NaiveDate::parse_from_str(text, FORMAT).is_ok_and(is_it)
 }
 
 #[cfg(test)]
