@@ -1,9 +1,10 @@
 //! Who makes a call, and what they can be told while it lasts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{JobId, OwnerId, Scope};
+use parking_lot::Mutex;
 use rmcp::model::{
     Extensions, MetaObject, NotificationMetaObject, ProgressNotificationParam, ProgressToken,
     ProtocolVersion,
@@ -31,7 +32,7 @@ impl BodyRoom {
     }
 
     fn give_back(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.0.lock().take());
     }
 }
 
