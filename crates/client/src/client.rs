@@ -134,7 +134,7 @@ impl Client {
             Value::Null => {}
             _ => return Err(ClientError::Usage("the arguments are not a JSON object".to_owned())),
         }
-        let timer = CallTimer::start(&options)?;
+        let timer = CallTimer::start(options)?;
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let error = match self.connection.ask(request, &timer).await {
             Ok(ServerResult::CallToolResult(result)) => {
@@ -188,7 +188,7 @@ impl Client {
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             return Err(ClientError::Usage("the handshake is over already".to_owned()));
         }
-        let timer = CallTimer::start(&options)?;
+        let timer = CallTimer::start(options)?;
         match self.connection.ask(request, &timer).await {
             Ok(result) => serde_json::to_value(result)
                 .map_err(|error| ClientError::Unexpected(error.to_string())),
@@ -213,7 +213,7 @@ impl Client {
     /// # }
     /// ```
     pub fn resume_task(&self, id: &str, options: CallOptions) -> Result<TaskCall<'_>, ClientError> {
-        Ok(self.task_call(CallTimer::start(&options)?, id.to_owned(), None))
+        Ok(self.task_call(CallTimer::start(options)?, id.to_owned(), None))
     }
 
     /// What came on this connection and belonged to no waiting request.

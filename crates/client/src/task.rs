@@ -60,7 +60,7 @@ impl<'a> TaskCall<'a> {
         id: String,
         seen: Option<Task>,
     ) -> Self {
-        let cancels = timer.cancel_on_give_up;
+        let cancels = timer.options.cancel_on_give_up;
         let guard =
             TaskGuard { connection, id, cancels_at_limit: cancels, cancels_on_drop: cancels };
         Self { connection, child, timer, guard, seen }

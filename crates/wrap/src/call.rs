@@ -42,6 +42,17 @@ pub(crate) struct Caller {
     pub(crate) is_modern: bool,
 }
 
+impl Caller {
+    pub(crate) fn of(params: &CallParams<'_>, id: &str) -> Self {
+        let meta = params.meta();
+        Self {
+            id: id.to_owned(),
+            token: meta.progress_token.map(|token| token.get().to_owned()),
+            is_modern: meta.protocol_version.is_some(),
+        }
+    }
+}
+
 /// The call's row in the store.
 #[derive(Debug)]
 pub(crate) enum CallRow {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::call::{Caller, failed_call};
 use crate::frame::{Hello, ToFront, ToKeeper};
 use crate::keeper::{Identity, until};
-use crate::message::{CallParams, Kind, Message, id_key};
+use crate::message::{Kind, Message, id_key};
 use crate::paths;
 use crate::session::{Session, greeting};
 use crate::settings::WrapSettings;
@@ -243,11 +243,7 @@ impl Front {
         if let Some(message) = message {
             self.session.observe(&line, &message);
             if let Kind::Request { id, method } = message.kind() {
-                let call = (method == "tools/call").then(|| {
-                    let params: CallParams<'_> = message.params();
-                    let is_modern = params.meta().protocol_version.is_some();
-                    Caller { id: id.to_owned(), token: None, is_modern }
-                });
+                let call = (method == "tools/call").then(|| Caller::of(&message.params(), id));
                 let kept = if call.is_some() { Vec::new() } else { line.clone() };
                 self.waiting.insert(id_key(id), Waiting { line: kept, call });
             }

@@ -12,7 +12,7 @@ impl Keeper {
     /// A call of the client: a new one, or one that goes on (H5).
     pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
         let params: CallParams<'_> = message.params();
-        let caller = self.caller(&params, id);
+        let caller = Caller::of(&params, id);
         let digest = crate::call::digest(&params);
         let same = |call: &Call| call.digest == digest && call.can_be_attached_to();
         if let Some(number) = self.call_where(same) {
@@ -34,15 +34,6 @@ impl Keeper {
         call.deadline = patience.map(|patience| Instant::now() + patience);
         self.add_call(number, call);
         self.pass_to_server(line);
-    }
-
-    pub(crate) fn caller(&self, params: &CallParams<'_>, id: &str) -> Caller {
-        let meta = params.meta();
-        Caller {
-            id: id.to_owned(),
-            token: meta.progress_token.map(|token| token.get().to_owned()),
-            is_modern: meta.protocol_version.is_some(),
-        }
     }
 
     /// A caller waits for a call that goes on, or gets what came of it.

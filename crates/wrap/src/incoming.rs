@@ -23,8 +23,7 @@ impl Keeper {
                 if method == "tools/call" {
                     let params: CallParams<'_> = message.params();
                     if self.result_tool.is_asked_by(&params) {
-                        let caller: Caller = self.caller(&params, id);
-                        return self.find_result(&params, caller);
+                        return self.find_result(&params, Caller::of(&params, id));
                     }
                     // A client that asks for a task gets the server's own.
                     if params.task.is_none() {

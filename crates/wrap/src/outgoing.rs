@@ -98,11 +98,9 @@ impl Keeper {
 
     /// Questions that no client was there to answer.
     pub(crate) fn answer_old_questions(&mut self, now: Instant) {
-        let is_old = |question: &Question| question.since + self.idle <= now;
-        let old: Vec<String> =
-            self.questions.iter().filter(|(_, it)| is_old(it)).map(|(id, _)| id.clone()).collect();
-        for id in old {
-            let Some(question) = self.questions.remove(&id) else { continue };
+        let idle = self.idle;
+        let old = self.questions.extract_if(.., |_, question| question.since + idle <= now);
+        for (id, question) in old.collect::<Vec<_>>() {
             let answer = match question.method.as_str() {
                 "elicitation/create" => response(&id, "result", "{\"action\":\"cancel\"}"),
                 _ => {

@@ -4,8 +4,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 use outlast_core::{
-    ConversationId, Cost, Effort, Job, Key, Message, NanoUsd, NewJob, Profile, ResearchAsk, Role,
-    StoreError,
+    ConversationId, Cost, Effort, Job, Key, NanoUsd, NewJob, Profile, ResearchAsk, StoreError,
 };
 use sha2::{Digest, Sha256};
 
@@ -17,7 +16,7 @@ use super::options::{PageOptions, PageResearch};
 use super::request::{Instead, PageRequest, PageResult};
 use crate::export::{cost_text, escaped};
 use crate::reply::Refusal;
-use crate::tools::instructions::{new_conversation, research_instructions, research_job};
+use crate::tools::instructions::{new_conversation, research_job, research_messages};
 use crate::tools::recipient::how_to_configure;
 
 const MAX_QUESTION_CHARS: usize = 10_000;
@@ -170,12 +169,9 @@ async fn new_job(
         let wanted = wanted.unwrap_or("none");
         format!("The provider {wanted} is not configured here; {}.", how_to_configure(wanted))
     })?;
-    let last = Message { role: Role::User, content: question.to_owned() };
     let said = earlier.as_ref().map(|earlier| earlier.context()).unwrap_or_default();
-    let messages =
-        std::iter::once(research_instructions(effort)).chain(said).chain([last]).collect();
     let ask = ResearchAsk {
-        messages,
+        messages: research_messages(effort, said, question.to_owned()),
         effort: Some(effort),
         budget: budget.transpose()?,
         ..ResearchAsk::default()

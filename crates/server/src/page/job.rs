@@ -27,9 +27,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<String, StoreErr
     let is_own = job.new.owner == visitor.owner;
     let standing = reading.standing();
     let bar = match (job.state.kind().is_terminal(), standing.percent()) {
-        (false, Some(percent)) => format!(
-            "<progress max=\"100\" value=\"{percent}\" aria-label=\"Progress\">{percent}%</progress>"
-        ),
+        (false, Some(percent)) => layout::bar(percent, "Progress"),
         _ => String::new(),
     };
     let mut text = format!(

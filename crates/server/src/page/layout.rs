@@ -1,5 +1,7 @@
 //! What every view shares: the frame, times, states, and the headers that keep it safe (I5).
 
+use std::fmt::Display;
+
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -150,6 +152,13 @@ pub(super) fn span(seconds: u64) -> String {
         3_600..=86_399 => format!("{} h", seconds / 3_600),
         _ => format!("{} d", seconds / 86_400),
     }
+}
+
+/// How far something has come, in percent.
+pub(super) fn bar(percent: impl Display, label: &str) -> String {
+    format!(
+        "<progress max=\"100\" value=\"{percent}\" aria-label=\"{label}\">{percent}%</progress>"
+    )
 }
 
 pub(super) fn state(state: StateKind) -> String {

@@ -202,9 +202,7 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
         && let Some(progress) = &job.progress
     {
         if let Some(percent) = progress.percent {
-            bar = format!(
-                "<progress max=\"100\" value=\"{percent}\" aria-label=\"Progress\">{percent}%</progress>"
-            );
+            bar = layout::bar(percent, "Progress");
             sub.push(format!("{percent}%"));
         }
         sub.push(escaped(&progress.message));

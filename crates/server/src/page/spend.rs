@@ -3,7 +3,7 @@
 use outlast_core::{NanoUsd, SpendBy, SpendQuery, SpendSum, StoreError};
 use std::time::Duration;
 
-use super::layout::{Tab, View};
+use super::layout::{Tab, View, bar};
 use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use crate::export::escaped;
@@ -69,9 +69,7 @@ async fn body(asked: &PageRequest) -> Result<String, StoreError> {
     let bar = match (limits.per_day, visitor.view) {
         (Some(cap), PageView::Own) if cap.0 > 0 => {
             let percent = (u128::from(today.0) * 100 / u128::from(cap.0)).min(100);
-            format!(
-                "<progress max=\"100\" value=\"{percent}\" aria-label=\"Part of today's cap\">{percent}%</progress>\n"
-            )
+            bar(percent, "Part of today's cap") + "\n"
         }
         _ => String::new(),
     };

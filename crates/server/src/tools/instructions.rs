@@ -41,6 +41,16 @@ pub(crate) fn new_conversation() -> ConversationId {
     ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
 }
 
+/// What deep research is sent: its instructions, what was said before, the question.
+pub(crate) fn research_messages(
+    effort: Effort,
+    said: impl IntoIterator<Item = Message>,
+    question: String,
+) -> Vec<Message> {
+    let question = Message { role: Role::User, content: question };
+    std::iter::once(research_instructions(effort)).chain(said).chain([question]).collect()
+}
+
 /// The system message of deep research, in the words the provider gets.
 pub fn research_instructions(effort: Effort) -> Message {
     let mut content = "You are a careful research analyst. Answer with a research report in Markdown.\n\

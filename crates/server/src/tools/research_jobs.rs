@@ -7,14 +7,14 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Effort, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, rules};
+use outlast_core::{Effort, Job, Message, NewJob, Profile, ResearchAsk, rules};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
 use crate::arguments::{self, digest};
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, structured_long};
+use crate::reply::{ToolResult, structured_long};
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::instructions::research_job;
 use crate::tools::recipient::Disclaimer;
@@ -75,7 +75,14 @@ impl ResearchJobs {
             ..ResearchAsk::default()
         };
         let key = arguments::key(arguments.idempotency_key.as_deref(), digest(&(START, &ask))?)?;
-        let job = self.engine.start(self.new_job(&caller.owner, &ask)?, key).await?.job;
+        let ResearchJobsOptions { profile, attempt_timeout, life, keep, .. } = &self.options;
+        let job = NewJob {
+            max_failures: self.options.max_failures,
+            life: Some(*life),
+            keep: Some(*keep),
+            ..research_job(&caller.owner, profile.clone(), &ask, *attempt_timeout)?
+        };
+        let job = self.engine.start(job.made_by(START), key).await?.job;
         let (id, now) = (job.id.to_string(), self.engine.now());
         // A key may name a job whose result is no longer kept; nothing is bought again behind the caller's back.
         let expired = rules::expired(&job, now);
@@ -98,17 +105,6 @@ impl ResearchJobs {
             Some(reading) => ResearchJobAnswer::about(reading, &self.options),
             None => ResearchJobAnswer::not_found(given, &self.options),
         })
-    }
-
-    fn new_job(&self, owner: &OwnerId, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
-        let ResearchJobsOptions { profile, attempt_timeout, life, keep, .. } = &self.options;
-        let job = NewJob {
-            max_failures: self.options.max_failures,
-            life: Some(*life),
-            keep: Some(*keep),
-            ..research_job(owner, profile.clone(), ask, *attempt_timeout)?
-        };
-        Ok(job.made_by(START))
     }
 }
 
@@ -145,6 +141,7 @@ mod tests {
     use outlast_core::{Key, Role};
 
     use super::*;
+    use crate::reply::Refusal;
 
     #[test]
     fn the_same_key_with_other_input_has_another_hash() {

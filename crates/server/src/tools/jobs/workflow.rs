@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{
-    Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility, WorkflowAsk,
-};
+use outlast_core::{Effort, NewJob, OwnerId, Profile, ResearchAsk, Visibility, WorkflowAsk};
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +12,7 @@ use crate::arguments::{
 };
 use crate::reply::Refusal;
 use crate::text::title;
-use crate::tools::instructions::{new_conversation, research_instructions};
+use crate::tools::instructions::{new_conversation, research_messages};
 
 /// A command gets its arguments in its environment, where one value has about 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 100 * 1024;
@@ -180,12 +178,11 @@ fn research(given: WorkflowArguments) -> Result<Value, Refusal> {
     let Some(query) = given.message else {
         return Err(Refusal::validation("message is missing; it is the question to research"));
     };
-    check_query(&query).map_err(|refusal| refusal.about("query", "message"))?;
+    check_query("message", &query)?;
     let ResearchArguments { reasoning_effort } =
         arguments::read_in(Some("arguments"), given.arguments)?;
-    let question = Message { role: Role::User, content: query };
     let ask = ResearchAsk {
-        messages: vec![research_instructions(reasoning_effort), question],
+        messages: research_messages(reasoning_effort, [], query),
         effort: Some(reasoning_effort),
         ..ResearchAsk::default()
     };

@@ -150,7 +150,7 @@ fn conversation(job: &Job) -> String {
     job.new.conversation.as_ref().map_or_else(String::new, |id| id.as_str().to_owned())
 }
 
-fn model(model: Option<&str>) -> String {
+pub(super) fn model(model: Option<&str>) -> String {
     model.map_or_else(|| "unknown".to_owned(), printable)
 }
 

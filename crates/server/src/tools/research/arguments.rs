@@ -59,7 +59,7 @@ impl ResearchQuestion {
         key: Option<&str>,
         hash: [u8; 32],
     ) -> Result<Self, Refusal> {
-        check_query(&query)?;
+        check_query("query", &query)?;
         let priority = check_priority(priority)?;
         let key = arguments::key(key, hash)?;
         let effort = effort.into();
@@ -153,7 +153,7 @@ enum SearchMode {
 impl SearchArguments {
     /// What the search is narrowed to, once everything is as it should be.
     pub(super) fn filters(&self) -> Result<SearchFilters, Refusal> {
-        check_query(&self.query)?;
+        check_query("query", &self.query)?;
         check_domains(&self.search_domain_filter)?;
         check_date("search_after_date_filter", self.search_after_date_filter.as_deref())?;
         check_date("search_before_date_filter", self.search_before_date_filter.as_deref())?;

@@ -21,7 +21,7 @@ use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::text::echoed_id;
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
 use crate::tools::instructions::{
-    DEEP_RESEARCH, new_conversation, research_instructions, research_job,
+    DEEP_RESEARCH, new_conversation, research_job, research_messages,
 };
 use crate::tools::outcome::outcome;
 use crate::tools::recipient::how_to_configure;
@@ -40,14 +40,6 @@ pub(super) struct AskedIn {
     pub(super) wanted: Option<Profile>,
     /// What was said there.
     pub(super) said: Vec<Message>,
-}
-
-impl AskedIn {
-    /// What is sent upstream: instructions, what was said before, the question.
-    fn messages(&mut self, instructions: Option<Message>, question: &str) -> Vec<Message> {
-        let question = Message { role: Role::User, content: question.to_owned() };
-        instructions.into_iter().chain(self.said.drain(..)).chain([question]).collect()
-    }
 }
 
 impl Research {
@@ -77,7 +69,7 @@ impl Research {
         asked_in.wanted = self.wanted(asked.provider.as_deref())?;
         let ask = ResearchAsk {
             kind: AskKind::Research,
-            messages: asked_in.messages(Some(research_instructions(asked.effort)), &asked.query),
+            messages: research_messages(asked.effort, asked_in.said.drain(..), asked.query),
             effort: Some(asked.effort),
             budget: asked.budget,
             ..ResearchAsk::default()
@@ -115,10 +107,11 @@ impl Research {
         let arguments: SearchArguments = arguments::read(given)?;
         let filters = arguments.filters()?;
         let mut asked_in = self.asked_in(caller, conversation).await?;
+        let question = Message { role: Role::User, content: arguments.query.clone() };
         let ask = ResearchAsk {
             kind: AskKind::Search,
             // Without instructions: the answer is the provider's own, as short as it likes.
-            messages: asked_in.messages(None, &arguments.query),
+            messages: asked_in.said.drain(..).chain([question]).collect(),
             filters,
             ..ResearchAsk::default()
         };
