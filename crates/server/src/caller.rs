@@ -92,9 +92,13 @@ pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a O
 
 /// The extension means nothing under older revisions: clients there would take a task for an empty result.
 pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
-    let modern =
-        context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    modern && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+    is_modern(context)
+        && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// Whether the request is of the newest era.
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// Sends progress: strictly rising, not more often than once a second, and a sign of life every ten.

@@ -76,13 +76,8 @@ impl Metrics {
 
     /// A result was paid for.
     pub fn spent(&self, owner: &OwnerId, provider: &str, cost: Cost) {
-        let (kind, NanoUsd(nanos)) = match cost {
-            Cost::Reported(amount) => ("reported", amount),
-            Cost::Computed(amount) => ("computed", amount),
-            Cost::Estimate(amount) => ("estimate", amount),
-            Cost::Unknown => return,
-        };
-        self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", kind)], nanos);
+        let Some(NanoUsd(nanos)) = cost.amount() else { return };
+        self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", cost.kind())], nanos);
     }
 
     /// The store took a write.

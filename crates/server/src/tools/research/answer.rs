@@ -78,11 +78,7 @@ pub(super) fn queued(
     expected: &Expected,
 ) -> CallToolResult {
     let id = conversation(job);
-    let cost: CostShape = match expected.cost {
-        Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => Cost::Estimate(cost),
-        Cost::Unknown => Cost::Unknown,
-    }
-    .into();
+    let cost = CostShape::from(expected.cost.amount().map_or(Cost::Unknown, Cost::Estimate));
     // The lines up to the second blank one are a contract; what helps further comes after them.
     let mut text = TextLines::new(format!(
         "{}\nDeep research query has been queued for background processing.\n\n\
