@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{ClientError, TimedOut};
 use crate::http;
-use crate::options::{CANCEL_GRACE, CallOptions, OnProgress};
+use crate::options::{CANCEL_GRACE, CallOptions};
 use crate::patience::{Limit, PatienceVerdict};
 use crate::pending::{PendingCalls, WaitingCall};
 
@@ -134,24 +134,19 @@ impl Connection {
 /// The wait of one caller: its limits, and its callback for progress.
 pub(crate) struct CallTimer {
     pub(crate) call: Arc<WaitingCall>,
-    pub(crate) cancel_on_give_up: bool,
-    on_progress: Option<OnProgress>,
+    pub(crate) options: CallOptions,
 }
 
 impl CallTimer {
     /// Starts now.
-    pub(crate) fn start(options: &CallOptions) -> Result<Self, ClientError> {
-        Ok(Self {
-            call: WaitingCall::new(options.limits()?),
-            cancel_on_give_up: options.cancel_on_give_up,
-            on_progress: options.on_progress.clone(),
-        })
+    pub(crate) fn start(options: CallOptions) -> Result<Self, ClientError> {
+        Ok(Self { call: WaitingCall::new(options.limits()?), options })
     }
 
     /// Tells the caller of progress it has not seen.
     fn tell_progress(&self) {
         while let Some(progress) = self.call.unread() {
-            let Some(callback) = &self.on_progress else { continue };
+            let Some(callback) = &self.options.on_progress else { continue };
             if catch_unwind(AssertUnwindSafe(|| callback(&progress))).is_err() {
                 tracing::warn!("the callback for progress panicked; the call goes on");
             }

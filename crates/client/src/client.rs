@@ -134,7 +134,7 @@ impl Client {
             Value::Null => {}
             _ => return Err(ClientError::Usage("the arguments are not a JSON object".to_owned())),
         }
-        let timer = CallTimer::start(&options)?;
+        let timer = CallTimer::start(options)?;
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let error = match self.connection.ask(request, &timer).await {
             Ok(ServerResult::CallToolResult(result)) => {
@@ -145,7 +145,10 @@ impl Client {
                 return Ok(StartedCall::Task(self.task_call(timer, id, Some(created.task))));
             }
             Ok(ServerResult::InputRequiredResult(_)) => ClientError::NeedsInput,
-            Ok(other) => ClientError::Unexpected(kind(&other).to_owned()),
+            Ok(ServerResult::EmptyResult(_)) => {
+                ClientError::Unexpected("an empty result".to_owned())
+            }
+            Ok(_) => ClientError::Unexpected("not a tool's result".to_owned()),
             Err(error) => error,
         };
         Err(self.explained(error).await)
@@ -177,17 +180,15 @@ impl Client {
         options: CallOptions,
     ) -> Result<Value, ClientError> {
         let mut message = json!({ "method": method });
-        if !params.is_null()
-            && let Some(message) = message.as_object_mut()
-        {
-            message.insert("params".to_owned(), params);
+        if !params.is_null() {
+            message["params"] = params;
         }
         let request: ClientRequest = serde_json::from_value(message)
             .map_err(|error| ClientError::Usage(format!("{method}: {error}")))?;
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             return Err(ClientError::Usage("the handshake is over already".to_owned()));
         }
-        let timer = CallTimer::start(&options)?;
+        let timer = CallTimer::start(options)?;
         match self.connection.ask(request, &timer).await {
             Ok(result) => serde_json::to_value(result)
                 .map_err(|error| ClientError::Unexpected(error.to_string())),
@@ -212,7 +213,7 @@ impl Client {
     /// # }
     /// ```
     pub fn resume_task(&self, id: &str, options: CallOptions) -> Result<TaskCall<'_>, ClientError> {
-        Ok(self.task_call(CallTimer::start(&options)?, id.to_owned(), None))
+        Ok(self.task_call(CallTimer::start(options)?, id.to_owned(), None))
     }
 
     /// What came on this connection and belonged to no waiting request.
@@ -312,11 +313,4 @@ fn handshake_failed(error: &ClientInitializeError) -> ClientError {
 fn no_answer(said: serde_json::Result<String>) -> ClientError {
     let said: String = said.unwrap_or_default().chars().take(200).collect();
     ClientError::Handshake(format!("it is not answered by {said}"))
-}
-
-fn kind(result: &ServerResult) -> &'static str {
-    match result {
-        ServerResult::EmptyResult(_) => "an empty result",
-        _ => "not a tool's result",
-    }
 }

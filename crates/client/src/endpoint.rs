@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use http::{HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use outlast_http::ProxyOptions;
 use reqwest::Url;
 
@@ -12,8 +13,7 @@ use crate::error::ClientError;
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) url: Url,
-    pub(crate) bearer: Option<HeaderValue>,
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    headers: HeaderMap,
     pub(crate) proxy: Option<ProxyOptions>,
 }
 
@@ -35,7 +35,7 @@ impl Endpoint {
         let url = parsed.ok_or_else(|| {
             ClientError::Usage("the URL must begin with http:// or https://".to_owned())
         })?;
-        Ok(Self { url, bearer: None, headers: Vec::new(), proxy: None })
+        Ok(Self { url, headers: HeaderMap::new(), proxy: None })
     }
 
     /// With this token in the Authorization header.
@@ -45,7 +45,7 @@ impl Endpoint {
             ClientError::Usage("the token has characters that no header can carry".to_owned())
         })?;
         value.set_sensitive(true);
-        self.bearer = Some(value);
+        self.headers.append(AUTHORIZATION, value);
         Ok(self)
     }
 
@@ -66,7 +66,7 @@ impl Endpoint {
         let mut value: HeaderValue =
             value.parse().map_err(|_| usage("has a value that no header can carry"))?;
         value.set_sensitive(true);
-        self.headers.push((parsed, value));
+        self.headers.append(parsed, value);
         Ok(self)
     }
 
@@ -81,14 +81,7 @@ impl Endpoint {
         client: &reqwest::Client,
         method: reqwest::Method,
     ) -> reqwest::RequestBuilder {
-        let mut request = client.request(method, self.url.clone());
-        if let Some(bearer) = &self.bearer {
-            request = request.header(http::header::AUTHORIZATION, bearer);
-        }
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
-        request
+        client.request(method, self.url.clone()).headers(self.headers.clone())
     }
 }
 

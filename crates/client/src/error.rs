@@ -133,15 +133,13 @@ impl fmt::Display for TimedOut {
             _ => f.write_str("no progress")?,
         }
         match &self.task {
-            Some(GivenUpTask { id, fate: TaskFate::GoesOn }) => {
-                write!(f, "; the task {id} goes on)")
-            }
-            Some(GivenUpTask { id, fate: TaskFate::Cancelled }) => {
-                write!(f, "; the task {id} was cancelled)")
-            }
-            Some(GivenUpTask { id, fate: TaskFate::CancelUnconfirmed }) => {
-                write!(f, "; the server did not confirm that the task {id} is cancelled)")
-            }
+            Some(GivenUpTask { id, fate }) => match fate {
+                TaskFate::GoesOn => write!(f, "; the task {id} goes on)"),
+                TaskFate::Cancelled => write!(f, "; the task {id} was cancelled)"),
+                TaskFate::CancelUnconfirmed => {
+                    write!(f, "; the server did not confirm that the task {id} is cancelled)")
+                }
+            },
             None if self.told => f.write_str(")"),
             None => f.write_str("; the server has stopped reading)"),
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use outlast_http::{BodyError, ProxyOptions, SseDecoder, SseEvent, error_chain};
 use reqwest::{RequestBuilder, Response};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
@@ -72,21 +72,15 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    fn with_headers(
+    /// A request with what every request has.
+    fn request(
         &self,
-        mut request: RequestBuilder,
+        method: Method,
         session: Option<&str>,
         protocol: HashMap<HeaderName, HeaderValue>,
     ) -> RequestBuilder {
-        if let Some(bearer) = &self.endpoint.bearer {
-            request = request.header(AUTHORIZATION, bearer);
-        }
-        for (name, value) in &self.endpoint.headers {
-            request = request.header(name, value);
-        }
-        for (name, value) in protocol {
-            request = request.header(name, value);
-        }
+        let request = self.endpoint.request(&self.client, method);
+        let request = request.headers(protocol.into_iter().collect());
         match session {
             Some(session) => request.header(SESSION, session),
             None => request,
@@ -94,13 +88,9 @@ impl HttpClient {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, HttpError> {
-        request.send().await.map_err(|error| {
-            let error = error.without_url();
-            if error.is_connect() {
-                HttpError::Unreachable(error)
-            } else {
-                HttpError::Broken(error)
-            }
+        request.send().await.map_err(|error| match error.is_connect() {
+            true => HttpError::Unreachable(error.without_url()),
+            false => HttpError::Broken(error.without_url()),
         })
     }
 
@@ -146,14 +136,14 @@ impl StreamableHttpClient for HttpClient {
 
     async fn post_message(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let request = self.client.post(&*uri).header(ACCEPT, format!("{JSON}, {SSE}"));
-        let request = self.with_headers(request, session.as_deref(), headers).json(&message);
+        let request = self.request(Method::POST, session.as_deref(), headers);
+        let request = request.header(ACCEPT, format!("{JSON}, {SSE}")).json(&message);
         let response = self.send(request).await?;
         let status = response.status();
         let kind = content_type(&response);
@@ -185,12 +175,12 @@ impl StreamableHttpClient for HttpClient {
 
     async fn delete_session(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session: Arc<str>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
-        let request = self.with_headers(self.client.delete(&*uri), Some(&session), headers);
+        let request = self.request(Method::DELETE, Some(&session), headers);
         // Whether the server keeps the session is its own affair.
         self.send(request).await?;
         Ok(())
@@ -198,17 +188,17 @@ impl StreamableHttpClient for HttpClient {
 
     async fn get_stream(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session: Option<Arc<str>>,
         last_event: Option<String>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<Events, Failed> {
-        let mut request = self.client.get(&*uri).header(ACCEPT, SSE);
+        let request = self.request(Method::GET, session.as_deref(), headers);
+        let mut request = request.header(ACCEPT, SSE);
         if let Some(last_event) = last_event {
             request = request.header(LAST_EVENT, last_event);
         }
-        let request = self.with_headers(request, session.as_deref(), headers);
         let response = self.send(request).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(Failed::ServerDoesNotSupportSse),
@@ -242,17 +232,13 @@ fn refused(
         let error = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
         return Ok(StreamableHttpPostResponse::Json(error, None));
     }
-    match said {
-        Some(error) => {
-            Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
-        }
-        None => {
-            let words: String = String::from_utf8_lossy(body).chars().take(200).collect();
-            let words = words.trim();
-            let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-            Err(HttpError::Status(status, words).into())
-        }
+    if let Some(error) = said {
+        return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
     }
+    let words: String = String::from_utf8_lossy(body).chars().take(200).collect();
+    let words = words.trim();
+    let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+    Err(HttpError::Status(status, words).into())
 }
 
 fn content_type(response: &Response) -> String {

@@ -11,8 +11,6 @@ use crate::progress::Progress;
 /// How long the server may take to receive a cancellation.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-pub(crate) type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
-
 /// How long to wait for one call, and what to do with its progress.
 ///
 /// The default waits for ever.
@@ -20,7 +18,7 @@ pub(crate) type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 pub struct CallOptions {
     limits: Limits,
     pub(crate) cancel_on_give_up: bool,
-    pub(crate) on_progress: Option<OnProgress>,
+    pub(crate) on_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
 }
 
 impl CallOptions {

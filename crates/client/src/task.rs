@@ -60,9 +60,9 @@ impl<'a> TaskCall<'a> {
         id: String,
         seen: Option<Task>,
     ) -> Self {
-        let on_give_up =
-            if timer.cancel_on_give_up { GivenUp::Cancel } else { GivenUp::LeaveRunning };
-        let guard = TaskGuard { connection, id, at_limit: on_give_up, when_dropped: on_give_up };
+        let cancels = timer.options.cancel_on_give_up;
+        let guard =
+            TaskGuard { connection, id, cancels_at_limit: cancels, cancels_on_drop: cancels };
         Self { connection, child, timer, guard, seen }
     }
 
@@ -74,7 +74,7 @@ impl<'a> TaskCall<'a> {
     /// From now on the task goes on at the server when this is dropped, also where it is cancelled at a limit: its id
     /// was recorded, so that it can be taken up.
     pub fn left_running(mut self) -> Self {
-        self.guard.when_dropped = GivenUp::LeaveRunning;
+        self.guard.cancels_on_drop = false;
         self
     }
 
@@ -90,7 +90,7 @@ impl<'a> TaskCall<'a> {
     /// Has the server end the task, and waits for its confirmation.
     pub async fn cancel(self) -> Result<(), ClientError> {
         let Self { connection, child, timer, mut guard, .. } = self;
-        guard.when_dropped = GivenUp::LeaveRunning;
+        guard.cancels_on_drop = false;
         match connection.ask(cancel_request(&guard.id), &timer).await {
             Ok(_) => Ok(()),
             Err(error) => Err(child::explained(child, unknown(error, &guard.id)).await),
@@ -98,36 +98,29 @@ impl<'a> TaskCall<'a> {
     }
 }
 
-/// What becomes of a task whose caller gives it up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum GivenUp {
-    Cancel,
-    LeaveRunning,
-}
-
 /// Cancels a task that its caller gives up, where that was asked for.
 struct TaskGuard<'a> {
     connection: &'a Connection,
     id: String,
     /// When a limit is reached, or the task needs what this client cannot give.
-    at_limit: GivenUp,
-    when_dropped: GivenUp,
+    cancels_at_limit: bool,
+    cancels_on_drop: bool,
 }
 
 impl TaskGuard<'_> {
     fn task_ended(mut self) {
-        self.when_dropped = GivenUp::LeaveRunning;
+        self.cancels_on_drop = false;
     }
 
     fn needs_input(mut self) {
-        self.when_dropped = self.at_limit;
+        self.cancels_on_drop = self.cancels_at_limit;
     }
 
     /// A limit was reached: cancels the task where that was asked for.
     async fn give_up(mut self) -> GivenUpTask {
-        self.when_dropped = GivenUp::LeaveRunning;
+        self.cancels_on_drop = false;
         let id = self.id.clone();
-        if self.at_limit == GivenUp::LeaveRunning {
+        if !self.cancels_at_limit {
             return GivenUpTask { id, fate: TaskFate::GoesOn };
         }
         let cancelling = self.connection.peer.send_request(cancel_request(&id));
@@ -141,7 +134,7 @@ impl TaskGuard<'_> {
 
 impl Drop for TaskGuard<'_> {
     fn drop(&mut self) {
-        if self.when_dropped == GivenUp::Cancel {
+        if self.cancels_on_drop {
             let (peer, request) = (self.connection.peer.clone(), cancel_request(&self.id));
             self.connection.cancel_later(async move { peer.send_request(request).await });
         }

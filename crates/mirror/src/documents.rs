@@ -305,11 +305,10 @@ impl JobFile {
 }
 
 /// The tool that asked for the last turn: by its own name where it is one of the set `deep-research`.
-fn tool_name(conversation: &Conversation) -> &'static str {
-    match conversation.last().new.recorded_tool() {
-        Some("deep_research") => return "deep_research",
-        Some("deep_research_followup") => return "deep_research_followup",
-        Some(_) | None => {}
+fn tool_name(conversation: &Conversation) -> &str {
+    let recorded = conversation.last().new.recorded_tool();
+    if let Some(own @ ("deep_research" | "deep_research_followup")) = recorded {
+        return own;
     }
     let is_research = conversation.last().new.workflow == "deep_research";
     match (is_research, conversation.was_continued()) {

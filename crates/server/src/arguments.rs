@@ -114,10 +114,10 @@ pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
 }
 
 /// A question: not empty, not endless.
-pub(crate) fn check_query(query: &str) -> Result<(), Refusal> {
+pub(crate) fn check_query(field: &str, query: &str) -> Result<(), Refusal> {
     let length = query.chars().count();
-    check(!query.trim().is_empty(), || "query must not be empty".to_owned())?;
-    check(length <= 10_000, || format!("query must have 1 to 10000 characters, not {length}"))
+    check(!query.trim().is_empty(), || format!("{field} must not be empty"))?;
+    check(length <= 10_000, || format!("{field} must have 1 to 10000 characters, not {length}"))
 }
 
 /// Domains to search in or to leave out, not both.

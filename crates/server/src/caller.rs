@@ -1,9 +1,10 @@
 //! Who makes a call, and what they can be told while it lasts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{JobId, OwnerId, Scope};
+use parking_lot::Mutex;
 use rmcp::model::{
     Extensions, MetaObject, NotificationMetaObject, ProgressNotificationParam, ProgressToken,
     ProtocolVersion,
@@ -11,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
+use crate::face::Face;
 use crate::metrics::Metrics;
 use crate::receipt::Receipt;
 
@@ -30,7 +32,7 @@ impl BodyRoom {
     }
 
     fn give_back(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.0.lock().take());
     }
 }
 
@@ -53,19 +55,19 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller of a request; `local` where no other principal was found out.
+    /// The caller of a request; the face's owner where no other principal was found out.
     pub(crate) fn of(
         context: &RequestContext<RoleServer>,
-        local: &OwnerId,
+        face: &Face,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let owner = owner(&context.extensions, local).clone();
+        let owner = owner(&context.extensions, &face.owner).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
         let takes_tasks = takes_tasks(context);
         let parts = context.extensions.get::<http::request::Parts>();
         let body = parts.and_then(|parts| parts.extensions.get::<BodyRoom>()).cloned();
-        Self { owner, progress, takes_tasks, metrics, receipt: None, page: None, body }
+        Self { owner, progress, takes_tasks, metrics, receipt: None, page: face.page.clone(), body }
     }
 
     /// Says that the request was read and worked on, and only an answer is waited for.
@@ -90,9 +92,13 @@ pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a O
 
 /// The extension means nothing under older revisions: clients there would take a task for an empty result.
 pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
-    let modern =
-        context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    modern && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+    is_modern(context)
+        && context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// Whether the request is of the newest era.
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// Sends progress: strictly rising, not more often than once a second, and a sign of life every ten.

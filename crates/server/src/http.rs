@@ -97,17 +97,14 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     listener: TcpListener,
     stop: Shutdown,
 ) {
-    let HttpOptions { callers, hosts, origins, rates, session_idle, room, page } = options;
-    let sharing = callers.sharing();
+    let (rates, session_idle, room) = (options.rates, options.session_idle, options.room);
+    let sharing = options.callers.sharing();
     let connections = Arc::new(Connections::new(room.connections, sharing));
     let closed = CancellationToken::new();
     let app = Arc::new(App {
         server,
         mcp_service: mcp::mcp_service(handler),
-        page,
-        callers,
-        hosts,
-        origins,
+        options,
         limits: Limits::new(rates),
         bodies: Capacity::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long after a refused write the store counts as unhealthy, unless it takes one.
@@ -75,18 +76,13 @@ impl Metrics {
 
     /// A result was paid for.
     pub fn spent(&self, owner: &OwnerId, provider: &str, cost: Cost) {
-        let (kind, NanoUsd(nanos)) = match cost {
-            Cost::Reported(amount) => ("reported", amount),
-            Cost::Computed(amount) => ("computed", amount),
-            Cost::Estimate(amount) => ("estimate", amount),
-            Cost::Unknown => return,
-        };
-        self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", kind)], nanos);
+        let Some(NanoUsd(nanos)) = cost.amount() else { return };
+        self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", cost.kind())], nanos);
     }
 
     /// The store took a write.
     pub fn store_wrote(&self) {
-        *locked(&self.refused_at) = None;
+        *self.refused_at.lock() = None;
     }
 
     /// The store answered a write with an error; only some of them make it unhealthy.
@@ -106,17 +102,17 @@ impl Metrics {
             | StoreError::NotFound => return,
         };
         self.store_errors.add(None, &[("kind", kind)], 1);
-        *locked(&self.refused_at) = Some(Instant::now());
+        *self.refused_at.lock() = Some(Instant::now());
     }
 
     /// Whether the store refused the last write, and not long ago.
     pub(crate) fn store_refuses(&self) -> bool {
-        locked(&self.refused_at).is_some_and(|at| at.elapsed() < UNHEALTHY_AFTER_REFUSAL)
+        self.refused_at.lock().is_some_and(|at| at.elapsed() < UNHEALTHY_AFTER_REFUSAL)
     }
 
     /// A held call noticed the end of its job so long after it.
     pub(crate) fn woke(&self, late: Duration) {
-        locked(&self.wakes).observe(late);
+        self.wakes.lock().observe(late);
     }
 
     /// An HTTP request was answered.
@@ -158,7 +154,7 @@ impl Metrics {
         if let Some(figures) = self.database.get() {
             text.database(&figures());
         }
-        locked(&self.wakes).write(
+        self.wakes.lock().write(
             "outlast_poll_wake_seconds",
             "from the end of a job to the answer of a call that waited for it",
             &mut text,
@@ -181,13 +177,13 @@ struct Counter(Mutex<BTreeMap<(Option<OwnerId>, String), u64>>);
 
 impl Counter {
     fn add(&self, owner: Option<&OwnerId>, names: &[(&str, &str)], amount: u64) {
-        *locked(&self.0).entry((owner.cloned(), labels(names))).or_default() += amount;
+        *self.0.lock().entry((owner.cloned(), labels(names))).or_default() += amount;
     }
 
     /// The sums by labels over the owners whom `reader` sees.
     fn seen_by(&self, reader: &Scope) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
-        for ((owner, labels), count) in locked(&self.0).iter() {
+        for ((owner, labels), count) in self.0.lock().iter() {
             if owner.as_ref().is_none_or(|owner| reader.sees(owner)) {
                 *sums.entry(labels.clone()).or_default() += count;
             }
@@ -278,11 +274,6 @@ impl MetricsText {
             self.line(name, &labels, value);
         }
     }
-}
-
-/// A lock whose holder panicked guards nothing that could be half-written here.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod options;
 mod session;
 mod form;
+mod request;
 mod layout;
 mod list;
 mod job;

@@ -2,11 +2,12 @@
 //! moment, because an answer and its caller's cancellation may cross on the way, and then no caller has it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{JobId, OwnerId};
 use outlast_engine::Engine;
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +35,7 @@ impl Receipts {
     /// Expects that a call is answered; from now on its caller can take it back.
     pub(crate) fn expect(&self, call: &CallId) -> CancellationToken {
         let taken_back = CancellationToken::new();
-        self.open().insert(call.clone(), taken_back.clone());
+        self.open.lock().insert(call.clone(), taken_back.clone());
         taken_back
     }
 
@@ -51,7 +52,7 @@ impl Receipts {
             () = tokio::time::sleep(CANCEL_CROSSING_TIME) => true,
             () = engine.leaving() => true,
         };
-        self.open().remove(&call);
+        self.open.lock().remove(&call);
         if !received {
             return tracing::debug!(job.id = %job, "the answer crossed a cancellation; it is kept for the next call");
         }
@@ -63,13 +64,9 @@ impl Receipts {
 
     /// The caller no longer waits for this answer, which may be on its way.
     pub(crate) fn take_back(&self, call: &CallId) {
-        if let Some(open) = self.open().get(call) {
+        if let Some(open) = self.open.lock().get(call) {
             open.cancel();
         }
-    }
-
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, CancellationToken>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

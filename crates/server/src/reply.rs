@@ -119,14 +119,6 @@ impl Refusal {
         Self::because(RefusalCode::VALIDATION, sentence)
     }
 
-    /// The same of a field that is called otherwise here.
-    pub(crate) fn about(mut self, field: &str, called: &str) -> Self {
-        if let Some(rest) = self.sentence.strip_prefix(field) {
-            self.sentence = format!("{called}{rest}");
-        }
-        self
-    }
-
     /// A defect of ours; the log has the details.
     pub(crate) fn internal() -> Self {
         let sentence = "something is wrong with this server; its log has the details";

@@ -11,10 +11,9 @@ use rmcp::model::{
     ErrorCode, GetTaskMethod, GetTaskParams, GetTaskResult, Implementation,
     InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
-    ResourcesCapability, ServerCapabilities, ServerConfig, Tool, UpdateTaskMethod,
-    UpdateTaskParams,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities,
+    ServerConfig, Tool, UpdateTaskMethod, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
@@ -82,9 +81,7 @@ impl Server {
 
     /// Who makes this call.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let mut caller = Caller::of(context, &self.face.owner, Arc::clone(&self.metrics));
-        caller.page.clone_from(&self.face.page);
-        caller
+        Caller::of(context, &self.face, Arc::clone(&self.metrics))
     }
 
     /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.
@@ -239,9 +236,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        let is_new_era =
-            context.protocol_version().is_some_and(|era| era >= ProtocolVersion::V_2026_07_28);
-        if is_new_era && method == "initialize" {
+        if caller::is_modern(&context) && method == "initialize" {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
         Err(malformed::wrong_params(&method, params))

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use outlast_engine::Shutdown;
 use rmcp::ServiceExt;
-use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
 
 use crate::server::Server;
@@ -18,13 +17,10 @@ const ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// How long the connection may take to close after that.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
-/// The conversation could not be held.
+/// The conversation could not be held: what the client sends is not MCP.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// What the client sends is not MCP.
-    #[error("the client does not speak MCP: {0}")]
-    NotMcp(String),
-}
+#[error("the client does not speak MCP: {0}")]
+pub struct ServeError(String);
 
 /// Serves until the input ends or `stop` is asked; asks `stop` itself when the input ends.
 ///
@@ -41,7 +37,7 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
                 stop.ask();
                 return Ok(());
             }
-            Err(error) => return Err(not_mcp(&error)),
+            Err(error) => return Err(ServeError(error.to_string().chars().take(200).collect())),
         },
         () = stop.asked() => return Ok(()),
     };
@@ -67,8 +63,4 @@ pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeErro
     closer.cancel();
     drop(tokio::time::timeout(CLOSE_GRACE, ended).await);
     Ok(())
-}
-
-fn not_mcp(error: &ServerInitializeError) -> ServeError {
-    ServeError::NotMcp(error.to_string().chars().take(200).collect())
 }

@@ -17,20 +17,26 @@ pub(crate) fn title(question: &str) -> String {
     line.chars().take(200).collect()
 }
 
-/// A time in RFC 3339 as people write it: `17 November 2026, 01:02 UTC`; as it is where it is none.
-pub(crate) fn readable_day(time: &str) -> String {
+/// A time in RFC 3339 as people write it, with seconds or not: `17 November 2026, 01:02 UTC`; as it is where it is none.
+pub(crate) fn readable_time(time: &str, format: &str) -> String {
     match chrono::DateTime::parse_from_rfc3339(time) {
-        Ok(time) => time.to_utc().format("%-d %B %Y, %H:%M UTC").to_string(),
+        Ok(time) => time.to_utc().format(format).to_string(),
         Err(_) => time.to_owned(),
     }
 }
 
-/// The same with seconds.
-pub(crate) fn readable_moment(time: &str) -> String {
-    match chrono::DateTime::parse_from_rfc3339(time) {
-        Ok(time) => time.to_utc().format("%-d %B %Y, %H:%M:%S UTC").to_string(),
-        Err(_) => time.to_owned(),
+/// So many seconds by their two largest units.
+pub(crate) fn took(seconds: u64) -> String {
+    match seconds {
+        0..=59 => format!("{seconds} s"),
+        60..=3_599 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     }
+}
+
+/// A count and what is counted.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// A duration in minutes to one decimal, rounded up.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_core::JobId;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -39,6 +40,17 @@ pub(crate) struct Caller {
     pub(crate) token: Option<String>,
     /// Whether it speaks the newest era, whose results name their type.
     pub(crate) is_modern: bool,
+}
+
+impl Caller {
+    pub(crate) fn of(params: &CallParams<'_>, id: &str) -> Self {
+        let meta = params.meta();
+        Self {
+            id: id.to_owned(),
+            token: meta.progress_token.map(|token| token.get().to_owned()),
+            is_modern: meta.protocol_version.is_some(),
+        }
+    }
 }
 
 /// The call's row in the store.
@@ -81,6 +93,11 @@ impl Call {
     /// Whether a call like it may be answered by this one (H5): its caller is gone, and no client has its result.
     pub(crate) fn can_be_attached_to(&self) -> bool {
         self.caller.is_none() && !self.is_received
+    }
+
+    /// Whether this job is its row.
+    pub(crate) fn has_row(&self, job: JobId) -> bool {
+        matches!(&self.row, CallRow::Made(row) if row.id == job)
     }
 
     /// Tells its row, where it has one.

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::call::{Caller, failed_call};
 use crate::frame::{Hello, ToFront, ToKeeper};
-use crate::keeper::{Identity, candidates, until};
-use crate::message::{CallParams, Kind, Message, id_key};
+use crate::keeper::{Identity, until};
+use crate::message::{Kind, Message, id_key};
 use crate::paths;
 use crate::session::{Session, greeting};
 use crate::settings::WrapSettings;
@@ -113,7 +113,7 @@ impl Front {
             });
         }
         let mut first = None;
-        let waiting = candidates(&self.options.data_dir, &self.options.identity);
+        let waiting = paths::sockets(&self.options.data_dir, &self.options.identity.0);
         if !waiting.is_empty() {
             // A keeper may wait for this very client; its greeting tells.
             first = Some(input.recv().await);
@@ -167,12 +167,7 @@ impl Front {
     /// Asks the keepers that are there, one after the other.
     async fn adopt(&mut self, sockets: Vec<PathBuf>, line: Option<&[u8]>) {
         let message = line.and_then(Message::read);
-        let greeting = message.as_ref().and_then(|message| match message.kind() {
-            Kind::Request { method, .. } | Kind::Notification { method } => {
-                Some(greeting(method, message))
-            }
-            Kind::Response { .. } | Kind::Other => None,
-        });
+        let greeting = message.as_ref().and_then(greeting);
         if greeting.is_none() {
             return;
         }
@@ -191,9 +186,8 @@ impl Front {
     }
 
     fn hello(&self) -> Hello {
-        let settings = self.options.settings.clone();
         Hello {
-            settings,
+            settings: self.options.settings.clone(),
             greeting: None,
             front: self.token.clone(),
             replay: Vec::new(),
@@ -249,11 +243,7 @@ impl Front {
         if let Some(message) = message {
             self.session.observe(&line, &message);
             if let Kind::Request { id, method } = message.kind() {
-                let call = (method == "tools/call").then(|| {
-                    let params: CallParams<'_> = message.params();
-                    let is_modern = params.meta().protocol_version.is_some();
-                    Caller { id: id.to_owned(), token: None, is_modern }
-                });
+                let call = (method == "tools/call").then(|| Caller::of(&message.params(), id));
                 let kept = if call.is_some() { Vec::new() } else { line.clone() };
                 self.waiting.insert(id_key(id), Waiting { line: kept, call });
             }
@@ -279,20 +269,11 @@ impl Front {
     async fn lose_calls(&mut self) -> bool {
         self.link = None;
         let mut stdout = tokio::io::stdout();
-        let lost: Vec<String> = self
-            .waiting
-            .iter()
-            .filter(|(_, it)| it.call.is_some())
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in lost {
-            let Some(Waiting { call: Some(caller), .. }) = self.waiting.remove(&id) else {
-                continue;
-            };
-            let answer = failed_call(
-                &caller,
-                "the process that kept the server was killed before it answered",
-            );
+        let lost = self.waiting.extract_if(.., |_, waiting| waiting.call.is_some());
+        let lost: Vec<Caller> = lost.filter_map(|(_, waiting)| waiting.call).collect();
+        for caller in lost {
+            let why = "the process that kept the server was killed before it answered";
+            let answer = failed_call(&caller, why);
             if stdout.write_all(&answer).await.is_err() {
                 return false;
             }
@@ -302,10 +283,8 @@ impl Front {
 
     /// What is no call is asked again.
     fn send_again(&mut self) {
-        let lines: Vec<Vec<u8>> =
-            self.waiting.values().map(|waiting| waiting.line.clone()).collect();
-        for line in lines {
-            self.send(ToKeeper::Line(line));
+        for waiting in self.waiting.values() {
+            self.send(ToKeeper::Line(waiting.line.clone()));
         }
         if self.has_ended {
             self.send(ToKeeper::End);

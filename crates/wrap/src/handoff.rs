@@ -6,17 +6,16 @@ use crate::call::{Call, CallRow, Caller, own_id, tool_error};
 use crate::frame::ToFront;
 use crate::keeper::{Event, Keeper};
 use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
-use crate::rows::NewRow;
+use crate::rows::{Row, RowEvent};
 
 impl Keeper {
     /// A call of the client: a new one, or one that goes on (H5).
     pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
         let params: CallParams<'_> = message.params();
-        let caller = self.caller(&params, id);
+        let caller = Caller::of(&params, id);
         let digest = crate::call::digest(&params);
         let same = |call: &Call| call.digest == digest && call.can_be_attached_to();
-        let attached = self.calls.iter().find(|(_, call)| same(call)).map(|(number, _)| *number);
-        if let Some(number) = attached {
+        if let Some(number) = self.call_where(same) {
             return self.attach(number, caller);
         }
         if let Some(number) = self.left_behind(&digest) {
@@ -35,15 +34,6 @@ impl Keeper {
         call.deadline = patience.map(|patience| Instant::now() + patience);
         self.add_call(number, call);
         self.pass_to_server(line);
-    }
-
-    pub(crate) fn caller(&self, params: &CallParams<'_>, id: &str) -> Caller {
-        let meta = params.meta();
-        Caller {
-            id: id.to_owned(),
-            token: meta.progress_token.map(|token| token.get().to_owned()),
-            is_modern: meta.protocol_version.is_some(),
-        }
     }
 
     /// A caller waits for a call that goes on, or gets what came of it.
@@ -78,7 +68,7 @@ impl Keeper {
         call.is_delivering = true;
         call.deadline = None;
         self.tell_front(ToFront::Answer(number, answer));
-        self.tell_front(ToFront::Done(id_key(&caller.id).into_bytes()));
+        self.tell_done(&caller.id);
     }
 
     /// The front has written the answer.
@@ -102,20 +92,17 @@ impl Keeper {
         }
         call.row = CallRow::Making;
         self.journal.goes_on(number, None);
-        let new = NewRow {
-            server: self.settings.name.clone(),
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
-        };
+        let (server, tool) = (self.settings.name.clone(), call.tool.clone());
+        let arguments = call.arguments.clone();
         let (rows, events) = (self.rows.clone(), self.events.clone());
         outlast_engine::spawn(async move {
-            let made = rows.make(new).await;
+            let made = rows.make(&server, &tool, &arguments).await;
             drop(events.send(Event::RowMade(number, made)).await);
         });
     }
 
     /// The row is durable: the caller can be told of it.
-    pub(crate) fn row_made(&mut self, number: u64, made: Result<crate::rows::Row, String>) {
+    pub(crate) fn row_made(&mut self, number: u64, made: Result<Row, String>) {
         // A call that was cancelled meanwhile: its run ends with the row.
         let Some(call) = self.calls.get_mut(&number) else { return };
         match made {
@@ -162,9 +149,7 @@ impl Keeper {
              very same arguments (it will not run twice), or call {name} with {{\"job_id\": \"{job}\"}}. Both wait for the \
              result."
         );
-        let answer = tool_error(&caller, &text, Some(&job));
-        self.tell_front(ToFront::Line(answer));
-        self.tell_front(ToFront::Done(id_key(&caller.id).into_bytes()));
+        self.answer(&caller.id, tool_error(&caller, &text, Some(&job)));
     }
 
     /// The client's `notifications/cancelled` (H6).
@@ -172,20 +157,18 @@ impl Keeper {
         let params: CancelParams<'_> = message.params();
         let Some(request) = params.request else { return self.pass_to_server(line.to_vec()) };
         let waits = |call: &Call| call.caller.as_ref().is_some_and(|it| it.id == request.get());
-        let Some(number) = self.calls.iter().find(|(_, call)| waits(call)).map(|(at, _)| *at)
-        else {
+        self.tell_done(request.get());
+        let Some(number) = self.call_where(waits) else {
             self.outstanding.remove(&id_key(request.get()));
-            self.tell_front(ToFront::Done(id_key(request.get()).into_bytes()));
             return self.pass_to_server(line.to_vec());
         };
         let reason = params.reason.as_deref().unwrap_or_default();
         let forwards = self.settings.on_cancel.forwards(reason);
-        self.tell_front(ToFront::Done(id_key(request.get()).into_bytes()));
         let line = replaced(line, &mut [(request.get(), own_id(number))]);
         if forwards {
             // The server owes no answer to a cancelled call; one that comes is dropped.
             if let Some(call) = self.forget_call(number) {
-                call.tell_row(crate::rows::RowEvent::Lost("the call was cancelled".to_owned()));
+                call.tell_row(RowEvent::Lost("the call was cancelled".to_owned()));
             }
             return self.pass_to_server(line);
         }

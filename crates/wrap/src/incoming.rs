@@ -1,7 +1,6 @@
 //! A line of the client on its way to the server. All but a few pass as they are.
 
 use crate::call::{Caller, with_id};
-use crate::frame::ToFront;
 use crate::keeper::Keeper;
 use crate::message::{CallParams, Kind, Message, id_key};
 
@@ -24,8 +23,7 @@ impl Keeper {
                 if method == "tools/call" {
                     let params: CallParams<'_> = message.params();
                     if self.result_tool.is_asked_by(&params) {
-                        let caller: Caller = self.caller(&params, id);
-                        return self.find_result(&params, caller);
+                        return self.find_result(&params, Caller::of(&params, id));
                     }
                     // A client that asks for a task gets the server's own.
                     if params.task.is_none() {
@@ -56,8 +54,7 @@ impl Keeper {
     fn greet_adopted(&mut self, id: &str) {
         let Some(greeted) = &self.greeted else { return };
         let answer = with_id(greeted, id);
-        self.tell_front(ToFront::Line(answer));
-        self.tell_front(ToFront::Done(id_key(id).into_bytes()));
+        self.answer(id, answer);
     }
 
     /// Sends to the server, which is started for it where it has ended.

@@ -151,9 +151,8 @@ impl Journal {
 
 /// Removes what is too old to be told, of any identity.
 pub(crate) fn sweep(data_dir: &Path) {
-    let entries = std::fs::read_dir(paths::folder(data_dir)).into_iter().flatten().flatten();
-    let is_one = |path: &PathBuf| path.extension().is_some_and(|it| it == "calls" || it == "new");
-    for path in entries.map(|entry| entry.path()).filter(is_one) {
+    let left = paths::files(data_dir, "", ".calls").into_iter();
+    for path in left.chain(paths::files(data_dir, "", ".new")) {
         let is_old = File::open(&path).is_ok_and(|file| {
             let changed = file.metadata().and_then(|known| known.modified());
             let age = changed.ok().and_then(|at| at.elapsed().ok());

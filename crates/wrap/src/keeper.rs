@@ -7,14 +7,14 @@ mod ending;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_client::Endpoint;
 use outlast_core::JobId;
 use sha2::{Digest as _, Sha256};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -267,20 +267,19 @@ impl Keeper {
                 }
                 ToKeeper::Signal(signal) => self.signalled(signal),
             },
-            Event::FromFront(..) => {}
             Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
-            Event::FrontGone(_) => {}
             Event::NewFront(stream, hello) => self.new_front(stream, hello),
             Event::ServerLine(generation, line) if self.is_server(generation) => {
                 self.server_line(line);
                 self.close_if_done();
             }
-            Event::ServerLine(..) => {}
             Event::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
             Event::ServerExited(generation, code) if self.is_server(generation) => {
                 self.server_exited(code);
             }
-            Event::ServerExited(..) => {}
+            // Of a front or a server that this keeper no longer has.
+            Event::FromFront(..) | Event::FrontGone(_) => {}
+            Event::ServerLine(..) | Event::ServerExited(..) => {}
             Event::RowMade(number, made) => {
                 self.row_made(number, made);
                 self.close_if_done();
@@ -310,6 +309,17 @@ impl Keeper {
         self.calls.remove(&number)
     }
 
+    /// The calls of which this is so.
+    pub(crate) fn calls_where(&self, is_so: impl Fn(&Call) -> bool) -> Vec<u64> {
+        let calls = self.calls.iter().filter(|(_, call)| is_so(call));
+        calls.map(|(number, _)| *number).collect()
+    }
+
+    /// The first call of which this is so.
+    pub(crate) fn call_where(&self, is_so: impl Fn(&Call) -> bool) -> Option<u64> {
+        self.calls.iter().find(|(_, call)| is_so(call)).map(|(number, _)| *number)
+    }
+
     fn is_attached(&self, front: u64) -> bool {
         self.front.as_ref().is_some_and(|link| link.number == front)
     }
@@ -325,11 +335,3 @@ pub(crate) async fn until(moment: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-
-/// Whether a keeper of this identity may be waiting for a client.
-pub(crate) fn candidates(data_dir: &Path, identity: &Identity) -> Vec<PathBuf> {
-    paths::sockets(data_dir, &identity.0)
-}
-
-/// Only for the type of the accept loop.
-pub(crate) type Listener = UnixListener;

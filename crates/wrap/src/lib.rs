@@ -19,7 +19,6 @@ mod session;
 mod web;
 
 mod frame;
-mod line;
 mod message;
 mod paths;
 mod settings;

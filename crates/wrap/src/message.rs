@@ -60,9 +60,13 @@ impl<'a> Message<'a> {
 
     /// The params, read as `T`.
     pub(crate) fn params<T: Deserialize<'a> + Default>(&self) -> T {
-        let params = self.params.map(|params| serde_json::from_str(params.get()));
-        params.and_then(Result::ok).unwrap_or_default()
+        read_or_default(self.params)
     }
+}
+
+/// A part of a message as `T`; where it is none, or missing, as nothing said.
+pub(crate) fn read_or_default<'a, T: Deserialize<'a> + Default>(part: Option<&'a RawValue>) -> T {
+    part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default()
 }
 
 /// The params of `tools/call`.
@@ -89,8 +93,7 @@ pub(crate) struct Meta<'a> {
 
 impl<'a> CallParams<'a> {
     pub(crate) fn meta(&self) -> Meta<'a> {
-        let meta = self.meta.map(|meta| serde_json::from_str(meta.get()));
-        meta.and_then(Result::ok).unwrap_or_default()
+        read_or_default(self.meta)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_core::{JobId, Progress};
 use tokio::time::Instant;
 
-use crate::call::{CallRow, Outcome, number_of, own_id};
+use crate::call::{Outcome, number_of, own_id};
 use crate::frame::ToFront;
 use crate::keeper::{Keeper, Question};
 use crate::message::{Kind, Message, ProgressParams, id_key, replaced, response};
@@ -70,8 +70,7 @@ impl Keeper {
             }
             _ => line,
         };
-        self.tell_front(ToFront::Line(line));
-        self.tell_front(ToFront::Done(key.into_bytes()));
+        self.answer(id, line);
     }
 
     /// Progress of a call: under the caller's token for the caller, and into its row. Handed off, it reaches no client.
@@ -87,9 +86,8 @@ impl Keeper {
 
     /// The job of a call was cancelled by its owner: the server is told.
     pub(crate) fn job_cancelled(&mut self, job: JobId) {
-        let is_it = |row: &CallRow| matches!(row, CallRow::Made(row) if row.id == job);
-        let found = self.calls.iter().find(|(_, call)| is_it(&call.row) && call.is_under_way());
-        let Some(number) = found.map(|(number, _)| *number) else { return };
+        let found = self.call_where(|call| call.has_row(job) && call.is_under_way());
+        let Some(number) = found else { return };
         let note = format!(
             "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{},\"reason\":\"cancelled by its owner\"}}}}\n",
             own_id(number)
@@ -100,11 +98,9 @@ impl Keeper {
 
     /// Questions that no client was there to answer.
     pub(crate) fn answer_old_questions(&mut self, now: Instant) {
-        let is_old = |question: &Question| question.since + self.idle <= now;
-        let old: Vec<String> =
-            self.questions.iter().filter(|(_, it)| is_old(it)).map(|(id, _)| id.clone()).collect();
-        for id in old {
-            let Some(question) = self.questions.remove(&id) else { continue };
+        let idle = self.idle;
+        let old = self.questions.extract_if(.., |_, question| question.since + idle <= now);
+        for (id, question) in old.collect::<Vec<_>>() {
             let answer = match question.method.as_str() {
                 "elicitation/create" => response(&id, "result", "{\"action\":\"cancel\"}"),
                 _ => {

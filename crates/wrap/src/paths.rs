@@ -18,21 +18,20 @@ pub(crate) fn folder(data_dir: &Path) -> PathBuf {
 
 /// The sockets of keepers of this identity.
 pub(crate) fn sockets(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
-    files(data_dir, identity, ".sock")
+    files(data_dir, &format!("{identity}."), ".sock")
 }
 
 /// What keepers of this identity have noted of their calls.
 pub(crate) fn journals(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
-    files(data_dir, identity, ".calls")
+    files(data_dir, &format!("{identity}."), ".calls")
 }
 
-fn files(data_dir: &Path, identity: &str, end: &str) -> Vec<PathBuf> {
+pub(crate) fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return Vec::new() };
-    let prefix = format!("{identity}.");
     let names = entries.filter_map(Result::ok).map(|entry| entry.path());
     let is_one = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(&prefix) && name.ends_with(end)
+        name.starts_with(prefix) && name.ends_with(end)
     };
     names.filter(is_one).collect()
 }
@@ -57,36 +56,28 @@ pub(crate) fn bind(data_dir: &Path, identity: &str) -> io::Result<(UnixListener,
     Ok((listener, path))
 }
 
-/// Connects to a keeper. The file of one that was killed is removed.
+/// Connects to a keeper.
 pub(crate) async fn connect(path: &Path) -> Option<UnixStream> {
-    let connected = with_short_path(path, |short| std::os::unix::net::UnixStream::connect(short));
-    match connected {
-        Ok(stream) => {
-            stream.set_nonblocking(true).ok()?;
-            UnixStream::from_std(stream).ok()
-        }
-        Err(error) => {
-            if error.kind() == io::ErrorKind::ConnectionRefused {
-                drop(std::fs::remove_file(path));
-            }
-            None
-        }
-    }
+    let stream = reach(path)?;
+    stream.set_nonblocking(true).ok()?;
+    UnixStream::from_std(stream).ok()
 }
 
 /// Removes the sockets of keepers that were killed.
 pub(crate) fn sweep(data_dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return };
-    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        if path.extension().is_none_or(|extension| extension != "sock") {
-            continue;
-        }
-        let connected =
-            with_short_path(&path, |short| std::os::unix::net::UnixStream::connect(short));
-        if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            drop(std::fs::remove_file(&path));
-        }
+    for path in files(data_dir, "", ".sock") {
+        drop(reach(&path));
     }
+}
+
+/// The other end of a socket. The file of a keeper that was killed is removed.
+fn reach(path: &Path) -> Option<std::os::unix::net::UnixStream> {
+    let connected = with_short_path(path, |short| std::os::unix::net::UnixStream::connect(short));
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if connected.as_ref().is_err_and(refused) {
+        drop(std::fs::remove_file(path));
+    }
+    connected.ok()
 }
 
 /// A path that is too long for a socket is reached through its open folder.

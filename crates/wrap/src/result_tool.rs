@@ -8,11 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{CallRow, Caller, failed_call, text_result, tool_error};
-use crate::frame::ToFront;
+use crate::call::{Caller, failed_call, text_result, tool_error};
 use crate::journal::Unreceived;
 use crate::keeper::{Event, Keeper};
-use crate::message::{CallParams, Message, ToolsPage, id_key, replaced, response};
+use crate::message::{CallParams, Message, ToolsPage, id_key, read_or_default, replaced, response};
 use crate::rows::{Found, StoredAnswer};
 use crate::session::hex;
 
@@ -57,7 +56,7 @@ struct Arguments {
     offset: usize,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct ListParams {
     #[serde(default)]
     cursor: Option<Value>,
@@ -91,32 +90,28 @@ impl ResultTool {
     pub(crate) fn is_asked_by(&self, params: &CallParams<'_>) -> bool {
         match &self.name {
             Some(name) => *name == params.name,
-            None => params.name == NAME && arguments(params).job_id.parse::<JobId>().is_ok(),
+            None => {
+                params.name == NAME
+                    && read_or_default::<Arguments>(params.arguments)
+                        .job_id
+                        .parse::<JobId>()
+                        .is_ok()
+            }
         }
     }
 
     /// The client asks for a list from its beginning.
     pub(crate) fn list_asked(&mut self, message: &Message<'_>) {
-        let params = message.params.map(|params| serde_json::from_str::<ListParams>(params.get()));
-        let is_first = match params {
-            Some(Ok(params)) => params.cursor.is_none(),
-            Some(Err(_)) | None => true,
-        };
-        if is_first {
+        if message.params::<ListParams>().cursor.is_none() {
             self.names.clear();
         }
     }
 
     /// The page with the tool at its end, if it is the last page.
     pub(crate) fn added_to(&mut self, line: Vec<u8>) -> Vec<u8> {
-        let page: Option<ToolsPage<'_>> = Message::read(&line)
-            .and_then(|message| message.result)
-            .and_then(|result| serde_json::from_str(result.get()).ok());
-        let Some((page, tools)) =
-            page.and_then(|page| Some((page.tools?, page))).map(|(tools, page)| (page, tools))
-        else {
-            return line;
-        };
+        let result = Message::read(&line).and_then(|message| message.result);
+        let page: ToolsPage<'_> = read_or_default(result);
+        let Some(tools) = page.tools else { return line };
         let listed: Vec<NamedTool> = serde_json::from_str(tools.get()).unwrap_or_default();
         self.names.extend(listed.iter().map(|tool| tool.name.clone()));
         if !page.is_last() {
@@ -154,21 +149,15 @@ fn definition(name: &str) -> Value {
     })
 }
 
-fn arguments(params: &CallParams<'_>) -> Arguments {
-    let arguments = params.arguments.map(|arguments| serde_json::from_str(arguments.get()));
-    arguments.and_then(Result::ok).unwrap_or_default()
-}
-
 impl Keeper {
     /// Answers `get_result`: from a call of this keeper, or from the store.
     pub(crate) fn find_result(&mut self, params: &CallParams<'_>, caller: Caller) {
-        let Arguments { job_id, offset } = arguments(params);
+        let Arguments { job_id, offset } = read_or_default(params.arguments);
         let Ok(job) = job_id.parse::<JobId>() else {
             let text = "INVALID_ARGUMENT: job_id must be the id that a call was answered with: 32 hexadecimal digits";
-            return self.answer_own(&caller, tool_error(&caller, text, None));
+            return self.answer(&caller.id, tool_error(&caller, text, None));
         };
-        let is_it = |row: &CallRow| matches!(row, CallRow::Made(row) if row.id == job);
-        let found = self.calls.iter().find(|(_, call)| is_it(&call.row));
+        let found = self.calls.iter().find(|(_, call)| call.has_row(job));
         let own =
             found.map(|(number, call)| (*number, call.is_under_way(), call.can_be_attached_to()));
         if let Some((number, true, true)) = own {
@@ -209,7 +198,7 @@ impl Keeper {
         let Some(job) = job.and_then(|job| job.parse().ok()) else {
             self.journal.received(number);
             let why = "the process that kept the server was killed before it answered";
-            return self.answer_own(&caller, failed_call(&caller, why));
+            return self.answer(&caller.id, failed_call(&caller, why));
         };
         self.looked_up.insert(number);
         let left_behind = Some(LeftBehind { number, line: line.to_vec() });
@@ -240,40 +229,32 @@ impl Keeper {
         }
         let id = job.to_string();
         let name = self.result_tool.shown_name();
-        let answer = match found {
-            Ok(Found::Answered(answer, _)) => self.page(&caller, &id, &answer, offset),
+        let (text, job) = match found {
+            Ok(Found::Answered(answer, _)) => {
+                self.answer(&caller.id, self.page(&caller, &id, &answer, offset));
+                return self.close_if_done();
+            }
             Ok(Found::Running(progress)) => {
                 let so_far = progress.map(|it| format!(" ({})", it.message)).unwrap_or_default();
-                let text = format!(
-                    "The call is still running{so_far}. Call {name} again with {{\"job_id\": \"{id}\"}}."
-                );
-                tool_error(&caller, &text, Some(&id))
+                let again = format!("Call {name} again with {{\"job_id\": \"{id}\"}}.");
+                (format!("The call is still running{so_far}. {again}"), Some(&*id))
             }
             Ok(Found::Failed(why)) => {
                 let text =
                     format!("The call has no result: {why}. It may or may not have happened.");
-                tool_error(&caller, &text, Some(&id))
+                (text, Some(&*id))
             }
             Ok(Found::Unknown) => {
-                let text = format!("JOB_NOT_FOUND: there is no job {id}, or it is no longer kept");
-                tool_error(&caller, &text, None)
+                (format!("JOB_NOT_FOUND: there is no job {id}, or it is no longer kept"), None)
             }
             Err(error) => {
                 tracing::error!(error, "a result cannot be read");
-                tool_error(
-                    &caller,
-                    "STORE_UNAVAILABLE: the result cannot be read now; ask again",
-                    None,
-                )
+                let text = "STORE_UNAVAILABLE: the result cannot be read now; ask again";
+                (text.to_owned(), None)
             }
         };
-        self.answer_own(&caller, answer);
+        self.answer(&caller.id, tool_error(&caller, &text, job));
         self.close_if_done();
-    }
-
-    fn answer_own(&mut self, caller: &Caller, answer: Vec<u8>) {
-        self.tell_front(ToFront::Line(answer));
-        self.tell_front(ToFront::Done(id_key(&caller.id).into_bytes()));
     }
 
     /// The stored answer as it came, or a part of one that is too long.

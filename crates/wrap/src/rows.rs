@@ -70,14 +70,6 @@ pub(crate) struct Row {
     pub(crate) tell: mpsc::UnboundedSender<RowEvent>,
 }
 
-/// A call to be stored.
-#[derive(Clone, Debug)]
-pub(crate) struct NewRow {
-    pub(crate) server: String,
-    pub(crate) tool: String,
-    pub(crate) arguments: String,
-}
-
 /// What is known of a job that was asked for.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -124,9 +116,7 @@ impl Rows {
         let Shared { store, profile, runs, dropped, opened, stop } = &*self.shared;
         opened
             .get_or_try_init(async || {
-                let provider = CallProvider { runs: runs.clone(), dropped: dropped.clone() };
-                let providers: Providers =
-                    [(profile.clone(), Arc::new(provider) as Arc<dyn Provider>)].into();
+                let providers = providers(profile, runs.clone(), dropped.clone());
                 let engine = store.engine(providers, stop.clone()).await?;
                 let worker = Worker::new(&engine, Takes::HeldCallsOnly);
                 let worker = outlast_engine::spawn(async move {
@@ -140,16 +130,20 @@ impl Rows {
     }
 
     /// Makes the row of a call durable.
-    pub(crate) async fn make(&self, new: NewRow) -> Result<Row, String> {
+    pub(crate) async fn make(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &str,
+    ) -> Result<Row, String> {
         let opened = self.opened().await?;
-        let NewRow { server, tool, arguments } = new;
-        let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let job = NewJob {
             owner: self.shared.store.owner(),
             conversation: None,
             profile: self.shared.profile.clone(),
             workflow: format!("{PROVIDER}/{server}"),
-            title: tool.clone(),
+            title: tool.to_owned(),
             ask: json!({ "tool": tool, "arguments": arguments }),
             priority: 0,
             visibility: Visibility::Task,
@@ -190,16 +184,15 @@ impl Rows {
     pub(crate) async fn find(&self, id: JobId, wait: Duration) -> Result<Found, String> {
         let opened = self.opened().await?;
         let scope = Scope::Owner(self.shared.store.owner());
-        let said = |error: &dyn std::fmt::Display| error.to_string();
         opened.engine.find_dead_workers().await;
-        let job = opened.engine.job(&scope, &id).await.map_err(|error| said(&error))?;
+        let job = opened.engine.job(&scope, &id).await.map_err(|error| error.to_string())?;
         let Some(mut job) = job.filter(is_wrapped) else { return Ok(Found::Unknown) };
         if self.is_left_behind(&job, opened) {
             self.settle_left_behind(&job.new.profile).await?;
         }
         if job.ended_at().is_none() {
             let polled = opened.engine.poll(&scope, &id, wait).await;
-            let Some(reading) = polled.map_err(|error| said(&error))? else {
+            let Some(reading) = polled.map_err(|error| error.to_string())? else {
                 return Ok(Found::Unknown);
             };
             job = reading.job;
@@ -217,9 +210,7 @@ impl Rows {
 
     /// Ends the jobs of a keeper that was killed: its calls may or may not have happened.
     async fn settle_left_behind(&self, profile: &Profile) -> Result<(), String> {
-        let provider = CallProvider { runs: Runs::default(), dropped: self.shared.dropped.clone() };
-        let providers: Providers =
-            [(profile.clone(), Arc::new(provider) as Arc<dyn Provider>)].into();
+        let providers = providers(profile, Runs::default(), self.shared.dropped.clone());
         let stop = Shutdown::new();
         let engine = self.shared.store.engine(providers, stop.clone()).await?;
         // Of this profile nothing is in the queue; only such a worker leaves by itself.
@@ -241,6 +232,11 @@ impl Rows {
         }
         self.shared.store.close().await;
     }
+}
+
+fn providers(profile: &Profile, runs: Runs, dropped: mpsc::UnboundedSender<JobId>) -> Providers {
+    let provider: Arc<dyn Provider> = Arc::new(CallProvider { runs, dropped });
+    [(profile.clone(), provider)].into()
 }
 
 fn is_wrapped(job: &Job) -> bool {
@@ -356,20 +352,16 @@ impl Run for CallRun {
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
         let event = self.told.recv().await;
+        if !matches!(event, Some(RowEvent::Progress(_))) {
+            self.dropped = None;
+        }
         match event {
             Some(RowEvent::Progress(progress)) => Ok(Step::Progress(progress)),
             Some(RowEvent::Answered(answer)) => {
-                self.dropped = None;
                 Ok(Step::Done { output: Box::new(output(&answer)), raw: None })
             }
-            Some(RowEvent::Lost(sentence)) => {
-                self.dropped = None;
-                Err(unknown(&sentence))
-            }
-            None => {
-                self.dropped = None;
-                Err(unknown("the process that made the call is gone"))
-            }
+            Some(RowEvent::Lost(sentence)) => Err(unknown(&sentence)),
+            None => Err(unknown("the process that made the call is gone")),
         }
     }
 }

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
 use tokio::process::Command;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::keeper::{Event, ServerCommand};
-use crate::line::LineBuffer;
 use crate::web;
 
 /// How long a server may take to leave after its input was closed, and again after SIGTERM.
@@ -105,15 +106,12 @@ impl ServerProcess {
             outlast_engine::spawn(write_lines(stdin, lines, backlog.clone()));
         }
         let (exits, exited) = watch::channel(false);
-        let stderr = process.stderr.take().map(|pipe| {
-            outlast_engine::spawn(read_stderr(
-                Output { pipe, exited: exited.clone() },
-                events.clone(),
-            ))
-        });
+        let (heard, ends) = (events.clone(), exited.clone());
+        let stderr = process.stderr.take();
+        let stderr = stderr.map(|pipe| outlast_engine::spawn(read_stderr(pipe, ends, heard)));
+        let (heard, ends) = (events.clone(), exited.clone());
         let stdout = process.stdout.take().map(|pipe| {
-            let output = Output { pipe, exited: exited.clone() };
-            outlast_engine::spawn(read_lines(output, generation, events.clone(), to_client))
+            outlast_engine::spawn(read_lines(pipe, ends, generation, heard, to_client))
         });
         let (events, command) = (events.clone(), command.clone());
         outlast_engine::spawn(async move {
@@ -178,57 +176,52 @@ async fn write_lines(
     drop(stdin.flush().await);
 }
 
-/// One of its output pipes.
-struct Output<P> {
-    pipe: P,
-    exited: watch::Receiver<bool>,
-}
-
-impl<P: AsyncRead + Unpin> Output<P> {
-    /// The next bytes; zero at the end, or where the server has exited and nothing more comes.
-    async fn read(&mut self, piece: &mut [u8]) -> usize {
-        let Self { pipe, exited } = self;
-        let silent = async {
-            drop(exited.wait_for(|exited| *exited).await);
-            tokio::time::sleep(LAST_OUTPUT).await;
-        };
-        tokio::select! {
-            read = pipe.read(piece) => read.unwrap_or(0),
-            () = silent => 0,
-        }
+/// How much was read; zero at the end, or where the server has exited and nothing more comes.
+async fn until_silent(
+    exited: &mut watch::Receiver<bool>,
+    reading: impl Future<Output = io::Result<usize>>,
+) -> usize {
+    let silent = async {
+        drop(exited.wait_for(|exited| *exited).await);
+        tokio::time::sleep(LAST_OUTPUT).await;
+    };
+    tokio::select! {
+        read = reading => read.unwrap_or(0),
+        () = silent => 0,
     }
 }
 
 async fn read_lines(
-    mut output: Output<impl AsyncRead + Unpin>,
+    pipe: impl AsyncRead + Unpin,
+    mut exited: watch::Receiver<bool>,
     generation: u64,
     events: mpsc::Sender<Event>,
     to_client: Arc<Backlog>,
 ) {
-    let mut buffer = LineBuffer::default();
-    let mut piece = vec![0; 64 * 1024];
+    let mut pipe = BufReader::with_capacity(64 * 1024, pipe);
     loop {
         to_client.room().await;
-        let read = output.read(&mut piece).await;
-        if read == 0 {
-            break;
+        let mut line = Vec::new();
+        until_silent(&mut exited, pipe.read_until(b'\n', &mut line)).await;
+        // Half a line is the last one.
+        let is_last = !line.ends_with(b"\n");
+        if line.is_empty() || events.send(Event::ServerLine(generation, line)).await.is_err() {
+            return;
         }
-        buffer.push(piece.get(..read).unwrap_or_default());
-        while let Some(line) = buffer.next_line() {
-            if events.send(Event::ServerLine(generation, line)).await.is_err() {
-                return;
-            }
+        if is_last {
+            return;
         }
-    }
-    if let Some(rest) = buffer.rest() {
-        drop(events.send(Event::ServerLine(generation, rest)).await);
     }
 }
 
-async fn read_stderr(mut output: Output<impl AsyncRead + Unpin>, events: mpsc::Sender<Event>) {
+async fn read_stderr(
+    mut pipe: impl AsyncRead + Unpin,
+    mut exited: watch::Receiver<bool>,
+    events: mpsc::Sender<Event>,
+) {
     let mut piece = vec![0; 16 * 1024];
     loop {
-        let read = output.read(&mut piece).await;
+        let read = until_silent(&mut exited, pipe.read(&mut piece)).await;
         let bytes = piece.get(..read).unwrap_or_default().to_vec();
         if read == 0 || events.send(Event::ServerStderr(bytes)).await.is_err() {
             return;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::frame::Greeting;
-use crate::message::{Kind, Message};
+use crate::message::Message;
 
 /// The client's side of a session.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +28,9 @@ struct Subscription {
 impl Session {
     /// Remembers a line of the client, if it is one of those.
     pub(crate) fn observe(&mut self, line: &[u8], message: &Message<'_>) {
-        let (Kind::Request { method, .. } | Kind::Notification { method }) = message.kind() else {
-            return;
-        };
+        let Some(method) = message.method.as_deref() else { return };
         if self.greeting.is_none() {
-            self.greeting = Some(greeting(method, message));
+            self.greeting = greeting(message);
         }
         let keep = || Some(line.to_vec());
         match method {
@@ -74,8 +72,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The greeting that a first message is.
-pub(crate) fn greeting(method: &str, message: &Message<'_>) -> Greeting {
+/// The greeting that a first message is, unless it is an answer.
+pub(crate) fn greeting(message: &Message<'_>) -> Option<Greeting> {
     let params = message.params.map(|params| params.get().to_owned()).unwrap_or_default();
-    Greeting { method: method.to_owned(), params }
+    Some(Greeting { method: message.method.as_deref()?.to_owned(), params })
 }

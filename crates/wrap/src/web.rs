@@ -9,7 +9,7 @@ use outlast_http::{SseDecoder, error_chain, read_body};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::keeper::Event;
@@ -59,17 +59,6 @@ struct Target {
     task: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Greeted {
-    result: GreetedResult,
-}
-
-#[derive(Deserialize)]
-struct GreetedResult {
-    #[serde(rename = "protocolVersion")]
-    version: String,
-}
-
 /// Begins to pass lines to this address; no request is made before the first line.
 pub(crate) fn start(
     endpoint: &Endpoint,
@@ -117,10 +106,9 @@ impl Web {
             };
             let Some(line) = line else { break };
             backlog.remove(line.len());
-            let opens = Message::read(&line).is_some_and(|message| {
-                message.method.as_deref() == Some("notifications/initialized")
-            });
-            let is_request = Message::read(&line).is_some_and(|message| message.id.is_some());
+            let message = Message::read(&line).unwrap_or_default();
+            let opens = message.method.as_deref() == Some("notifications/initialized");
+            let is_request = message.id.is_some();
             let (web, own) = (self.clone(), self.clone());
             if is_request {
                 requests.spawn(async move { web.post(line).await });
@@ -273,10 +261,11 @@ impl Web {
     /// A message of the server, as one line.
     async fn say(&self, mut message: Vec<u8>, method: &str) {
         if method == "initialize"
-            && let Ok(greeted) = serde_json::from_slice::<Greeted>(&message)
+            && let Ok(greeted) = serde_json::from_slice::<Value>(&message)
+            && let Some(version) = greeted["result"]["protocolVersion"].as_str()
         {
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-            session.version = Some(greeted.result.version);
+            session.version = Some(version.to_owned());
         }
         // In JSON a line break is never part of a string.
         for byte in &mut message {

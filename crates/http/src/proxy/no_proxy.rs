@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use reqwest::Url;
 
 /// A list of exceptions.
@@ -22,8 +23,7 @@ enum Host {
     Any,
     /// In lower case, and what is below it.
     Name(String),
-    /// So many leading bits of an address.
-    Network(IpAddr, u32),
+    Network(IpNet),
 }
 
 impl NoProxy {
@@ -88,14 +88,8 @@ impl Host {
     }
 
     fn address(text: &str) -> Option<Self> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().ok()?;
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.unwrap_or(all);
-        (bits <= all).then_some(Self::Network(address, bits))
+        let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        network.map(Self::Network)
     }
 
     fn covers(&self, host: &str) -> bool {
@@ -105,17 +99,9 @@ impl Host {
                 let host = host.to_ascii_lowercase();
                 host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
             }
-            Self::Network(network, bits) => match (network, host.parse()) {
-                (IpAddr::V4(network), Ok(IpAddr::V4(host))) => {
-                    let differs = network.to_bits() ^ host.to_bits();
-                    differs.checked_shr(32 - bits).unwrap_or(0) == 0
-                }
-                (IpAddr::V6(network), Ok(IpAddr::V6(host))) => {
-                    let differs = network.to_bits() ^ host.to_bits();
-                    differs.checked_shr(128 - bits).unwrap_or(0) == 0
-                }
-                _ => false,
-            },
+            Self::Network(network) => {
+                host.parse::<IpAddr>().is_ok_and(|host| network.contains(&host))
+            }
         }
     }
 }

@@ -21,12 +21,13 @@ pub(super) fn conversation(
     Ok(ConversationFile {
         // The folder's name is what it was found by; what a copied file says of itself is not.
         conversation_id: id.as_str().to_owned(),
-        created_at: text(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
-        updated_at: text(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
-        model: text(&fields, "model"),
+        created_at: shaped(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
+        updated_at: shaped(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
+        model: shaped(&fields, "model"),
         // It is shown to callers: what is no name counts as none.
-        provider: text(&fields, "provider")
-            .filter(|name| name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase())),
+        provider: shaped(&fields, "provider").filter(|name: &String| {
+            name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase())
+        }),
         message_count: messages.len(),
         messages,
         usage: shaped(&fields, "usage"),
@@ -43,17 +44,17 @@ pub(super) fn status(
 ) -> Result<Option<StatusFile>, String> {
     let fields = object(bytes)?;
     let Some(status) = shaped::<StatusWord>(&fields, "status") else { return Ok(None) };
-    let moment = |key: &str| text(&fields, key).unwrap_or_else(|| modified.to_string());
+    let moment = |key: &str| shaped(&fields, key).unwrap_or_else(|| modified.to_string());
     let history = fields.get("errorHistory").and_then(Value::as_array);
     Ok(Some(StatusFile {
         conversation_id: id.as_str().to_owned(),
-        job_id: text(&fields, "jobId"),
+        job_id: shaped(&fields, "jobId"),
         status,
-        tool_name: text(&fields, "toolName")
+        tool_name: shaped(&fields, "toolName")
             .unwrap_or_else(|| "perplexity_deep_research".to_owned()),
         started_at: moment("startedAt"),
         updated_at: moment("updatedAt"),
-        completed_at: text(&fields, "completedAt"),
+        completed_at: shaped(&fields, "completedAt"),
         attempts: usize::try_from(number(fields.get("attempts"))).unwrap_or_default(),
         progress: fields.get("progress").and_then(progress),
         error: fields.get("error").and_then(error),
@@ -108,10 +109,6 @@ fn progress(value: &Value) -> Option<ProgressShape> {
 fn number(value: Option<&Value>) -> u64 {
     let value = value.and_then(Value::as_f64).unwrap_or_default();
     value.clamp(0.0, 1e15) as u64
-}
-
-fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {
-    fields.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 fn shaped<T: DeserializeOwned>(fields: &Map<String, Value>, key: &str) -> Option<T> {

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use outlast_core::{
-    ConversationId, Job, JobId, JobQuery, JobState, OwnerId, StateKind, StoreError,
-};
+use outlast_core::{ConversationId, Job, JobId, JobQuery, JobState, StateKind, StoreError};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::{JsonObject, Tool};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::arguments;
 use crate::caller::Caller;
 use crate::export::{Turn, answer_html};
 use crate::reply::{ToolResult, told, without_nulls};
-use crate::text::{printable, title};
+use crate::text::{printable, title, took};
 use crate::tools::schema::{self, ListedTool};
 
 /// Its name.
@@ -30,36 +28,6 @@ struct ShowArguments {
     id: Option<String>,
     /// The question of a call that is not answered yet.
     query: Option<String>,
-}
-
-/// What the page shows.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JobView {
-    found: bool,
-    job_id: String,
-    conversation_id: Option<String>,
-    title: String,
-    status: &'static str,
-    done: bool,
-    percent: Option<u8>,
-    message: String,
-    provider: String,
-    model: Option<String>,
-    cost: Option<String>,
-    elapsed: String,
-    partial: Option<String>,
-    error: Option<ErrorView>,
-    /// HTML by the renderer of the page and the export.
-    report: Option<String>,
-    markdown: Option<String>,
-    page: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ErrorView {
-    code: &'static str,
-    message: String,
 }
 
 /// The tool.
@@ -89,10 +57,7 @@ async fn show(engine: &Engine, caller: &Caller, given: JsonObject) -> ToolResult
         (None, None) => None,
     };
     let shape = match found {
-        Some(reading) => {
-            let view = serde_json::to_value(JobView::of(&reading, caller.page.as_deref()));
-            without_nulls(view.map_err(|_| crate::reply::Refusal::internal())?)
-        }
+        Some(reading) => without_nulls(view(&reading, caller.page.as_deref())),
         None => json!({ "found": false }),
     };
     let text = shape["message"].as_str().unwrap_or("There is no such job.").to_owned();
@@ -106,20 +71,10 @@ async fn by_id(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Read
     {
         return Ok(Some(reading));
     }
-    match latest_turn(engine, &caller.owner, id).await? {
-        Some(job) => engine.reading(&scope, &job).await,
+    match engine.conversation(&caller.owner, &ConversationId::new(id)).await? {
+        Some(conversation) => engine.reading(&scope, &conversation.last().id).await,
         None => Ok(None),
     }
-}
-
-async fn latest_turn(
-    engine: &Engine,
-    owner: &OwnerId,
-    id: &str,
-) -> Result<Option<JobId>, StoreError> {
-    let id = ConversationId::new(id);
-    let conversation = engine.conversation(owner, &id).await?;
-    Ok(conversation.map(|conversation| conversation.last().id))
 }
 
 /// The newest unfinished job of this question: a held call has told no id yet.
@@ -141,49 +96,41 @@ async fn by_question(
     }
 }
 
-impl JobView {
-    fn of(reading: &Reading, page: Option<&str>) -> Self {
-        let job = &reading.job;
-        let state = job.state.kind();
-        let turn = Turn::of(job);
-        let message = match state {
-            StateKind::Queued | StateKind::Running => printable(&reading.standing().to_string()),
-            StateKind::Succeeded => "Completed".to_owned(),
-            StateKind::Failed => "Failed".to_owned(),
-            StateKind::Cancelled => "Cancelled".to_owned(),
-        };
-        Self {
-            found: true,
-            job_id: job.id.to_string(),
-            conversation_id: job.new.conversation.as_ref().map(|id| id.as_str().to_owned()),
-            title: printable(&turn.question),
-            status: state.as_str(),
-            done: state.is_terminal(),
-            percent: job.progress.as_ref().and_then(|progress| progress.percent),
-            message,
-            provider: job.new.profile.provider().to_owned(),
-            model: turn.answer.as_ref().and_then(|it| it.model.as_deref()).map(printable),
-            cost: turn.answer.as_ref().map(|it| it.price.clone()),
-            elapsed: elapsed(reading),
-            partial: job.partial.as_deref().map(printable),
-            error: failure(job),
-            report: turn.answer.as_ref().map(|answer| answer_html(answer, 1)),
-            markdown: turn.answer.map(|answer| answer.text),
-            page: page.map(|base| super::link::page_of(base, &job.id.to_string())),
-        }
-    }
+/// What the page shows; the report is HTML by the renderer of the page and the export.
+fn view(reading: &Reading, page: Option<&str>) -> Value {
+    let job = &reading.job;
+    let state = job.state.kind();
+    let turn = Turn::of(job);
+    let answer = turn.answer.as_ref();
+    let message = match state {
+        StateKind::Queued | StateKind::Running => printable(&reading.standing().to_string()),
+        StateKind::Succeeded => "Completed".to_owned(),
+        StateKind::Failed => "Failed".to_owned(),
+        StateKind::Cancelled => "Cancelled".to_owned(),
+    };
+    json!({
+        "found": true,
+        "jobId": job.id.to_string(),
+        "conversationId": job.new.conversation,
+        "title": printable(&turn.question),
+        "status": state.as_str(),
+        "done": state.is_terminal(),
+        "percent": job.progress.as_ref().and_then(|progress| progress.percent),
+        "message": message,
+        "provider": job.new.profile.provider(),
+        "model": answer.and_then(|answer| answer.model.as_deref()).map(printable),
+        "cost": answer.map(|answer| &answer.price),
+        "elapsed": took(job.elapsed(reading.now).as_secs()),
+        "partial": job.partial.as_deref().map(printable),
+        "error": failure(job),
+        "report": answer.map(|answer| answer_html(answer, 1)),
+        "markdown": answer.map(|answer| &answer.text),
+        "page": page.map(|base| super::link::page_of(base, &job.id.to_string()))
+    })
 }
 
-fn failure(job: &Job) -> Option<ErrorView> {
+fn failure(job: &Job) -> Option<Value> {
     let JobState::Failed { .. } = job.state else { return None };
     let last = job.failures.last()?;
-    Some(ErrorView { code: last.code.as_str(), message: printable(&last.message) })
-}
-
-fn elapsed(reading: &Reading) -> String {
-    let seconds = reading.job.elapsed(reading.now).as_secs();
-    match seconds / 60 {
-        0 => format!("{seconds} s"),
-        minutes => format!("{minutes} min {} s", seconds % 60),
-    }
+    Some(json!({ "code": last.code.as_str(), "message": printable(&last.message) }))
 }

@@ -5,7 +5,7 @@ use outlast_core::Source;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 
 use super::transcript::{Transcript, Turn, TurnAnswer};
-use crate::text::readable_day;
+use crate::text::{counted, readable_time};
 
 /// The page.
 pub fn html_page(told: &Transcript) -> String {
@@ -13,10 +13,7 @@ pub fn html_page(told: &Transcript) -> String {
         (1..).zip(&told.turns).map(|(number, turn)| self::turn(number, turn)).collect();
     let title = escaped(&told.title);
     // A single question stands in the heading and is not said twice.
-    let questions = match told.turns.len() {
-        1 => "1 question".to_owned(),
-        count => format!("{count} questions"),
-    };
+    let questions = counted(told.turns.len(), "question", "questions");
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
@@ -25,7 +22,7 @@ pub fn html_page(told: &Transcript) -> String {
          <title>{title}</title>\n<style>{STYLE}{REPORT_STYLE}</style>\n</head>\n<body>\n\
          <header>\n{heading}<p class=\"facts\">{} &middot; {questions} &middot; conversation {}</p>\n</header>\n\
          {turns}</body>\n</html>\n",
-        escaped(&readable_day(&told.created_at)),
+        escaped(&readable_time(&told.created_at, "%-d %B %Y, %H:%M UTC")),
         escaped(&told.id),
         heading = match told.turns.as_slice() {
             [_] => String::new(),

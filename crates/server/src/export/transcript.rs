@@ -46,7 +46,7 @@ pub struct Turn {
 }
 
 /// A report.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct TurnAnswer {
     /// Markdown.
     pub text: String,
@@ -88,7 +88,12 @@ impl Transcript {
                 Role::Assistant => {
                     if let Some(turn) = turns.last_mut() {
                         turn.state = StateKind::Succeeded;
-                        turn.answer = Some(TurnAnswer::said(&said.content, file.model.clone()));
+                        turn.answer = Some(TurnAnswer {
+                            text: said.content.clone(),
+                            model: file.model.clone(),
+                            price: "unknown".to_owned(),
+                            ..TurnAnswer::default()
+                        });
                     }
                 }
             }
@@ -162,13 +167,6 @@ impl Turn {
             failures: Vec::new(),
             answer: None,
         }
-    }
-}
-
-impl TurnAnswer {
-    fn said(text: &str, model: Option<String>) -> Self {
-        let price = "unknown".to_owned();
-        Self { text: text.to_owned(), sources: Vec::new(), model, usage: None, cost: None, price }
     }
 }
 

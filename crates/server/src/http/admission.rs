@@ -80,7 +80,8 @@ fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderVal
         return Ok(None);
     }
     let origin = the_one(headers, &ORIGIN);
-    let allowed = |origin: &&HeaderValue| origin.to_str().is_ok_and(|it| app.origins.allow(it));
+    let allowed =
+        |origin: &&HeaderValue| origin.to_str().is_ok_and(|it| app.options.origins.allow(it));
     origin.filter(allowed).map(Some).ok_or_else(HttpRefusal::bad_origin)
 }
 
@@ -89,7 +90,7 @@ pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, H
     let host = the_one(request.headers(), &HOST).and_then(|host| host.to_str().ok());
     // Of an absolute target both must be ours: intermediaries do not agree on which of the two counts.
     let target = request.uri().authority().map(|authority| authority.as_str());
-    let ours = |name: &&str| app.hosts.allow(name);
+    let ours = |name: &&str| app.options.hosts.allow(name);
     let host = host.filter(ours).ok_or_else(HttpRefusal::bad_host)?;
     if target.is_some_and(|target| !ours(&target)) {
         return Err(HttpRefusal::bad_host());
@@ -102,7 +103,7 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
     if request.uri().path() == HEALTH {
         return Ok(request);
     }
-    let owner: OwnerId = match &app.callers {
+    let owner: OwnerId = match &app.options.callers {
         Callers::WithoutToken(owner) => owner.clone(),
         Callers::WithToken(tokens) => match tokens.owner(request.headers()) {
             Some(owner) => owner,

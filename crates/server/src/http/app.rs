@@ -12,13 +12,11 @@ use outlast_engine::{Engine, Shutdown};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio_util::sync::CancellationToken;
 
-use super::allowed_hosts::{Hosts, Origins};
+use super::HttpOptions;
 use super::capacity::Capacity;
 use super::limits::Limits;
 use super::sessions::{OwnSessions, Sessions};
-use super::tokens::Callers;
 use super::unheld_calls::UnheldCalls;
-use crate::page::PageOptions;
 use crate::server::Server;
 
 /// The one route that asks for no token.
@@ -28,10 +26,7 @@ pub(super) const HEALTH: &str = "/health";
 pub(crate) struct App {
     pub(super) server: Server,
     pub(super) mcp_service: McpService,
-    pub(crate) callers: Callers,
-    pub(crate) page: PageOptions,
-    pub(super) hosts: Hosts,
-    pub(super) origins: Origins,
+    pub(crate) options: HttpOptions,
     pub(super) limits: Limits,
     /// The bytes of requests that are being read or worked on.
     pub(super) bodies: Arc<Capacity<OwnerId>>,

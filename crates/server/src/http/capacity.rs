@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::rules::{Sharing, may_take};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// A number of parts that takers share.
@@ -39,10 +40,6 @@ impl<K: Clone + Eq + Hash> Capacity<K> {
     pub(super) fn none(self: &Arc<Self>, taker: &K) -> CapacityShare<K> {
         CapacityShare { shares: Arc::clone(self), taker: taker.clone(), parts: 0 }
     }
-
-    fn taken(&self) -> MutexGuard<'_, Taken<K>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Parts that one taker has; given back when dropped.
@@ -55,7 +52,7 @@ pub(super) struct CapacityShare<K: Clone + Eq + Hash> {
 impl<K: Clone + Eq + Hash> CapacityShare<K> {
     /// Takes so many more, all or none.
     fn grow(&mut self, more: usize) -> bool {
-        let mut taken = self.shares.taken();
+        let mut taken = self.shares.taken.lock();
         let own = taken.by.get(&self.taker).copied().unwrap_or(0);
         if !may_take(own, taken.all, more, self.shares.in_all, self.shares.sharing) {
             return false;
@@ -89,7 +86,7 @@ impl<K: Clone + Eq + Hash> Drop for CapacityShare<K> {
         if self.parts == 0 {
             return;
         }
-        let mut taken = self.shares.taken();
+        let mut taken = self.shares.taken.lock();
         taken.all -= self.parts;
         if let Entry::Occupied(mut own) = taken.by.entry(self.taker.clone()) {
             *own.get_mut() -= self.parts;
@@ -119,7 +116,7 @@ mod tests {
         tokio::task::yield_now().await;
         drop(ann);
         assert!(late.await.unwrap());
-        let taken = shares.taken();
+        let taken = shares.taken.lock();
         assert_eq!((taken.all, taken.by.len()), (0, 0));
     }
 }

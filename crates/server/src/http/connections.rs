@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::capacity::{Capacity, CapacityShare};
@@ -49,7 +50,7 @@ impl Connections {
         let address = network_of(address);
         let closed = CancellationToken::new();
         let (number, is_full) = {
-            let mut strangers = self.strangers();
+            let mut strangers = self.strangers.lock();
             let mut share = self.strangers_share.take(&address);
             let is_full = share.is_none();
             while share.is_none() {
@@ -80,10 +81,6 @@ impl Connections {
         let counted = Arc::new(Counted { connections: Arc::clone(self), counted_as });
         Connection { counted, closed }
     }
-
-    fn strangers(&self) -> MutexGuard<'_, Strangers> {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// One connection; counted until the last clone is dropped.
@@ -108,7 +105,7 @@ impl Connection {
     /// Counts the connection as this owner's from now on; `false` when the owner has too many.
     pub(super) fn belongs_to(&self, owner: &OwnerId) -> bool {
         let Counted { connections, counted_as } = &*self.counted;
-        let mut counted_as = counted_as.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted_as = counted_as.lock();
         match &*counted_as {
             CountedAs::Owner(known, _) if known == owner => return true,
             CountedAs::Owner(..) | CountedAs::Stranger(_) => {}
@@ -117,7 +114,7 @@ impl Connection {
         if let CountedAs::Stranger(number) =
             std::mem::replace(&mut *counted_as, CountedAs::Owner(owner.clone(), share))
         {
-            connections.strangers().open.remove(&number);
+            connections.strangers.lock().open.remove(&number);
         }
         true
     }
@@ -125,9 +122,11 @@ impl Connection {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let counted_as = self.counted_as.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let counted_as = self.counted_as.get_mut();
         match counted_as {
-            CountedAs::Stranger(number) => drop(self.connections.strangers().open.remove(number)),
+            CountedAs::Stranger(number) => {
+                drop(self.connections.strangers.lock().open.remove(number))
+            }
             CountedAs::Owner(..) => {}
         }
     }
@@ -160,7 +159,7 @@ mod tests {
         assert_eq!(anns.len(), 12, "half of the owners' part");
         assert!(connections.enter(far).belongs_to(&bob), "also from where the flood comes");
         drop((anns, flood));
-        assert!(connections.strangers().open.is_empty());
+        assert!(connections.strangers.lock().open.is_empty());
         assert!(connections.enter(near).belongs_to(&ann));
     }
 }

@@ -55,11 +55,18 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
             false => Ok(request),
         };
     }
-    let Some(visitor) =
-        page::visitor(request.headers(), &app.callers, &app.page, app.engine().now())
-    else {
+    let Some(visitor) = page::visitor(
+        request.headers(),
+        &app.options.callers,
+        &app.options.page,
+        app.engine().now(),
+    ) else {
         let wanted = request.uri().path_and_query().map_or("/ui", |wanted| wanted.as_str());
-        return Err(Box::new(page::asks_for_token(wanted, &app.page, StatusCode::UNAUTHORIZED)));
+        return Err(Box::new(page::asks_for_token(
+            wanted,
+            &app.options.page,
+            StatusCode::UNAUTHORIZED,
+        )));
     };
     has_room(app, peer, &visitor.owner).map_err(refused)?;
     request.extensions_mut().insert(visitor);

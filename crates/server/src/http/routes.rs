@@ -74,7 +74,7 @@ async fn metrics(
 /// several the others see their own (E7).
 fn reader(app: &App, owner: OwnerId) -> Scope {
     let operates = owner == app.server.face.owner;
-    match app.callers.sharing() {
+    match app.options.callers.sharing() {
         Sharing::SeveralOwners if !operates => Scope::Owner(owner),
         Sharing::SeveralOwners | Sharing::OneOwner => Scope::Operator,
     }

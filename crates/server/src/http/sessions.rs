@@ -7,12 +7,13 @@
 //! rmcp would count the silence of a long call as idleness, so its own time-out is off and ours counts calls.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::Either;
 use futures_util::{Stream, StreamExt};
 use outlast_core::OwnerId;
+use parking_lot::Mutex;
 use rmcp::model::{
     ClientJsonRpcMessage, GetExtensions, JsonRpcRequest, RequestId, ServerJsonRpcMessage,
 };
@@ -68,10 +69,10 @@ impl Sessions {
 
     /// Uses a session, a held one until the returned value is dropped; `None` when the owner has no such session.
     pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<NamedSession> {
-        if !is_session_of(owner, id) || self.deleted().contains(id) {
+        if !is_session_of(owner, id) || self.deleted.lock().contains(id) {
             return None;
         }
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let Some(session) = known.get_mut(id) else { return Some(NamedSession::NotHeld) };
         session.uses += 1;
         Some(NamedSession::Held(SessionUse { sessions: Arc::clone(self), id: id.clone() }))
@@ -80,7 +81,7 @@ impl Sessions {
     /// Ends a session because its client says so. Other servers do not learn of it.
     pub(super) async fn delete(&self, id: &SessionId) {
         {
-            let mut deleted = self.deleted();
+            let mut deleted = self.deleted.lock();
             deleted.push_back(id.clone());
             if deleted.len() > MAX_DELETED {
                 deleted.pop_front();
@@ -99,7 +100,7 @@ impl Sessions {
                 let over = |_: &SessionId, session: &mut Session| {
                     session.uses == 0 && session.idle_since.elapsed() >= idle
                 };
-                self.known().extract_if(over).map(|(id, _)| id).collect()
+                self.known.lock().extract_if(over).map(|(id, _)| id).collect()
             };
             for id in &over {
                 self.end(id).await;
@@ -121,7 +122,7 @@ impl Sessions {
 
     /// Inserts a session; returns the one that ends for it, which is itself where all others are in use.
     fn insert(&self, owner: &OwnerId, id: &SessionId) -> Option<SessionId> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let own = known.values().filter(|session| session.owner == *owner).count();
         let ends = if own >= MAX_SESSIONS_PER_OWNER {
             Some(longest_idle(&known, |session| session.owner == *owner))
@@ -139,18 +140,10 @@ impl Sessions {
     }
 
     async fn end(&self, id: &SessionId) {
-        self.known().remove(id);
+        self.known.lock().remove(id);
         if let Err(error) = self.rmcp.close_session(id).await {
             tracing::debug!(%error, "session ended twice");
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn deleted(&self) -> MutexGuard<'_, VecDeque<SessionId>> {
-        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,7 +163,7 @@ pub(super) struct SessionUse {
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        if let Some(session) = self.sessions.known().get_mut(&self.id) {
+        if let Some(session) = self.sessions.known.lock().get_mut(&self.id) {
             session.uses -= 1;
             session.idle_since = Instant::now();
         }
@@ -186,7 +179,7 @@ struct OpenRequest {
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        if let Some(session) = self.sessions.known().get_mut(&self.session) {
+        if let Some(session) = self.sessions.known.lock().get_mut(&self.session) {
             session.asked.remove(&self.id);
         }
     }
@@ -225,7 +218,7 @@ impl OwnSessions {
         let ClientJsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = message else {
             return None;
         };
-        if let Some(known) = self.sessions.known().get_mut(session)
+        if let Some(known) = self.sessions.known.lock().get_mut(session)
             && !known.asked.insert(id.clone())
         {
             return Some(id_in_use(id));

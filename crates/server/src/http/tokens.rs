@@ -8,6 +8,8 @@ use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use sha2::{Digest, Sha256};
 
+use super::admission::the_one;
+
 /// Shorter tokens could be guessed.
 const MIN_TOKEN_CHARS: usize = 16;
 const MAX_NAME_CHARS: usize = 48;
@@ -83,9 +85,7 @@ impl Tokens {
 
     /// Whose token a request shows, if it shows one, in the one place where it may.
     pub(crate) fn owner(&self, headers: &HeaderMap) -> Option<OwnerId> {
-        let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let (Some(authorization), None) = (shown.next(), shown.next()) else { return None };
-        let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
+        let (scheme, token) = the_one(headers, &AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
         }

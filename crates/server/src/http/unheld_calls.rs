@@ -1,10 +1,11 @@
 //! Requests in sessions that this server does not hold, by their ids, so that their clients can cancel them here.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use futures_util::{Stream, StreamExt};
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use serde::Deserialize;
@@ -43,19 +44,15 @@ impl UnheldCalls {
         let Message { id, method, params } = serde_json::from_slice(message).ok()?;
         let Some(request) = id else {
             let cancelled = params.filter(|_| method.as_deref() == Some("notifications/cancelled"));
-            if let Some(call) = self.open().get(&(session, cancelled?.request_id?)) {
+            if let Some(call) = self.0.lock().get(&(session, cancelled?.request_id?)) {
                 call.cancel();
             }
             return None;
         };
         let (calls, cancelled) = (Arc::clone(self), CancellationToken::new());
         let key = (session, request);
-        self.open().insert(key.clone(), cancelled.clone());
+        self.0.lock().insert(key.clone(), cancelled.clone());
         Some(UnheldCall { calls, key, cancelled })
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<CallKey, CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,6 +80,6 @@ impl UnheldCall {
 
 impl Drop for UnheldCall {
     fn drop(&mut self) {
-        self.calls.open().remove(&self.key);
+        self.calls.0.lock().remove(&self.key);
     }
 }

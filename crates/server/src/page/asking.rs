@@ -1,35 +1,36 @@
 //! Asks a question, or a further one in a conversation. What costs money is asked about first (I4).
 
+use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 use outlast_core::{
-    ConversationId, Cost, Effort, Job, Key, Message, NanoUsd, NewJob, Profile, ResearchAsk, Role,
-    StoreError, Visibility,
+    ConversationId, Cost, Effort, Job, Key, NanoUsd, NewJob, Profile, ResearchAsk, StoreError,
 };
-use outlast_engine::Engine;
 use sha2::{Digest, Sha256};
 
+use super::actions::see_job;
 use super::confirm::{CONFIRMED, Confirm};
 use super::form::Fields;
 use super::layout::{self, Tab, View};
 use super::options::{PageOptions, PageResearch};
-use super::session::Visitor;
+use super::request::{Instead, PageRequest, PageResult};
 use crate::export::{cost_text, escaped};
-use crate::text::title;
-use crate::tools::instructions::research_instructions;
+use crate::reply::Refusal;
+use crate::tools::instructions::{new_conversation, research_job, research_messages};
 use crate::tools::recipient::how_to_configure;
 
 const MAX_QUESTION_CHARS: usize = 10_000;
 
 /// The form for a new question.
-pub(super) fn view(options: &PageOptions, visitor: &Visitor) -> Response {
-    let body = match &options.research {
+pub(super) async fn view(asked: PageRequest) -> Response {
+    let body = match &asked.options().research {
         None => "<h1>Ask</h1>\n<div class=\"notice bad\"><p>No provider is configured, so nothing can be asked here.</p>\
                  <p>Set a key (<code>PERPLEXITY_API_KEY</code>) or a library (<code>OUTLAST_LIBRARY</code>), and start the server again.</p></div>\n"
             .to_owned(),
         Some(research) => format!("<h1>Ask</h1>\n{}", form(research, None)),
     };
-    layout::kept_for_back(View { title: "Ask", tab: Tab::Ask, live: None, body }.answer(visitor))
+    let view = View { title: "Ask", tab: Tab::Ask, live: None, body };
+    layout::kept_for_back(view.answer(&asked.visitor))
 }
 
 /// The form for a further question, under what was answered; empty while that is under way. It is never replaced while it is
@@ -74,41 +75,33 @@ fn form(research: &PageResearch, last: Option<&Job>) -> String {
     )
 }
 
-/// Why nothing was asked, with what to do about it.
-struct NotAsked(String);
-
 /// The form was sent.
-pub(super) async fn ask(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    fields: &Fields,
-) -> Response {
-    let refuse = |why: &str| {
-        let back = "<a href=\"/ui/ask\">Ask</a>";
-        layout::message(StatusCode::BAD_REQUEST, Some(visitor), "Not asked", why, back)
+pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
+    let fields = &asked.form(body).await?;
+    let Some(research) = &asked.options().research else {
+        return Err(not_asked(&asked, "No provider is configured."));
     };
-    let Some(research) = &options.research else { return refuse("No provider is configured.") };
-    let new = match new_job(engine, research, visitor, fields).await {
-        Ok(new) => new,
-        Err(NotAsked(why)) => return refuse(&why),
-    };
+    let engine = asked.engine();
+    let new = new_job(&asked, research, fields).await.map_err(|why| not_asked(&asked, &why))?;
     let expected = engine.expects(&new.profile, &new.ask);
     let is_free = expected.cost.amount() == Some(NanoUsd(0)) || !new.may_be_charged();
     if !is_free && fields.get(CONFIRMED).is_none() {
-        return confirm(&new, expected.cost, expected.budget_note, fields).answer(visitor);
+        let confirm = confirm(&new, expected.cost, expected.budget_note, fields);
+        return Ok(confirm.answer(&asked.visitor));
     }
     let key = fields.get("key").map(|key| Key::given(&format!("page:{key}"), hash(&new)));
-    match engine.start(new, key).await {
-        Ok(started) => {
-            let id = started.job.id;
-            if !started.existed {
-                (research.carry)(started.job).await;
-            }
-            layout::see_other(&format!("/ui/jobs/{id}"))
-        }
-        Err(error) => refuse(&refusal(&error)),
+    let started = engine.start(new, key).await;
+    let started = started.map_err(|error| not_asked(&asked, &refusal(&error)))?;
+    let id = started.job.id;
+    if !started.existed {
+        (research.carry)(started.job).await;
     }
+    Ok(see_job(&id))
+}
+
+/// Nothing was asked, with what to do about it.
+fn not_asked(asked: &PageRequest, why: &str) -> Instead {
+    asked.refused(StatusCode::BAD_REQUEST, "Not asked", why, "<a href=\"/ui/ask\">Ask</a>")
 }
 
 fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Fields) -> Confirm<'a> {
@@ -126,7 +119,6 @@ fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Field
     Confirm {
         title: "Ask this?",
         text,
-        action: "/ui/ask",
         button: "Ask",
         needs_word: false,
         back: "/ui/ask".to_owned(),
@@ -134,19 +126,19 @@ fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Field
     }
 }
 
+/// The job that is asked for, or why there is none.
 async fn new_job(
-    engine: &Engine,
+    asked: &PageRequest,
     research: &PageResearch,
-    visitor: &Visitor,
     fields: &Fields,
-) -> Result<NewJob, NotAsked> {
-    let question =
-        fields.get("question").ok_or_else(|| NotAsked("The question is empty.".to_owned()))?;
+) -> Result<NewJob, String> {
+    let owner = &asked.visitor.owner;
+    let question = fields.get("question").ok_or("The question is empty.")?;
     let length = question.chars().count();
     if length > MAX_QUESTION_CHARS {
-        return Err(NotAsked(format!(
+        return Err(format!(
             "The question has {length} characters; ask in {MAX_QUESTION_CHARS} at most."
-        )));
+        ));
     }
     let effort = match fields.get("effort") {
         Some("low") => Effort::Low,
@@ -155,15 +147,15 @@ async fn new_job(
     };
     let budget = fields.get("budget").map(|budget| {
         let usd: Option<f64> = budget.parse().ok();
-        usd.and_then(NanoUsd::budget)
-            .ok_or_else(|| NotAsked(format!("{budget:?} is no amount of US dollars.")))
+        let why = || format!("{budget:?} is no amount of US dollars.");
+        usd.and_then(NanoUsd::budget).ok_or_else(why)
     });
     let earlier = match fields.get("conversation") {
         None => None,
         Some(id) => {
-            let found = engine.conversation(&visitor.owner, &ConversationId::new(id)).await;
-            let found = found.map_err(|error| NotAsked(refusal(&error)))?;
-            Some(found.ok_or_else(|| NotAsked("There is no such conversation.".to_owned()))?)
+            let found = asked.engine().conversation(owner, &ConversationId::new(id)).await;
+            let found = found.map_err(|error| refusal(&error))?;
+            Some(found.ok_or("There is no such conversation.")?)
         }
     };
     // A conversation keeps its provider (P1): the page moves none.
@@ -175,38 +167,20 @@ async fn new_job(
     };
     let profile = profile.ok_or_else(|| {
         let wanted = wanted.unwrap_or("none");
-        NotAsked(format!(
-            "The provider {wanted} is not configured here; {}.",
-            how_to_configure(wanted)
-        ))
+        format!("The provider {wanted} is not configured here; {}.", how_to_configure(wanted))
     })?;
-    let asked = Message { role: Role::User, content: question.to_owned() };
     let said = earlier.as_ref().map(|earlier| earlier.context()).unwrap_or_default();
-    let messages =
-        std::iter::once(research_instructions(effort)).chain(said).chain([asked]).collect();
     let ask = ResearchAsk {
-        messages,
+        messages: research_messages(effort, said, question.to_owned()),
         effort: Some(effort),
         budget: budget.transpose()?,
         ..ResearchAsk::default()
     };
-    let conversation = earlier.map_or_else(
-        || ConversationId::new(uuid::Uuid::new_v4().simple().to_string()),
-        |earlier| earlier.id,
-    );
+    let job = research_job(owner, profile.clone(), &ask, research.attempt_timeout);
     let job = NewJob {
-        owner: visitor.owner.clone(),
-        conversation: Some(conversation),
-        profile: profile.clone(),
-        workflow: NewJob::DEEP_RESEARCH.to_owned(),
-        title: title(question),
-        ask: serde_json::to_value(&ask).map_err(|error| NotAsked(error.to_string()))?,
-        priority: 0,
-        visibility: Visibility::Promised,
+        conversation: Some(earlier.map_or_else(new_conversation, |earlier| earlier.id)),
         max_failures: research.max_failures,
-        attempt_timeout: research.attempt_timeout,
-        life: None,
-        keep: None,
+        ..job.map_err(Refusal::into_sentence)?
     };
     Ok(job.made_by("the page"))
 }

@@ -19,7 +19,6 @@ pub(super) struct Confirm<'a> {
     pub(super) title: &'a str,
     /// What will happen, and what it costs.
     pub(super) text: String,
-    pub(super) action: &'a str,
     pub(super) button: &'a str,
     /// Whether the word is asked for as well.
     pub(super) needs_word: bool,
@@ -48,14 +47,10 @@ impl Confirm<'_> {
             ),
             false => String::new(),
         };
-        // Without one a form goes back to where it came from.
-        let action = match self.action {
-            "" => String::new(),
-            path => format!(" action=\"{}\"", escaped(path)),
-        };
+        // Without an action a form goes back to where it came from.
         let body = format!(
             "<h1>{}</h1>\n<div class=\"notice warn\"><p>{}</p></div>\n\
-             <form class=\"form\" method=\"post\"{action}>\n{hidden}{word}\
+             <form class=\"form\" method=\"post\">\n{hidden}{word}\
              <input type=\"hidden\" name=\"{CONFIRMED}\" value=\"yes\">\n\
              <div class=\"actions\"><button class=\"go\">{}</button><a class=\"button\" href=\"{}\" data-back>Back</a></div>\n</form>\n",
             escaped(self.title),

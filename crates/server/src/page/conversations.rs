@@ -1,36 +1,32 @@
 //! Conversations: the list, and one as it is read from the first question to the last.
 
-use axum::response::Response;
+use axum::extract::{Path, Query};
 use outlast_core::{ConversationId, ConversationQuery, Cursor, StateKind};
-use outlast_engine::Engine;
 
-use super::asking;
 use super::form::{Fields, address};
 use super::layout::{self, Tab, View};
-use super::options::PageOptions;
-use super::session::Visitor;
+use super::request::{PageRequest, PageResult};
+use super::{asking, downloads};
 use crate::export::{Turn, answer_html, escaped};
+use crate::text::counted;
 
 const PAGE: u32 = 50;
 
 /// The list.
-pub(super) async fn list(engine: &Engine, visitor: &Visitor, query: &str) -> Response {
-    let fields = Fields::parse(query);
+pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
+    let (engine, visitor) = (asked.engine(), &asked.visitor);
     let states: Vec<StateKind> =
         fields.get("state").and_then(StateKind::parse).into_iter().collect();
     let after = fields.get("after").and_then(|after| after.parse().ok()).map(Cursor);
     let query = ConversationQuery { states, limit: PAGE, after };
-    let page = match engine.conversations(&visitor.owner, &query).await {
-        Ok(page) => page,
-        Err(error) => return layout::unreadable(visitor, &error),
-    };
+    let page = asked.read(engine.conversations(&visitor.owner, &query).await)?;
     let now = engine.now();
     let rows: String = page
         .conversations
         .iter()
         .map(|found| {
             let id = escaped(found.id.as_str());
-            let questions = if found.turns == 1 { "1 question".to_owned() } else { format!("{} questions", found.turns) };
+            let questions = counted(found.turns as usize, "question", "questions");
             format!(
                 "<li class=\"job\" id=\"conversation-{id}\">{}<div class=\"what\"><a class=\"title\" href=\"/ui/conversations/{id}\">{}</a></div>\
                  <div class=\"who\">{questions}</div><div class=\"num\"></div><div class=\"num\">{}</div></li>\n",
@@ -53,22 +49,14 @@ pub(super) async fn list(engine: &Engine, visitor: &Visitor, query: &str) -> Res
     });
     let body = format!("<h1>Conversations</h1>\n{rows}{}", more.unwrap_or_default());
     let live = Some("/ui/events".to_owned());
-    View { title: "Conversations", tab: Tab::Conversations, live, body }.answer(visitor)
+    Ok(View { title: "Conversations", tab: Tab::Conversations, live, body }.answer(visitor))
 }
 
 /// One of them.
-pub(super) async fn view(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    id: &str,
-) -> Response {
+pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
+    let (engine, visitor) = (asked.engine(), &asked.visitor);
     let id = ConversationId::new(id);
-    let conversation = match engine.conversation(&visitor.owner, &id).await {
-        Ok(Some(conversation)) => conversation,
-        Ok(None) => return layout::not_found(visitor),
-        Err(error) => return layout::unreadable(visitor, &error),
-    };
+    let conversation = asked.found(engine.conversation(&visitor.owner, &id).await)?;
     let now = engine.now();
     let mut body = String::from("<div class=\"reading\">\n");
     for (number, job) in (1..).zip(conversation.turns()) {
@@ -98,19 +86,14 @@ pub(super) async fn view(
     }
     let address = format!("/ui/conversations/{}", escaped(id.as_str()));
     body.push_str("<div class=\"actions noprint\">");
-    for (format, name) in [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")] {
-        body.push_str(&format!(
-            "<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n"
-        ));
-    }
+    body.push_str(&downloads::links(&address));
     let last = conversation.last();
     if last.state.kind().is_terminal() {
         body.push_str(&format!("<form method=\"post\" action=\"/ui/jobs/{}/delete\"><button class=\"danger\">Delete</button></form>", last.id));
     }
     body.push_str("</div>\n");
-    body.push_str(&asking::follow_up_form(options, last));
+    body.push_str(&asking::follow_up_form(asked.options(), last));
     body.push_str("</div>\n");
-    let title = last.new.title.clone();
     let live = Some("/ui/events".to_owned());
-    View { title: &title, tab: Tab::Conversations, live, body }.answer(visitor)
+    Ok(View { title: &last.new.title, tab: Tab::Conversations, live, body }.answer(visitor))
 }

@@ -1,55 +1,52 @@
 //! A conversation, or one job, as a file: Markdown, HTML or JSON.
 
-use axum::response::{IntoResponse, Response};
+use axum::extract::Path;
+use axum::response::IntoResponse;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use outlast_core::conversation::Conversation;
-use outlast_core::{ConversationId, JobId, printable};
-use outlast_engine::Engine;
+use outlast_core::{ConversationId, printable};
 
-use super::layout;
-use super::session::Visitor;
+use super::request::{PageRequest, PageResult};
 use crate::export::{Transcript, html_page, markdown_document};
 
+/// A job or a conversation, and the format.
+type Wanted = Path<(String, String)>;
+
 /// Of one job alone.
-pub(super) async fn of_job(engine: &Engine, visitor: &Visitor, id: &str, format: &str) -> Response {
-    let Ok(id) = id.parse::<JobId>() else { return layout::not_found(visitor) };
-    match engine.job(&visitor.scope(), &id).await {
-        Ok(Some(job)) => {
-            let name =
-                job.new.conversation.clone().unwrap_or_else(|| ConversationId::new(id.to_string()));
-            match Conversation::of(name, vec![job]) {
-                Some(told) => file(visitor, &Transcript::stored(&told), &id.to_string(), format),
-                None => layout::not_found(visitor),
-            }
-        }
-        Ok(None) => layout::not_found(visitor),
-        Err(error) => layout::unreadable(visitor, &error),
-    }
+pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
+    let id = asked.job_id(&id)?;
+    let job = asked.found(asked.engine().job(&asked.visitor.scope(), &id).await)?;
+    let id = id.to_string();
+    let name = job.new.conversation.clone().unwrap_or_else(|| ConversationId::new(&id));
+    let told = asked.found(Ok(Conversation::of(name, vec![job])))?;
+    file(&asked, &told, &id, &format)
 }
 
 /// Of a conversation.
-pub(super) async fn of_conversation(
-    engine: &Engine,
-    visitor: &Visitor,
-    id: &str,
-    format: &str,
-) -> Response {
-    match engine.conversation(&visitor.owner, &ConversationId::new(id)).await {
-        Ok(Some(told)) => file(visitor, &Transcript::stored(&told), id, format),
-        Ok(None) => layout::not_found(visitor),
-        Err(error) => layout::unreadable(visitor, &error),
-    }
+pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
+    let found = asked.engine().conversation(&asked.visitor.owner, &ConversationId::new(&id)).await;
+    file(&asked, &asked.found(found)?, &id, &format)
 }
 
-fn file(visitor: &Visitor, told: &Transcript, name: &str, format: &str) -> Response {
+/// The links to the files of what is at this address.
+pub(super) fn links(address: &str) -> String {
+    let formats = [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")];
+    let link = |(format, name)| {
+        format!("<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n")
+    };
+    formats.map(link).concat()
+}
+
+fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> PageResult {
+    let told = &Transcript::stored(told);
     let (kind, text) = match format {
         "md" => ("text/markdown; charset=utf-8", markdown_document(told)),
         "html" => ("text/html; charset=utf-8", html_page(told)),
         "json" => match serde_json::to_string_pretty(told) {
             Ok(text) => ("application/json", text + "\n"),
-            Err(_) => return layout::not_found(visitor),
+            Err(_) => return Err(asked.not_found()),
         },
-        _ => return layout::not_found(visitor),
+        _ => return Err(asked.not_found()),
     };
     let fits = |sign: &char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_');
     let name: String = name.chars().filter(fits).take(64).collect();
@@ -62,5 +59,5 @@ fn file(visitor: &Visitor, told: &Transcript, name: &str, format: &str) -> Respo
             "default-src 'none'; sandbox".to_owned(),
         ),
     ];
-    (headers, printable(&text)).into_response()
+    Ok((headers, printable(&text)).into_response())
 }

@@ -5,14 +5,15 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::response::{IntoResponse, Response};
+use axum::extract::Query;
+use axum::response::IntoResponse;
 use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use outlast_core::{ChangeWait, Changes, JobId, JobQuery, Rev, StoreError};
 use outlast_engine::{Engine, Shutdown};
 
 use super::form::Fields;
-use super::layout;
+use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 
 /// How long a page is told nothing before it is told that the connection lives.
@@ -31,27 +32,19 @@ struct Follow {
 }
 
 /// The stream; of one job only to those who may see it.
-pub(super) async fn stream(
-    engine: &Engine,
-    visitor: &Visitor,
-    query: &str,
-    stop: Shutdown,
-) -> Response {
-    let job: Option<JobId> = Fields::parse(query).get("job").and_then(|id| id.parse().ok());
+pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
+    let (engine, visitor) = (asked.engine().clone(), asked.visitor.clone());
+    let job: Option<JobId> = fields.get("job").and_then(|id| id.parse().ok());
     if let Some(id) = &job {
-        match engine.job(&visitor.scope(), id).await {
-            Ok(Some(_)) => {}
-            Ok(None) => return layout::not_found(visitor),
-            Err(error) => return layout::unreadable(visitor, &error),
-        }
+        asked.found(engine.job(&visitor.scope(), id).await)?;
     }
-    let follow = Follow { engine: engine.clone(), visitor: visitor.clone(), job, rev: None, stop };
+    let follow = Follow { engine, visitor, job, rev: None, stop: asked.app.stop.clone() };
     let events = stream::unfold(Some(follow), |follow| async {
         let mut follow = follow?;
         let event = follow.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from_static(event.as_bytes())), Some(follow)))
     });
-    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+    Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response())
 }
 
 impl Follow {

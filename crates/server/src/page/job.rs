@@ -1,50 +1,33 @@
 //! One job: where it stands, the money, its timeline, the report and what can be done with it (I3).
 
-use axum::response::Response;
-use outlast_core::{Job, JobId, JobQuery, JobState, StoreError};
+use axum::extract::Path;
+use outlast_core::{Job, JobQuery, JobState, StoreError};
 use outlast_engine::{Engine, Reading};
 
 use super::layout::{self, Tab, View};
-use super::options::{PageOptions, PageView};
+use super::options::PageView;
+use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
-use super::{asking, timeline};
+use super::{asking, downloads, timeline};
 use crate::export::{Turn, answer_html, escaped, question_of, report};
+use crate::text::took;
 
 /// The view.
-pub(super) async fn view(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    id: &str,
-) -> Response {
-    let Ok(id) = id.parse::<JobId>() else { return layout::not_found(visitor) };
-    match engine.reading(&visitor.scope(), &id).await {
-        Ok(Some(reading)) => match body(engine, options, visitor, &reading).await {
-            Ok(body) => {
-                let live = Some(format!("/ui/events?job={id}"));
-                let title = reading.job.new.title.clone();
-                View { title: &title, tab: Tab::Jobs, live, body }.answer(visitor)
-            }
-            Err(error) => layout::unreadable(visitor, &error),
-        },
-        Ok(None) => layout::not_found(visitor),
-        Err(error) => layout::unreadable(visitor, &error),
-    }
+pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
+    let id = asked.job_id(&id)?;
+    let reading = asked.found(asked.engine().reading(&asked.visitor.scope(), &id).await)?;
+    let body = asked.read(body(&asked, &reading).await)?;
+    let live = Some(format!("/ui/events?job={id}"));
+    Ok(View { title: &reading.job.new.title, tab: Tab::Jobs, live, body }.answer(&asked.visitor))
 }
 
-async fn body(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    reading: &Reading,
-) -> Result<String, StoreError> {
+async fn body(asked: &PageRequest, reading: &Reading) -> Result<String, StoreError> {
+    let (engine, visitor) = (asked.engine(), &asked.visitor);
     let Reading { job, now, .. } = reading;
     let is_own = job.new.owner == visitor.owner;
     let standing = reading.standing();
     let bar = match (job.state.kind().is_terminal(), standing.percent()) {
-        (false, Some(percent)) => format!(
-            "<progress max=\"100\" value=\"{percent}\" aria-label=\"Progress\">{percent}%</progress>"
-        ),
+        (false, Some(percent)) => layout::bar(percent, "Progress"),
         _ => String::new(),
     };
     let mut text = format!(
@@ -61,7 +44,7 @@ async fn body(
     text.push_str(&result(job));
     text.push_str(&turns(engine, job, visitor).await?);
     if is_own {
-        text.push_str(&asking::follow_up_form(options, job));
+        text.push_str(&asking::follow_up_form(asked.options(), job));
     }
     let query = JobQuery { id_prefix: Some(job.id.to_string()), limit: 1, ..JobQuery::default() };
     let listed = engine.list(&visitor.scope(), &query).await?.jobs;
@@ -94,7 +77,7 @@ fn facts(job: &Job, visitor: &Visitor, now: outlast_core::Timestamp) -> String {
         facts.push(format!("owner {}", escaped(job.new.owner.as_str())));
     }
     if job.ended_at().is_some() {
-        facts.push(format!("took {}", layout::took(job.elapsed(now).as_secs())));
+        facts.push(format!("took {}", took(job.elapsed(now).as_secs())));
     }
     facts.push(format!("<span class=\"id\">{}</span>", job.id));
     format!("<p class=\"facts\" id=\"facts\" data-part>{}</p>\n", facts.join(" &middot; "))
@@ -117,13 +100,7 @@ fn actions(job: &Job) -> String {
             text.push_str(&form("retry", "Retry", ""));
         }
         JobState::Succeeded { .. } => {
-            for (format, name) in
-                [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")]
-            {
-                text.push_str(&format!(
-                    "<a class=\"button\" href=\"/ui/jobs/{id}/export/{format}\" download>{name}</a>\n"
-                ));
-            }
+            text.push_str(&downloads::links(&format!("/ui/jobs/{id}")));
         }
     }
     if job.state.kind().is_terminal() && job.new.conversation.is_some() {

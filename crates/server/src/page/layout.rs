@@ -1,5 +1,7 @@
 //! What every view shares: the frame, times, states, and the headers that keep it safe (I5).
 
+use std::fmt::Display;
+
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -8,7 +10,7 @@ use outlast_core::{StateKind, Timestamp};
 use super::options::PageView;
 use super::session::Visitor;
 use crate::export::escaped;
-use crate::text::readable_moment;
+use crate::text::readable_time;
 
 /// The parts of the page, as the navigation shows them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,27 +98,6 @@ pub(super) fn message(
     html(status, view.text(visitor))
 }
 
-pub(super) fn not_found(visitor: &Visitor) -> Response {
-    message(
-        StatusCode::NOT_FOUND,
-        Some(visitor),
-        "Not found",
-        "There is nothing here: it was removed, its retention has ended, or it is not yours.",
-        "<a href=\"/ui\">All jobs</a>",
-    )
-}
-
-pub(super) fn unreadable(visitor: &Visitor, error: &outlast_core::StoreError) -> Response {
-    tracing::warn!(%error, "the page cannot read the store");
-    message(
-        StatusCode::SERVICE_UNAVAILABLE,
-        Some(visitor),
-        "The store cannot be read",
-        "The job store cannot be read just now; jobs that run are not touched by that.",
-        "<a href=\"\">Try again</a>, or see the log of the server: <code>outlast doctor</code> looks for the cause.",
-    )
-}
-
 pub(super) fn html(status: StatusCode, text: String) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
@@ -159,7 +140,7 @@ pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
     };
     format!(
         "<time datetime=\"{at}\" title=\"{}\" data-ago>{told}</time>",
-        readable_moment(&at.to_string())
+        readable_time(&at.to_string(), "%-d %B %Y, %H:%M:%S UTC")
     )
 }
 
@@ -173,13 +154,11 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// A duration by its two largest units.
-pub(super) fn took(seconds: u64) -> String {
-    match seconds {
-        0..=59 => format!("{seconds} s"),
-        60..=3_599 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-    }
+/// How far something has come, in percent.
+pub(super) fn bar(percent: impl Display, label: &str) -> String {
+    format!(
+        "<progress max=\"100\" value=\"{percent}\" aria-label=\"{label}\">{percent}%</progress>"
+    )
 }
 
 pub(super) fn state(state: StateKind) -> String {

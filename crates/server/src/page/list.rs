@@ -1,18 +1,19 @@
 //! Jobs: counts by state, filters that stand in the address, a page of the list (I2).
 
-use axum::response::Response;
+use axum::extract::Query;
 use outlast_core::{
     Cursor, JobQuery, OwnerId, Profile, Scope, StateCount, StateKind, StoreError, Summary,
     Timestamp,
 };
-use outlast_engine::Engine;
 
 use super::form::{Fields, address};
 use super::layout::{self, Tab, View};
-use super::options::{PageOptions, PageView};
+use super::options::PageView;
+use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::spend;
 use crate::export::escaped;
+use crate::text::{counted, took};
 
 /// How many jobs a page of the list has.
 const PAGE: u32 = 50;
@@ -94,34 +95,21 @@ impl Filters {
 }
 
 /// The view.
-pub(super) async fn view(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    query: &str,
-) -> Response {
-    match body(engine, options, visitor, query).await {
-        Ok(body) => {
-            let live = Some("/ui/events".to_owned());
-            View { title: "Jobs", tab: Tab::Jobs, live, body }.answer(visitor)
-        }
-        Err(error) => layout::unreadable(visitor, &error),
-    }
+pub(super) async fn view(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
+    let body = asked.read(body(&asked, &fields).await)?;
+    let live = Some("/ui/events".to_owned());
+    Ok(View { title: "Jobs", tab: Tab::Jobs, live, body }.answer(&asked.visitor))
 }
 
-async fn body(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-    query: &str,
-) -> Result<String, StoreError> {
-    let filters = Filters::of(&Fields::parse(query), visitor);
+async fn body(asked: &PageRequest, fields: &Fields) -> Result<String, StoreError> {
+    let (engine, visitor) = (asked.engine(), &asked.visitor);
+    let filters = Filters::of(fields, visitor);
     let scope = filters.scope(visitor);
     let counts = engine.counts(&scope, MAX_COUNTED).await?;
     let page = engine.list(&scope, &filters.query()).await?;
     let now = engine.now();
     let rows: String = page.jobs.iter().map(|job| row(job, visitor, now)).collect();
-    let money = spend::line(engine, options, visitor).await?;
+    let money = spend::line(asked).await?;
     let jobs = match (page.jobs.is_empty(), filters.is_narrow()) {
         (false, _) => format!(
             "<ul class=\"jobs\" id=\"jobs\" data-part data-rows aria-label=\"Jobs, newest first\">\n{rows}</ul>\n"
@@ -214,23 +202,16 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
         && let Some(progress) = &job.progress
     {
         if let Some(percent) = progress.percent {
-            bar = format!(
-                "<progress max=\"100\" value=\"{percent}\" aria-label=\"Progress\">{percent}%</progress>"
-            );
+            bar = layout::bar(percent, "Progress");
             sub.push(format!("{percent}%"));
         }
         sub.push(escaped(&progress.message));
     }
     if job.failures > 0 {
-        let tries = if job.failures == 1 {
-            "1 failed try".to_owned()
-        } else {
-            format!("{} failed tries", job.failures)
-        };
-        sub.push(tries);
+        sub.push(counted(job.failures as usize, "failed try", "failed tries"));
     }
     if let Some(ended) = job.ended_at {
-        sub.push(format!("took {}", layout::took(ended.since(job.created_at).as_secs())));
+        sub.push(format!("took {}", took(ended.since(job.created_at).as_secs())));
     }
     let mut who = escaped(&job.provider);
     if let Some(model) = &job.model {

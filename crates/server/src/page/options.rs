@@ -1,10 +1,11 @@
 //! What the page is told once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outlast_core::{Job, OwnerId, Profile, SpendLimits};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -52,9 +53,9 @@ pub struct PageResearch {
 
 /// A link that signs one browser in, once and within a minute.
 pub struct PageEntry {
-    owner: OwnerId,
+    pub(super) owner: OwnerId,
     /// Signs the cookies of this process.
-    key: [u8; 32],
+    pub(super) key: [u8; 32],
     code: Mutex<Option<Code>>,
 }
 
@@ -74,17 +75,9 @@ impl PageEntry {
         (Self { owner, key: part("cookies"), code: Mutex::new(Some(kept)) }, code)
     }
 
-    pub(super) fn owner(&self) -> &OwnerId {
-        &self.owner
-    }
-
-    pub(super) fn key(&self) -> &[u8; 32] {
-        &self.key
-    }
-
     /// Whether this is the code, for the first time and in time. A wrong code leaves the right one valid.
     pub(super) fn takes(&self, code: &str) -> bool {
-        let mut kept = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.code.lock();
         let digest: [u8; 32] = Sha256::digest(code).into();
         match kept.take() {
             Some(right) if right.digest == digest => Instant::now() < right.until,
@@ -107,7 +100,7 @@ mod tests {
         assert!(entry.takes(&code));
         assert!(!entry.takes(&code));
         let (late, code) = PageEntry::new(OwnerId::new("ann"), &[7; 32]);
-        if let Some(kept) = late.code.lock().unwrap().as_mut() {
+        if let Some(kept) = late.code.lock().as_mut() {
             kept.until = Instant::now();
         }
         assert!(!late.takes(&code));

@@ -3,18 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
 
-use super::actions::{self, Action};
-use super::form::Fields;
-use super::layout::{self, message, see_other};
-use super::session::Visitor;
-use super::{asking, conversations, downloads, events, job, list, sign_in, spend};
+use super::layout::see_other;
+use super::{actions, asking, conversations, downloads, events, job, list, sign_in, spend};
 use crate::export::REPORT_STYLE;
 use crate::http::App;
 
@@ -44,20 +38,20 @@ pub(crate) fn is_public(path: &str) -> bool {
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(|| async { see_other("/ui") }))
-        .route("/ui", get(show_list))
+        .route("/ui", get(list::view))
         .route("/ui/", get(|| async { see_other("/ui") }))
-        .route("/ui/jobs/{id}", get(show_job))
-        .route("/ui/jobs/{id}/{action}", post(act))
-        .route("/ui/jobs/{id}/export/{format}", get(job_file))
-        .route("/ui/conversations", get(show_conversations))
-        .route("/ui/conversations/{id}", get(show_conversation))
-        .route("/ui/conversations/{id}/export/{format}", get(conversation_file))
-        .route("/ui/ask", get(show_ask).post(ask))
-        .route("/ui/spend", get(show_spend))
-        .route("/ui/events", get(show_events))
-        .route("/ui/sign-in", get(|| async { see_other("/ui") }).post(signs_in))
-        .route("/ui/sign-out", post(|| async { sign_in::sign_out() }))
-        .route("/ui/enter", get(enters))
+        .route("/ui/jobs/{id}", get(job::view))
+        .route("/ui/jobs/{id}/{action}", post(actions::act))
+        .route("/ui/jobs/{id}/export/{format}", get(downloads::of_job))
+        .route("/ui/conversations", get(conversations::list))
+        .route("/ui/conversations/{id}", get(conversations::view))
+        .route("/ui/conversations/{id}/export/{format}", get(downloads::of_conversation))
+        .route("/ui/ask", get(asking::view).post(asking::ask))
+        .route("/ui/spend", get(spend::view))
+        .route("/ui/events", get(events::stream))
+        .route("/ui/sign-in", get(|| async { see_other("/ui") }).post(sign_in::sign_in))
+        .route("/ui/sign-out", post(sign_in::sign_out))
+        .route("/ui/enter", get(sign_in::enter))
         .route(
             "/ui/page.css",
             get(|| async { asset("text/css; charset=utf-8", [STYLE, REPORT_STYLE].concat()) }),
@@ -67,100 +61,9 @@ pub(crate) fn router() -> Router<Arc<App>> {
             get(|| async { asset("text/javascript; charset=utf-8", SCRIPT.to_owned()) }),
         )
         .route("/ui/icon.svg", get(|| async { asset("image/svg+xml", ICON.to_owned()) }))
-        .route("/ui/{*rest}", get(|| async { sign_in::nothing_here() }))
+        .route("/ui/{*rest}", get(sign_in::nothing_here))
 }
 
 fn asset(kind: &'static str, text: String) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], text).into_response()
-}
-
-type Asks = (State<Arc<App>>, Extension<Visitor>);
-
-async fn show_list((State(app), Extension(visitor)): Asks, RawQuery(query): RawQuery) -> Response {
-    list::view(app.engine(), &app.page, &visitor, &query.unwrap_or_default()).await
-}
-
-async fn show_job((State(app), Extension(visitor)): Asks, Path(id): Path<String>) -> Response {
-    job::view(app.engine(), &app.page, &visitor, &id).await
-}
-
-async fn act(
-    (State(app), Extension(visitor)): Asks,
-    Path((id, action)): Path<(String, String)>,
-    body: Body,
-) -> Response {
-    let Some(action) = Action::parse(&action) else { return layout::not_found(&visitor) };
-    let Some(fields) = Fields::read(body).await else { return unreadable_form(&visitor) };
-    actions::act(app.engine(), &app.page, &visitor, (&id, action), &fields).await
-}
-
-async fn job_file(
-    (State(app), Extension(visitor)): Asks,
-    Path((id, format)): Path<(String, String)>,
-) -> Response {
-    downloads::of_job(app.engine(), &visitor, &id, &format).await
-}
-
-async fn show_conversations(
-    (State(app), Extension(visitor)): Asks,
-    RawQuery(query): RawQuery,
-) -> Response {
-    conversations::list(app.engine(), &visitor, &query.unwrap_or_default()).await
-}
-
-async fn show_conversation(
-    (State(app), Extension(visitor)): Asks,
-    Path(id): Path<String>,
-) -> Response {
-    conversations::view(app.engine(), &app.page, &visitor, &id).await
-}
-
-async fn conversation_file(
-    (State(app), Extension(visitor)): Asks,
-    Path((id, format)): Path<(String, String)>,
-) -> Response {
-    downloads::of_conversation(app.engine(), &visitor, &id, &format).await
-}
-
-async fn show_ask((State(app), Extension(visitor)): Asks) -> Response {
-    asking::view(&app.page, &visitor)
-}
-
-async fn ask((State(app), Extension(visitor)): Asks, body: Body) -> Response {
-    let Some(fields) = Fields::read(body).await else { return unreadable_form(&visitor) };
-    asking::ask(app.engine(), &app.page, &visitor, &fields).await
-}
-
-async fn show_spend((State(app), Extension(visitor)): Asks) -> Response {
-    spend::view(app.engine(), &app.page, &visitor).await
-}
-
-async fn show_events(
-    (State(app), Extension(visitor)): Asks,
-    RawQuery(query): RawQuery,
-) -> Response {
-    events::stream(app.engine(), &visitor, &query.unwrap_or_default(), app.stop.clone()).await
-}
-
-async fn signs_in(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
-    let Some(fields) = Fields::read(body).await else { return sign_in::nothing_here() };
-    sign_in::sign_in(&app.page, &app.callers, &headers, &fields, app.engine().now())
-}
-
-async fn enters(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Response {
-    sign_in::enter(&app.page, &headers, &query.unwrap_or_default(), app.engine().now())
-}
-
-fn unreadable_form(visitor: &Visitor) -> Response {
-    message(
-        StatusCode::BAD_REQUEST,
-        Some(visitor),
-        "Not done",
-        "The form is too long, or did not arrive whole.",
-        "<a href=\"/ui\">All jobs</a>",
-    )
 }

@@ -50,7 +50,7 @@ pub(crate) fn visitor(
             let cookie = cookie(headers)?;
             let name = cookie.split('.').next()?;
             let key = match &page.entry {
-                Some(entry) if entry.owner().as_str() == hex_text(name)? => *entry.key(),
+                Some(entry) if entry.owner.as_str() == hex_text(name)? => entry.key,
                 _ => tokens.digest(&hex_text(name)?)?,
             };
             opened(&key, &cookie, seconds(now))

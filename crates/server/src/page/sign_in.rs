@@ -1,16 +1,20 @@
 //! Signs a browser in, by a token or by a one-time link. Neither stays in an address (I5).
 
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
-use outlast_core::Timestamp;
 
 use super::form::Fields;
 use super::layout::{self, Tab, View, html, see_other};
 use super::options::PageOptions;
+use super::request::ALL_JOBS;
 use super::session;
 use crate::export::escaped;
-use crate::http::Callers;
+use crate::http::{App, Callers};
 
 /// The page that asks for a token, in the place of one that needs it.
 pub(crate) fn asks_for_token(path: &str, options: &PageOptions, status: StatusCode) -> Response {
@@ -41,56 +45,48 @@ fn form(path: &str, options: &PageOptions, status: StatusCode, why: &str) -> Res
 }
 
 /// A token was sent.
-pub(super) fn sign_in(
-    options: &PageOptions,
-    callers: &Callers,
-    headers: &HeaderMap,
-    fields: &Fields,
-    now: Timestamp,
-) -> Response {
+pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
+    let Some(fields) = Fields::read(body).await else { return nothing_here().await };
     let next = fields.get("next").filter(|next| is_ours(next)).unwrap_or("/ui");
-    let Callers::WithToken(tokens) = callers else { return see_other(next) };
+    let Callers::WithToken(tokens) = &app.options.callers else { return see_other(next) };
     let found = fields.get("token").and_then(|token| tokens.owner_of(token));
     let Some((owner, key)) = found else {
-        return form(next, options, StatusCode::UNAUTHORIZED, "This is no token of this server.");
+        return form(
+            next,
+            &app.options.page,
+            StatusCode::UNAUTHORIZED,
+            "This is no token of this server.",
+        );
     };
-    with_cookie(see_other(next), &session::set_cookie(&key, &owner, now, is_tls(headers)))
+    let cookie = session::set_cookie(&key, &owner, app.engine().now(), is_tls(&headers));
+    with_cookie(see_other(next), &cookie)
 }
 
 /// A one-time link was opened.
-pub(super) fn enter(
-    options: &PageOptions,
-    headers: &HeaderMap,
-    query: &str,
-    now: Timestamp,
+pub(super) async fn enter(
+    app: State<Arc<App>>,
+    headers: HeaderMap,
+    Query(fields): Query<Fields>,
 ) -> Response {
-    let fields = Fields::parse(query);
-    match (&options.entry, fields.get("code")) {
+    match (&app.options.page.entry, fields.get("code")) {
         (Some(entry), Some(code)) if entry.takes(code) => {
-            let cookie = session::set_cookie(entry.key(), entry.owner(), now, is_tls(headers));
+            let (now, is_tls) = (app.engine().now(), is_tls(&headers));
+            let cookie = session::set_cookie(&entry.key, &entry.owner, now, is_tls);
             with_cookie(see_other("/ui"), &cookie)
         }
-        _ => form(
-            "/ui",
-            options,
-            StatusCode::UNAUTHORIZED,
-            "This link was used already, or is older than a minute.",
-        ),
+        _ => {
+            let why = "This link was used already, or is older than a minute.";
+            form("/ui", &app.options.page, StatusCode::UNAUTHORIZED, why)
+        }
     }
 }
 
-pub(super) fn sign_out() -> Response {
+pub(super) async fn sign_out() -> Response {
     with_cookie(see_other("/ui"), &session::clear_cookie())
 }
 
 fn with_cookie(response: Response, cookie: &str) -> Response {
-    (
-        http::HeaderMap::from_iter(
-            http::HeaderValue::from_str(cookie).ok().map(|value| (SET_COOKIE, value)),
-        ),
-        response,
-    )
-        .into_response()
+    ([(SET_COOKIE, cookie)], response).into_response()
 }
 
 /// Only a path of the page: a form must not lead elsewhere.
@@ -105,12 +101,6 @@ fn is_tls(headers: &HeaderMap) -> bool {
 }
 
 /// Shown where a browser may not go.
-pub(super) fn nothing_here() -> Response {
-    layout::message(
-        StatusCode::NOT_FOUND,
-        None,
-        "Not found",
-        "There is nothing here.",
-        "<a href=\"/ui\">All jobs</a>",
-    )
+pub(super) async fn nothing_here() -> Response {
+    layout::message(StatusCode::NOT_FOUND, None, "Not found", "There is nothing here.", ALL_JOBS)
 }

@@ -1,13 +1,11 @@
 //! What was spent today and this month, against the caps (I4).
 
-use axum::response::Response;
 use outlast_core::{NanoUsd, SpendBy, SpendQuery, SpendSum, StoreError};
-use outlast_engine::Engine;
 use std::time::Duration;
 
-use super::layout::{self, Tab, View};
-use super::options::{PageOptions, PageView};
-use super::session::Visitor;
+use super::layout::{Tab, View, bar};
+use super::options::PageView;
+use super::request::{PageRequest, PageResult};
 use crate::export::escaped;
 
 const DAYS: u32 = 31;
@@ -18,11 +16,11 @@ struct Sums {
     month: NanoUsd,
 }
 
-async fn sums(engine: &Engine, visitor: &Visitor) -> Result<Sums, StoreError> {
-    let now = engine.now();
+async fn sums(asked: &PageRequest) -> Result<Sums, StoreError> {
+    let now = asked.engine().now();
     let since = now.before(Duration::from_secs(86_400) * DAYS).day();
     let query = SpendQuery { by: SpendBy::Day, since };
-    let days = engine.spend(&visitor.scope(), &query).await?;
+    let days = asked.engine().spend(&asked.visitor.scope(), &query).await?;
     let today = now.day().to_string();
     let month = today.get(..7).unwrap_or_default().to_owned();
     let of = |prefix: &str| {
@@ -33,20 +31,16 @@ async fn sums(engine: &Engine, visitor: &Visitor) -> Result<Sums, StoreError> {
 }
 
 /// One line over the list of jobs.
-pub(super) async fn line(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-) -> Result<String, StoreError> {
-    let Sums { today, month, .. } = sums(engine, visitor).await?;
+pub(super) async fn line(asked: &PageRequest) -> Result<String, StoreError> {
+    let Sums { today, month, .. } = sums(asked).await?;
     Ok(format!(
         "<p class=\"facts\" id=\"spend\" data-part>Today {}, this month {month}, with what is set aside or may have been paid. <a href=\"/ui/spend\">Details</a></p>\n",
-        against_cap(today, options, visitor),
+        against_cap(today, asked),
     ))
 }
 
-fn against_cap(today: NanoUsd, options: &PageOptions, visitor: &Visitor) -> String {
-    match (options.limits.per_day, visitor.view) {
+fn against_cap(today: NanoUsd, asked: &PageRequest) -> String {
+    match (asked.options().limits.per_day, asked.visitor.view) {
         (Some(cap), PageView::Own) => format!("{today} of {cap}"),
         // The cap is each owner's.
         (Some(_), PageView::AllOwners) | (None, _) => today.to_string(),
@@ -54,37 +48,28 @@ fn against_cap(today: NanoUsd, options: &PageOptions, visitor: &Visitor) -> Stri
 }
 
 /// The view.
-pub(super) async fn view(engine: &Engine, options: &PageOptions, visitor: &Visitor) -> Response {
-    match body(engine, options, visitor).await {
-        Ok(body) => {
-            let live = Some("/ui/events".to_owned());
-            View { title: "Spend", tab: Tab::Spend, live, body }.answer(visitor)
-        }
-        Err(error) => layout::unreadable(visitor, &error),
-    }
+pub(super) async fn view(asked: PageRequest) -> PageResult {
+    let body = asked.read(body(&asked).await)?;
+    let live = Some("/ui/events".to_owned());
+    Ok(View { title: "Spend", tab: Tab::Spend, live, body }.answer(&asked.visitor))
 }
 
-async fn body(
-    engine: &Engine,
-    options: &PageOptions,
-    visitor: &Visitor,
-) -> Result<String, StoreError> {
-    let Sums { days, today, month } = sums(engine, visitor).await?;
+async fn body(asked: &PageRequest) -> Result<String, StoreError> {
+    let (engine, visitor, limits) = (asked.engine(), &asked.visitor, asked.options().limits);
+    let Sums { days, today, month } = sums(asked).await?;
     let mut caps = Vec::new();
-    caps.extend(options.limits.per_day.map(|cap| format!("{cap} a day (OUTLAST_MAX_USD_PER_DAY)")));
-    caps.extend(options.limits.per_job.map(|cap| format!("{cap} a job (OUTLAST_MAX_USD_PER_JOB)")));
+    caps.extend(limits.per_day.map(|cap| format!("{cap} a day (OUTLAST_MAX_USD_PER_DAY)")));
+    caps.extend(limits.per_job.map(|cap| format!("{cap} a job (OUTLAST_MAX_USD_PER_JOB)")));
     let caps = match caps.is_empty() {
         true => {
             "No cap is set: OUTLAST_MAX_USD_PER_DAY and OUTLAST_MAX_USD_PER_JOB set one.".to_owned()
         }
         false => format!("Each owner may spend {}.", caps.join(" and ")),
     };
-    let bar = match (options.limits.per_day, visitor.view) {
+    let bar = match (limits.per_day, visitor.view) {
         (Some(cap), PageView::Own) if cap.0 > 0 => {
             let percent = (u128::from(today.0) * 100 / u128::from(cap.0)).min(100);
-            format!(
-                "<progress max=\"100\" value=\"{percent}\" aria-label=\"Part of today's cap\">{percent}%</progress>\n"
-            )
+            bar(percent, "Part of today's cap") + "\n"
         }
         _ => String::new(),
     };
@@ -101,7 +86,7 @@ async fn body(
     Ok(format!(
         "<h1>Spend</h1>\n<div class=\"big\" id=\"today\" data-part><p>Today (UTC) <strong>{}</strong>, this month <strong>{month}</strong>, with what is set aside or may have been paid. {caps}</p>\n{bar}</div>\n\
          <p class=\"soft\">The last {DAYS} days. \"Set aside\" is for jobs that have not ended; \"maybe\" is what may have been paid without a report.</p>\n{}{tables}",
-        against_cap(today, options, visitor),
+        against_cap(today, asked),
         table("Day", &newest_first),
     ))
 }

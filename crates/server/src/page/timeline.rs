@@ -2,8 +2,8 @@
 
 use outlast_core::{Checkpoint, Job, JobState, SummaryCharge, Timestamp};
 
-use super::layout::took;
 use crate::export::{cost_text, escaped};
+use crate::text::took;
 
 /// The list, as HTML.
 pub(super) fn timeline(job: &Job, now: Timestamp) -> String {

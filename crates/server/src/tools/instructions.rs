@@ -1,9 +1,55 @@
-//! Deep research as every tool set means it: its workflow's name, and what is asked of a report (C4).
+//! Deep research as every tool set means it: its workflow's name, its job, and what is asked of a report (C4).
 
-use outlast_core::{Effort, Message, Role};
+use std::time::Duration;
+
+use outlast_core::{
+    ConversationId, Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
+};
+
+use crate::arguments::as_json;
+use crate::reply::Refusal;
+use crate::text::title;
 
 /// The name of the built-in workflow.
 pub const DEEP_RESEARCH: &str = "deep_research";
+
+/// A job for this question: promised, of deep research, and kept for ever, unless its maker says otherwise.
+pub(crate) fn research_job(
+    owner: &OwnerId,
+    profile: Profile,
+    ask: &ResearchAsk,
+    attempt_timeout: Duration,
+) -> Result<NewJob, Refusal> {
+    Ok(NewJob {
+        owner: owner.clone(),
+        conversation: None,
+        profile,
+        workflow: DEEP_RESEARCH.to_owned(),
+        title: title(ask.question()),
+        ask: as_json(ask)?,
+        priority: 0,
+        visibility: Visibility::Promised,
+        max_failures: 0,
+        attempt_timeout,
+        life: None,
+        keep: None,
+    })
+}
+
+/// A conversation that begins.
+pub(crate) fn new_conversation() -> ConversationId {
+    ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
+}
+
+/// What deep research is sent: its instructions, what was said before, the question.
+pub(crate) fn research_messages(
+    effort: Effort,
+    said: impl IntoIterator<Item = Message>,
+    question: String,
+) -> Vec<Message> {
+    let question = Message { role: Role::User, content: question };
+    std::iter::once(research_instructions(effort)).chain(said).chain([question]).collect()
+}
 
 /// The system message of deep research, in the words the provider gets.
 pub fn research_instructions(effort: Effort) -> Message {

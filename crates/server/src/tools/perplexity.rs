@@ -7,19 +7,18 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{
-    AskKind, Body, HeldAnswer, Job, Key, NewJob, OwnerId, Profile, ResearchAsk, Visibility,
-};
+use outlast_core::{AskKind, Body, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk};
 use outlast_engine::Engine;
 use rmcp::model::JsonObject;
 use serde_json::json;
 
-use crate::arguments::{as_json, digest};
+use crate::arguments::digest;
 use crate::caller::Caller;
 use crate::held::{self, AskAnew, HeldCall, ToldAgain};
-use crate::reply::{Answered, Refusal, ToolResult, told};
-use crate::text::{block_texts, printable, title, with_citations};
+use crate::reply::{Answered, ToolResult, told};
+use crate::text::{block_texts, printable, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
+use crate::tools::instructions::research_job;
 use crate::tools::outcome;
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
@@ -74,51 +73,28 @@ impl Perplexity {
     ) -> ToolResult<Answered> {
         let (messages, filters) = arguments::read(kind, given)?;
         let ask = ResearchAsk { kind, messages, filters, ..ResearchAsk::default() };
-        let may_be_task = caller.takes_tasks && held_answer(kind) == HeldAnswer::Report;
+        let answer = match kind {
+            AskKind::Research => HeldAnswer::Report,
+            AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => {
+                HeldAnswer::Quick
+            }
+        };
+        let (timeout, may_be_task) = match answer {
+            HeldAnswer::Report => (self.options.research_timeout, caller.takes_tasks),
+            HeldAnswer::Quick => (self.options.quick_timeout, false),
+        };
         let (visibility, answer_with) = held::until_its_end(may_be_task);
+        let (profile, keep) = (self.options.profile.clone(), Some(self.options.keep));
+        // Nothing that a caller waits for is submitted twice.
+        let job = research_job(&caller.owner, profile, &ask, timeout)?;
         let call = HeldCall {
-            job: self.new_job(&caller.owner, tool, &ask, visibility)?,
+            job: NewJob { workflow: tool.to_owned(), visibility, keep, ..job },
             key: None,
-            call_key: Key::research(tool, digest(&ask)?, held_answer(kind)),
+            call_key: Key::research(tool, digest(&ask)?, answer),
             answer_with,
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
         held::carry(&self.engine, caller, call, &outcome).await?.answered()
-    }
-
-    fn new_job(
-        &self,
-        owner: &OwnerId,
-        tool: &str,
-        ask: &ResearchAsk,
-        visibility: Visibility,
-    ) -> Result<NewJob, Refusal> {
-        let timeout = match held_answer(ask.kind) {
-            HeldAnswer::Report => self.options.research_timeout,
-            HeldAnswer::Quick => self.options.quick_timeout,
-        };
-        Ok(NewJob {
-            owner: owner.clone(),
-            conversation: None,
-            profile: self.options.profile.clone(),
-            workflow: tool.to_owned(),
-            title: title(ask.question()),
-            ask: as_json(ask)?,
-            priority: 0,
-            visibility,
-            // Nothing that a caller waits for is submitted twice.
-            max_failures: 0,
-            attempt_timeout: timeout,
-            life: None,
-            keep: Some(self.options.keep),
-        })
-    }
-}
-
-fn held_answer(kind: AskKind) -> HeldAnswer {
-    match kind {
-        AskKind::Research => HeldAnswer::Report,
-        AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => HeldAnswer::Quick,
     }
 }
 

@@ -7,19 +7,16 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{
-    Effort, Job, Message, NewJob, OwnerId, Profile, ResearchAsk, Visibility, rules,
-};
+use outlast_core::{Effort, Job, Message, NewJob, Profile, ResearchAsk, rules};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use crate::arguments::{self, as_json, digest};
+use crate::arguments::{self, digest};
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, structured_long};
-use crate::text::title;
+use crate::reply::{ToolResult, structured_long};
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
-use crate::tools::instructions::DEEP_RESEARCH;
+use crate::tools::instructions::research_job;
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
 use crate::wait;
@@ -78,7 +75,14 @@ impl ResearchJobs {
             ..ResearchAsk::default()
         };
         let key = arguments::key(arguments.idempotency_key.as_deref(), digest(&(START, &ask))?)?;
-        let job = self.engine.start(self.new_job(&caller.owner, &ask)?, key).await?.job;
+        let ResearchJobsOptions { profile, attempt_timeout, life, keep, .. } = &self.options;
+        let job = NewJob {
+            max_failures: self.options.max_failures,
+            life: Some(*life),
+            keep: Some(*keep),
+            ..research_job(&caller.owner, profile.clone(), &ask, *attempt_timeout)?
+        };
+        let job = self.engine.start(job.made_by(START), key).await?.job;
         let (id, now) = (job.id.to_string(), self.engine.now());
         // A key may name a job whose result is no longer kept; nothing is bought again behind the caller's back.
         let expired = rules::expired(&job, now);
@@ -101,24 +105,6 @@ impl ResearchJobs {
             Some(reading) => ResearchJobAnswer::about(reading, &self.options),
             None => ResearchJobAnswer::not_found(given, &self.options),
         })
-    }
-
-    fn new_job(&self, owner: &OwnerId, ask: &ResearchAsk) -> Result<NewJob, Refusal> {
-        let job = NewJob {
-            owner: owner.clone(),
-            conversation: None,
-            profile: self.options.profile.clone(),
-            workflow: DEEP_RESEARCH.to_owned(),
-            title: title(ask.question()),
-            ask: as_json(ask)?,
-            priority: 0,
-            visibility: Visibility::Promised,
-            max_failures: self.options.max_failures,
-            attempt_timeout: self.options.attempt_timeout,
-            life: Some(self.options.life),
-            keep: Some(self.options.keep),
-        };
-        Ok(job.made_by(START))
     }
 }
 
@@ -155,6 +141,7 @@ mod tests {
     use outlast_core::{Key, Role};
 
     use super::*;
+    use crate::reply::Refusal;
 
     #[test]
     fn the_same_key_with_other_input_has_another_hash() {

@@ -75,8 +75,12 @@ pub(super) fn cancels() -> ToolAnnotations {
 
 /// An object that has these properties and no others.
 pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
-    let mut object =
-        json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    joined(open_object(properties, required), json!({ "additionalProperties": false }))
+}
+
+/// An object that has these properties, and may have others.
+pub(super) fn open_object(properties: Value, required: &[&str]) -> Value {
+    let mut object = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         object["required"] = json!(required);
     }
@@ -92,6 +96,11 @@ pub(super) fn joined(properties: Value, more: Value) -> Value {
 
 pub(super) fn text() -> Value {
     json!({ "type": "string" })
+}
+
+/// Properties that are texts.
+pub(super) fn texts(names: &[&str]) -> Value {
+    names.iter().map(|name| ((*name).to_owned(), text())).collect::<JsonObject>().into()
 }
 
 pub(crate) fn described(description: &str) -> Value {

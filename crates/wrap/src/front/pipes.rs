@@ -4,19 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use crate::frame::{ToFront, ToKeeper, is_hung_up};
-use crate::line::LineBuffer;
 use crate::server::Backlog;
 
 /// How often a front looks whether a client that sends nothing more still reads.
 const CLIENT_LOOK: Duration = Duration::from_millis(20);
 
-/// Lines of the client; `None` when it sends nothing more.
+/// Lines of the client, each with its newline where it has one; `None` when it sends nothing more.
 pub(super) type Input = mpsc::Receiver<Vec<u8>>;
 
 /// What a front hears of its keeper.
@@ -32,19 +31,12 @@ pub(super) enum Happened {
 pub(super) fn read_stdin() -> Input {
     let (lines, input) = mpsc::channel(64);
     outlast_engine::spawn(async move {
-        let mut stdin = tokio::io::stdin();
-        let mut buffer = LineBuffer::default();
-        let mut piece = vec![0; 64 * 1024];
-        while let Ok(read @ 1..) = stdin.read(&mut piece).await {
-            buffer.push(piece.get(..read).unwrap_or_default());
-            while let Some(line) = buffer.next_line() {
-                if lines.send(line).await.is_err() {
-                    return;
-                }
+        let mut stdin = BufReader::with_capacity(64 * 1024, tokio::io::stdin());
+        let mut line = Vec::new();
+        while let Ok(1..) = stdin.read_until(b'\n', &mut line).await {
+            if lines.send(std::mem::take(&mut line)).await.is_err() {
+                return;
             }
-        }
-        if let Some(rest) = buffer.rest() {
-            drop(lines.send(rest).await);
         }
     });
     input

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use tokio::time::Instant;
 
 use super::{Handshake, Keeper, until};
-use crate::call::{Outcome, with_id};
+use crate::call::{Call, CallRow, Outcome, with_id};
 use crate::frame::ToFront;
 use crate::message::response;
 use crate::server::{EXIT_GRACE, ServerProcess};
@@ -128,8 +128,7 @@ impl Keeper {
             let ids: Vec<String> = self.outstanding.drain().map(|(id, _)| id).collect();
             for id in ids {
                 let error = "{\"code\":-32603,\"message\":\"the server ended before it answered\"}";
-                self.tell_front(ToFront::Line(response(&id, "error", error)));
-                self.tell_front(ToFront::Done(id.into_bytes()));
+                self.answer(&id, response(&id, "error", error));
             }
             let text = format!(
                 "outlast wrap: the server ended (exit code {code}); it is started again when it is needed\n"
@@ -140,13 +139,7 @@ impl Keeper {
 
     /// Calls under way end: they may or may not have happened.
     pub(super) fn lose_calls(&mut self, why: &str) {
-        let under_way: Vec<u64> = self
-            .calls
-            .iter()
-            .filter(|(_, call)| call.is_under_way())
-            .map(|(number, _)| *number)
-            .collect();
-        for number in under_way {
+        for number in self.calls_where(Call::is_under_way) {
             self.call_ended(number, Outcome::Lost(why.to_owned()));
         }
     }
@@ -163,40 +156,22 @@ impl Keeper {
 
     /// When something is to be done though nothing happens.
     pub(super) fn next_timer(&self) -> Option<Instant> {
-        let deadlines =
-            self.calls.values().filter(|call| call.caller.is_some()).filter_map(|call| match call
-                .row
-            {
-                crate::call::CallRow::Making => None,
-                _ => call.deadline,
-            });
+        let is_stored = |call: &&Call| !matches!(call.row, CallRow::Making);
+        let waited_for = self.calls.values().filter(|call| call.caller.is_some());
+        let deadlines = waited_for.filter(is_stored).filter_map(|call| call.deadline);
         let questions = self.questions.values().map(|question| question.since + self.idle);
-        let without_front = questions.filter(|_| self.front.is_none());
-        let idle =
-            (self.front.is_none() && !self.calls.is_empty()).then(|| self.last_end + self.idle);
-        let ends = self
-            .front
-            .as_ref()
-            .filter(|_| !self.outstanding.is_empty())
-            .and_then(|front| front.ends_at);
-        deadlines
-            .chain(without_front)
-            .chain(idle.filter(|at| *at > Instant::now()))
-            .chain(ends)
-            .chain(self.insist_at)
-            .min()
+        let idle = (!self.calls.is_empty()).then(|| self.last_end + self.idle);
+        let idle = idle.filter(|at| *at > Instant::now());
+        let without_front = questions.chain(idle).filter(|_| self.front.is_none());
+        let ends = self.front.as_ref().and_then(|front| front.ends_at);
+        let ends = ends.filter(|_| !self.outstanding.is_empty());
+        deadlines.chain(without_front).chain(ends).chain(self.insist_at).min()
     }
 
     pub(super) fn time_passed(&mut self) {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let due: Vec<u64> = self
-            .calls
-            .iter()
-            .filter(|(_, call)| is_due(call.deadline))
-            .map(|(number, _)| *number)
-            .collect();
-        for number in due {
+        for number in self.calls_where(|call| is_due(call.deadline)) {
             self.hand_off(number);
         }
         if is_due(self.insist_at)
@@ -220,7 +195,7 @@ impl Keeper {
         let under_way = self
             .calls
             .values()
-            .any(|call| call.is_under_way() || matches!(call.row, crate::call::CallRow::Making));
+            .any(|call| call.is_under_way() || matches!(call.row, CallRow::Making));
         let waits = !self.calls.is_empty() && self.last_end + self.idle > Instant::now();
         self.front.is_none() && !under_way && !waits
     }
@@ -229,16 +204,15 @@ impl Keeper {
     pub(super) async fn end_server(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         server.close_input();
-        let gone = |server: &ServerProcess| server.is_gone();
         for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
             if let Some(signal) = signal {
                 server.signal(signal);
             }
             let limit = Instant::now() + EXIT_GRACE;
-            while !gone(&server) && Instant::now() < limit {
+            while !server.is_gone() && Instant::now() < limit {
                 until(Some(Instant::now() + std::time::Duration::from_millis(5))).await;
             }
-            if gone(&server) {
+            if server.is_gone() {
                 break;
             }
         }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::io::{AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Event, Keeper, Listener};
+use super::{Event, Keeper};
 use crate::frame::{Hello, ToFront, ToKeeper, is_hung_up};
-use crate::message::Message;
+use crate::message::{Message, id_key};
 use crate::result_tool::NAME as RESULT_TOOL;
 use crate::server::Backlog;
 
@@ -46,7 +46,7 @@ impl FrontLink {
 }
 
 /// Takes connections.
-pub(super) async fn accept(listener: Listener, events: mpsc::Sender<Event>) {
+pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) {
     while let Ok((stream, _)) = listener.accept().await {
         outlast_engine::spawn(greet(stream, events.clone()));
     }
@@ -176,6 +176,17 @@ impl Keeper {
         }
     }
 
+    /// Answers a request of the client.
+    pub(crate) fn answer(&mut self, id: &str, line: Vec<u8>) {
+        self.tell_front(ToFront::Line(line));
+        self.tell_done(id);
+    }
+
+    /// The request of this id has its answer, or needs none.
+    pub(crate) fn tell_done(&mut self, id: &str) {
+        self.tell_front(ToFront::Done(id_key(id).into_bytes()));
+    }
+
     /// The front is told to leave; it is gone when its connection ends.
     pub(crate) fn dismiss_front(&mut self, code: i32) {
         self.tell_front(ToFront::Exit(code));
@@ -188,13 +199,7 @@ impl Keeper {
     pub(super) fn front_gone(&mut self) {
         self.front = None;
         self.make_stale();
-        let waited_for: Vec<u64> = self
-            .calls
-            .iter()
-            .filter(|(_, call)| call.caller.is_some())
-            .map(|(number, _)| *number)
-            .collect();
-        for number in waited_for {
+        for number in self.calls_where(|call| call.caller.is_some()) {
             self.caller_left(number);
         }
         for question in self.questions.values_mut() {

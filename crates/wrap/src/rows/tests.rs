@@ -53,8 +53,7 @@ async fn h4_a_job_that_is_cancelled_before_it_is_taken_is_told() {
     let store = Arc::new(Untaken(MemoryStore::new(Arc::new(SystemClock))));
     let (dropped, mut cancelled) = mpsc::unbounded_channel();
     let rows = Rows::new(Arc::new(UntakenRows(store.clone())), dropped);
-    let new = NewRow { server: "s".to_owned(), tool: "t".to_owned(), arguments: "{}".to_owned() };
-    let row = rows.make(new).await.unwrap();
+    let row = rows.make("s", "t", "{}").await.unwrap();
     Store::cancel(&*store, &Scope::Owner(OwnerId::new("local")), &row.id).await.unwrap();
     let told = tokio::time::timeout(Duration::from_secs(30), cancelled.recv()).await;
     assert_eq!(told.unwrap(), Some(row.id));

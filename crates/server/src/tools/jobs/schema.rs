@@ -13,7 +13,7 @@ use crate::tool_names::jobs::{CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::{Disclaimer, Recipient};
 use crate::tools::schema::{
     ListedTool, cancels, described, joined, limit, listed, object, one_of, priority, reads,
-    short_text, text, tool,
+    short_text, text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<Jobs>) -> Vec<ListedTool> {
@@ -199,35 +199,25 @@ fn answer() -> Value {
         "total_bytes": { "type": "integer" },
         "next_offset": { "type": ["integer", "null"] }
     });
-    let properties = json!({
-        "job_id": text(),
+    let parts = json!({
         "status": { "enum": ["queued", "running", "completed", "failed", "cancelled", "expired"] },
         "done": { "type": "boolean" },
         "progress": progress(),
         "polling": object(polling, &["recommended_next_action", "recommended_delay_seconds"]),
         "result": { "type": ["object", "string", "null"] },
         "error": error,
-        "user_message": text(),
-        "next_instruction_for_model": text(),
-        "partial": text(),
         "result_page": object(page, &["offset", "total_bytes", "next_offset"])
     });
+    let texts = texts(&["job_id", "user_message", "next_instruction_for_model", "partial"]);
     let mut required = vec!["job_id", "status", "done", "progress", "polling", "result", "error"];
     required.extend(["user_message", "next_instruction_for_model"]);
-    object(properties, &required)
+    object(joined(texts, parts), &required)
 }
 
 fn list_answer() -> Value {
-    let job = json!({
-        "job_id": text(),
-        "workflow": text(),
-        "session_id": text(),
-        "status": text(),
-        "created_at": text(),
-        "updated_at": text(),
-        "progress": progress()
-    });
     let required = ["job_id", "workflow", "status", "created_at", "updated_at", "progress"];
+    let parts = json!({ "session_id": text(), "progress": progress() });
+    let job = joined(texts(&required), parts);
     let properties = json!({
         "jobs": { "type": "array", "items": object(job, &required) },
         "next_cursor": { "type": ["string", "null"] }

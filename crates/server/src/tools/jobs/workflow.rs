@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{
-    ConversationId, Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
-    WorkflowAsk,
-};
+use outlast_core::{Effort, NewJob, OwnerId, Profile, ResearchAsk, Visibility, WorkflowAsk};
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +12,7 @@ use crate::arguments::{
 };
 use crate::reply::Refusal;
 use crate::text::title;
-use crate::tools::instructions::research_instructions;
+use crate::tools::instructions::{new_conversation, research_messages};
 
 /// A command gets its arguments in its environment, where one value has about 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 100 * 1024;
@@ -97,9 +94,8 @@ impl Workflow {
         };
         let (conversation, ask, attempt_timeout, keep) = match self.work {
             Work::Research => {
-                let conversation = ConversationId::new(uuid::Uuid::new_v4().simple().to_string());
                 // It becomes a conversation, and those are kept.
-                (Some(conversation), research(given)?, self.timeout, None)
+                (Some(new_conversation()), research(given)?, self.timeout, None)
             }
             Work::Command => {
                 (None, self.command(given)?, self.timeout.saturating_add(COMMAND_SLACK), Some(keep))
@@ -182,12 +178,11 @@ fn research(given: WorkflowArguments) -> Result<Value, Refusal> {
     let Some(query) = given.message else {
         return Err(Refusal::validation("message is missing; it is the question to research"));
     };
-    check_query(&query).map_err(|refusal| refusal.about("query", "message"))?;
+    check_query("message", &query)?;
     let ResearchArguments { reasoning_effort } =
         arguments::read_in(Some("arguments"), given.arguments)?;
-    let question = Message { role: Role::User, content: query };
     let ask = ResearchAsk {
-        messages: vec![research_instructions(reasoning_effort), question],
+        messages: research_messages(reasoning_effort, [], query),
         effort: Some(reasoning_effort),
         ..ResearchAsk::default()
     };

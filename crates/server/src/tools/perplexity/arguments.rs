@@ -73,7 +73,7 @@ pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
 
 fn results(given: JsonObject) -> Result<Asked, Refusal> {
     let arguments: SearchArguments = arguments::read(given)?;
-    arguments::check_query(&arguments.query)?;
+    arguments::check_query("query", &arguments.query)?;
     arguments::check_domains(&arguments.search_domain_filter)?;
     if let Some(country) = &arguments.country
         && !(country.len() == 2 && country.bytes().all(|byte| byte.is_ascii_alphabetic()))

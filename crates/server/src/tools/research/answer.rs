@@ -78,11 +78,7 @@ pub(super) fn queued(
     expected: &Expected,
 ) -> CallToolResult {
     let id = conversation(job);
-    let cost: CostShape = match expected.cost {
-        Cost::Reported(cost) | Cost::Computed(cost) | Cost::Estimate(cost) => Cost::Estimate(cost),
-        Cost::Unknown => Cost::Unknown,
-    }
-    .into();
+    let cost = CostShape::from(expected.cost.amount().map_or(Cost::Unknown, Cost::Estimate));
     // The lines up to the second blank one are a contract; what helps further comes after them.
     let mut text = TextLines::new(format!(
         "{}\nDeep research query has been queued for background processing.\n\n\
@@ -150,7 +146,7 @@ fn conversation(job: &Job) -> String {
     job.new.conversation.as_ref().map_or_else(String::new, |id| id.as_str().to_owned())
 }
 
-fn model(model: Option<&str>) -> String {
+pub(super) fn model(model: Option<&str>) -> String {
     model.map_or_else(|| "unknown".to_owned(), printable)
 }
 

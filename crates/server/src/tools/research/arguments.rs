@@ -38,39 +38,33 @@ impl ResearchQuestion {
             ResearchSet::Perplexity => {
                 let given: ResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
-                let asked = Question { query: given.query, effort: given.reasoning_effort };
-                Self::checked(asked, given.priority, given.idempotency_key.as_deref(), hash)
+                let key = given.idempotency_key.as_deref();
+                Self::checked(given.query, given.reasoning_effort, given.priority, key, hash)
             }
             ResearchSet::AnyProvider => {
                 let given: DeepResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
                 let budget = given.budget_usd.map(budget).transpose()?;
-                let asked = Question { query: given.query, effort: given.effort };
                 let key = given.idempotency_key.as_deref();
-                let question = Self::checked(asked, given.priority, key, hash)?;
+                let question = Self::checked(given.query, given.effort, given.priority, key, hash)?;
                 Ok(Self { provider: given.provider, budget, ..question })
             }
         }
     }
 
     fn checked(
-        Question { query, effort }: Question,
+        query: String,
+        effort: EffortWord,
         priority: i64,
         key: Option<&str>,
         hash: [u8; 32],
     ) -> Result<Self, Refusal> {
-        check_query(&query)?;
+        check_query("query", &query)?;
         let priority = check_priority(priority)?;
         let key = arguments::key(key, hash)?;
         let effort = effort.into();
         Ok(Self { query, effort, provider: None, budget: None, priority, key, hash })
     }
-}
-
-/// What is asked, and how hard to work on it.
-struct Question {
-    query: String,
-    effort: EffortWord,
 }
 
 /// Of deep research in the set `research`. What is serialized of it is what makes two calls the same.
@@ -159,7 +153,7 @@ enum SearchMode {
 impl SearchArguments {
     /// What the search is narrowed to, once everything is as it should be.
     pub(super) fn filters(&self) -> Result<SearchFilters, Refusal> {
-        check_query(&self.query)?;
+        check_query("query", &self.query)?;
         check_domains(&self.search_domain_filter)?;
         check_date("search_after_date_filter", self.search_after_date_filter.as_deref())?;
         check_date("search_before_date_filter", self.search_before_date_filter.as_deref())?;
@@ -260,13 +254,9 @@ fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
 
 /// Whether there is such a day, `MM/DD/YYYY`; chrono alone would take shorter numbers and signs as well.
 fn is_date(text: &str) -> bool {
-    let is_plain = |(at, byte): (usize, u8)| match at {
-        2 | 5 => byte == b'/',
-        _ => byte.is_ascii_digit(),
-    };
-    text.len() == 10
-        && text.bytes().enumerate().all(is_plain)
-        && NaiveDate::parse_from_str(text, "%m/%d/%Y").is_ok_and(|day| day.year() > 0)
+    const FORMAT: &str = "%m/%d/%Y";
+    let is_it = |day: NaiveDate| day.year() > 0 && day.format(FORMAT).to_string() == text;
+    NaiveDate::parse_from_str(text, FORMAT).is_ok_and(is_it)
 }
 
 #[cfg(test)]

@@ -14,13 +14,15 @@ use super::arguments::{
     ResearchQuestion, SearchArguments, conversation_id, input_hash, take_conversation,
 };
 use super::{Research, ResearchMode, ResearchSet};
-use crate::arguments::{self, as_json};
+use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
-use crate::text::{echoed_id, title};
+use crate::text::echoed_id;
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
-use crate::tools::instructions::{DEEP_RESEARCH, research_instructions};
+use crate::tools::instructions::{
+    DEEP_RESEARCH, new_conversation, research_job, research_messages,
+};
 use crate::tools::outcome::outcome;
 use crate::tools::recipient::how_to_configure;
 
@@ -38,14 +40,6 @@ pub(super) struct AskedIn {
     pub(super) wanted: Option<Profile>,
     /// What was said there.
     pub(super) said: Vec<Message>,
-}
-
-impl AskedIn {
-    /// What is sent upstream: instructions, what was said before, the question.
-    fn messages(&mut self, instructions: Option<Message>, question: &str) -> Vec<Message> {
-        let question = Message { role: Role::User, content: question.to_owned() };
-        instructions.into_iter().chain(self.said.drain(..)).chain([question]).collect()
-    }
 }
 
 impl Research {
@@ -75,7 +69,7 @@ impl Research {
         asked_in.wanted = self.wanted(asked.provider.as_deref())?;
         let ask = ResearchAsk {
             kind: AskKind::Research,
-            messages: asked_in.messages(Some(research_instructions(asked.effort)), &asked.query),
+            messages: research_messages(asked.effort, asked_in.said.drain(..), asked.query),
             effort: Some(asked.effort),
             budget: asked.budget,
             ..ResearchAsk::default()
@@ -113,10 +107,11 @@ impl Research {
         let arguments: SearchArguments = arguments::read(given)?;
         let filters = arguments.filters()?;
         let mut asked_in = self.asked_in(caller, conversation).await?;
+        let question = Message { role: Role::User, content: arguments.query.clone() };
         let ask = ResearchAsk {
             kind: AskKind::Search,
             // Without instructions: the answer is the provider's own, as short as it likes.
-            messages: asked_in.messages(None, &arguments.query),
+            messages: asked_in.said.drain(..).chain([question]).collect(),
             filters,
             ..ResearchAsk::default()
         };
@@ -209,22 +204,18 @@ impl Research {
         };
         let held = visibility == Visibility::Unpromised;
         let profile = self.profile(asked_in)?;
-        let moved_from = asked_in.provider.as_deref().filter(|own| *own != profile.provider());
+        let own = asked_in.provider.as_deref();
+        let moved_from = own.filter(|own| *own != profile.provider());
+        let conversation = asked_in.conversation.clone().unwrap_or_else(new_conversation);
         let job = NewJob {
-            owner: owner.clone(),
-            conversation: Some(asked_in.conversation.clone().unwrap_or_else(new_conversation)),
-            profile,
+            conversation: Some(conversation),
             workflow: workflow.to_owned(),
-            title: title(ask.question()),
-            ask: as_json(ask)?,
-            priority: 0,
             visibility,
             // Nothing that a caller waits for is submitted twice.
             max_failures: if held { 0 } else { self.options.max_failures },
-            attempt_timeout,
-            life: None,
             // Of a held call, the failure; its report has become a turn of a conversation and stays.
             keep: held.then_some(self.options.keep),
+            ..research_job(owner, profile, ask, attempt_timeout)?
         };
         let job = job.made_by(tool);
         Ok(match moved_from {
@@ -271,8 +262,4 @@ pub(super) fn not_found(given: &str) -> Refusal {
         RefusalCode::CONVERSATION_NOT_FOUND,
         format!("there is no conversation `{id}`; check the id, or find it with {LIST}"),
     )
-}
-
-fn new_conversation() -> ConversationId {
-    ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
 }

@@ -8,7 +8,7 @@ use rmcp::model::JsonObject;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::answer::{progress, report_check, sources};
+use super::answer::{model, progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
 use super::ask::not_found;
 use super::render::{self, TextLines};
@@ -202,8 +202,7 @@ fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
     notes.sources(output);
     if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
         notes.line("");
-        let model = output.model.as_deref().map_or_else(|| "unknown".to_owned(), printable);
-        notes.line(&render::usage(usage, cost, &model));
+        notes.line(&render::usage(usage, cost, &model(output.model.as_deref())));
     }
     notes.remarks(shape.report_check.as_ref(), output.cost);
     notes.done()

@@ -12,8 +12,8 @@ use crate::tool_names::research::{
 };
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
-    ListedTool, asks, cancels, domains, flag, joined, limit, listed, object, one_of, priority,
-    query, reads, recency, short_text, text, tool,
+    ListedTool, asks, cancels, domains, flag, joined, limit, listed, object, one_of, open_object,
+    priority, query, reads, recency, short_text, text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
@@ -227,81 +227,52 @@ fn list_input() -> Value {
 }
 
 fn answer() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "rawResultText": text(),
-            "responseId": text(),
-            "modelUsed": text(),
-            "provider": text(),
-            "usage": { "type": "object" },
-            "cost": {
-                "type": "object",
-                "properties": { "usd": { "type": "number" }, "kind": text() }
-            },
-            "searchResults": { "type": "array" },
-            "conversationId": text(),
-            "status": text()
-        },
-        "required": ["rawResultText", "conversationId", "status"]
-    })
+    let cost = json!({ "usd": { "type": "number" }, "kind": text() });
+    let parts = json!({
+        "usage": { "type": "object" },
+        "cost": open_object(cost, &[]),
+        "searchResults": { "type": "array" }
+    });
+    let required = ["rawResultText", "conversationId", "status"];
+    let more = ["responseId", "modelUsed", "provider"];
+    open_object(joined(parts, joined(texts(&required), texts(&more))), &required)
 }
 
 /// One conversation, or several by id.
 fn history() -> Value {
-    let message = json!({
-        "type": "object",
-        "properties": { "role": text(), "content": text() },
-        "required": ["role", "content"]
+    let said = ["role", "content"];
+    let parts = json!({
+        "messageCount": { "type": "integer" },
+        "messages": { "type": "array", "items": open_object(texts(&said), &said) }
     });
+    let required = ["conversationId", "createdAt", "updatedAt", "messageCount", "messages"];
+    let more = texts(&["provider", "partial", "status", "statusMessage"]);
     let one = json!({
-        "properties": {
-            "conversationId": text(),
-            "provider": text(),
-            "createdAt": text(),
-            "updatedAt": text(),
-            "messageCount": { "type": "integer" },
-            "messages": { "type": "array", "items": message },
-            "partial": text(),
-            "status": text(),
-            "statusMessage": text()
-        },
-        "required": ["conversationId", "createdAt", "updatedAt", "messageCount", "messages"]
+        "properties": joined(joined(texts(&required), more), parts),
+        "required": required
     });
     json!({ "type": "object", "anyOf": [one, batch()] })
 }
 
 /// One conversation after a cancel, as far as a caller has to know it.
 fn cancelled() -> Value {
-    json!({
-        "type": "object",
-        "properties": { "conversationId": text(), "status": text(), "statusMessage": text() },
-        "required": ["conversationId", "status"]
-    })
+    let properties = texts(&["conversationId", "status", "statusMessage"]);
+    open_object(properties, &["conversationId", "status"])
 }
 
 /// Several by id.
 fn batch() -> Value {
     let part = json!({ "type": "object" });
-    let entry = json!({
-        "type": "object",
-        "properties": { "conversation": part, "status": part, "progress": part, "error": part }
-    });
-    json!({ "type": "object", "additionalProperties": entry })
+    let parts = json!({ "conversation": part, "status": part, "progress": part, "error": part });
+    json!({ "type": "object", "additionalProperties": open_object(parts, &[]) })
 }
 
 fn list() -> Value {
-    let conversation = json!({
-        "type": "object",
-        "properties": { "conversationId": text(), "title": text(), "status": text() },
-        "required": ["conversationId", "title"]
+    let conversation =
+        open_object(texts(&["conversationId", "title", "status"]), &["conversationId", "title"]);
+    let properties = json!({
+        "conversations": { "type": "array", "items": conversation },
+        "nextCursor": { "type": ["string", "null"] }
     });
-    json!({
-        "type": "object",
-        "properties": {
-            "conversations": { "type": "array", "items": conversation },
-            "nextCursor": { "type": ["string", "null"] }
-        },
-        "required": ["conversations", "nextCursor"]
-    })
+    open_object(properties, &["conversations", "nextCursor"])
 }

@@ -4,6 +4,7 @@ use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
 use super::ResearchSet;
 use super::render::TextLines;
+use crate::text::counted;
 use crate::tool_names::research::HISTORY;
 
 /// The status block.
@@ -19,13 +20,12 @@ pub(super) fn standing(
         StatusWord::InProgress => unfinished("In Progress", status, progress),
         StatusWord::Completed => format!("**Status: Completed**\nContinue with {continued}"),
         StatusWord::Failed => {
-            let tries = status.attempts;
-            let word = if tries == 1 { "attempt" } else { "attempts" };
-            let mut text = TextLines::new(format!("**Status: Failed** after {tries} {word}"));
+            let tries = counted(status.attempts, "attempt", "attempts");
+            let mut text = TextLines::new(format!("**Status: Failed** after {tries}"));
             if let Some(error) = &status.error {
                 text.line(&format!("Error: {}: {}", error.code, error.message));
             }
-            if tries > 1 {
+            if status.attempts > 1 {
                 errors(&mut text, &status.error_history);
             }
             text.line(&format!("The conversation can be continued with {continued}"));

@@ -10,7 +10,7 @@ use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
     ListedTool, asks, cancels, described, flag, joined, listed, messages, object, one_of, reads,
-    short_text, text, tool,
+    short_text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<ResearchJobs>) -> Vec<ListedTool> {
@@ -77,13 +77,7 @@ fn job_input(description: &str) -> Value {
 
 fn output() -> Value {
     let status = ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "NOT_FOUND"];
-    let properties = json!({
-        "jobId": text(),
-        "status": { "enum": status },
-        "response": text(),
-        "error": text(),
-        "elapsedSec": { "type": "number" },
-        "message": text()
-    });
-    object(properties, &["jobId", "status", "elapsedSec", "message"])
+    let texts = texts(&["jobId", "response", "error", "message"]);
+    let parts = json!({ "status": { "enum": status }, "elapsedSec": { "type": "number" } });
+    object(joined(texts, parts), &["jobId", "status", "elapsedSec", "message"])
 }

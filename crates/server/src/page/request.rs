@@ -1,0 +1,108 @@
+//! A request for the page: what it can reach, who made it, and the answers in the place of what it asks for.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::ExtensionRejection;
+use axum::extract::{Extension, FromRequestParts};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::request::Parts;
+use outlast_core::{JobId, StoreError};
+use outlast_engine::Engine;
+
+use super::form::Fields;
+use super::layout::message;
+use super::options::PageOptions;
+use super::session::Visitor;
+use crate::http::App;
+
+/// A request of a visitor who is signed in.
+pub(super) struct PageRequest {
+    pub(super) app: Arc<App>,
+    pub(super) visitor: Visitor,
+}
+
+/// An answer in the place of the one that was asked for.
+pub(super) struct Instead(Box<Response>);
+
+/// What a request is answered.
+pub(super) type PageResult = Result<Response, Instead>;
+
+impl FromRequestParts<Arc<App>> for PageRequest {
+    type Rejection = ExtensionRejection;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        app: &Arc<App>,
+    ) -> Result<Self, Self::Rejection> {
+        let Extension(visitor) = Extension::from_request_parts(parts, app).await?;
+        Ok(Self { app: Arc::clone(app), visitor })
+    }
+}
+
+impl IntoResponse for Instead {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
+impl PageRequest {
+    pub(super) fn engine(&self) -> &Engine {
+        self.app.engine()
+    }
+
+    pub(super) fn options(&self) -> &PageOptions {
+        &self.app.options.page
+    }
+
+    /// The job that an address names.
+    pub(super) fn job_id(&self, id: &str) -> Result<JobId, Instead> {
+        id.parse().map_err(|_| self.not_found())
+    }
+
+    /// The form that was sent.
+    pub(super) async fn form(&self, body: Body) -> Result<Fields, Instead> {
+        let why = "The form is too long, or did not arrive whole.";
+        let refused = || self.refused(StatusCode::BAD_REQUEST, "Not done", why, ALL_JOBS);
+        Fields::read(body).await.ok_or_else(refused)
+    }
+
+    /// What the store has, if it has it.
+    pub(super) fn found<T>(&self, found: Result<Option<T>, StoreError>) -> Result<T, Instead> {
+        self.read(found)?.ok_or_else(|| self.not_found())
+    }
+
+    /// What the store has, if it can be read.
+    pub(super) fn read<T>(&self, read: Result<T, StoreError>) -> Result<T, Instead> {
+        read.map_err(|error| {
+            tracing::warn!(%error, "the page cannot read the store");
+            self.refused(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The store cannot be read",
+                "The job store cannot be read just now; jobs that run are not touched by that.",
+                "<a href=\"\">Try again</a>, or see the log of the server: <code>outlast doctor</code> looks for the cause.",
+            )
+        })
+    }
+
+    pub(super) fn not_found(&self) -> Instead {
+        let why =
+            "There is nothing here: it was removed, its retention has ended, or it is not yours.";
+        self.refused(StatusCode::NOT_FOUND, "Not found", why, ALL_JOBS)
+    }
+
+    /// A page with a sentence and a way on.
+    pub(super) fn refused(
+        &self,
+        status: StatusCode,
+        title: &str,
+        why: &str,
+        next: &str,
+    ) -> Instead {
+        Instead(Box::new(message(status, Some(&self.visitor), title, why, next)))
+    }
+}
+
+/// The way on where there is no other.
+pub(super) const ALL_JOBS: &str = "<a href=\"/ui\">All jobs</a>";
