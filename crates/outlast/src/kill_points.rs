@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
     Checkpoint, Claimed, Insert, Inserted, Job, JobId, Lease, Profile, Settlement, Store,
-    StoreError, StoreMethod, StoreWrapper, WorkerId,
+    StoreError, StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
 
@@ -70,42 +70,6 @@ impl StoreWrapper for KillPointStore {
         &*self.store
     }
 
-    fn after(&self, method: StoreMethod, _error: Option<&StoreError>) {
-        match method {
-            StoreMethod::Insert => KillPoint::reached(self.point, KillPoint::AfterInsert),
-            StoreMethod::Settle => KillPoint::reached(self.point, KillPoint::AfterSettle),
-            // These reach a point only with a certain result or argument: see below.
-            StoreMethod::Claim | StoreMethod::Take | StoreMethod::Checkpoint => {}
-            StoreMethod::Rev
-            | StoreMethod::Orphans
-            | StoreMethod::Renew
-            | StoreMethod::Note
-            | StoreMethod::ShowText
-            | StoreMethod::Cancel
-            | StoreMethod::Rescue
-            | StoreMethod::RecordLateRun
-            | StoreMethod::OwedStops
-            | StoreMethod::RecordStop
-            | StoreMethod::ClaimNotice
-            | StoreMethod::RecordNotice
-            | StoreMethod::RecordAnswer
-            | StoreMethod::Kept
-            | StoreMethod::Keep
-            | StoreMethod::HasWorker
-            | StoreMethod::Queued
-            | StoreMethod::Ahead
-            | StoreMethod::Dismiss
-            | StoreMethod::Prune
-            | StoreMethod::Job
-            | StoreMethod::List
-            | StoreMethod::Turns
-            | StoreMethod::Conversations
-            | StoreMethod::Counts
-            | StoreMethod::Spend
-            | StoreMethod::Changes => {}
-        }
-    }
-
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
         // Inserted and nothing more, as where the process has no worker for it.
         insert.carrier = insert.carrier.filter(|_| self.point != KillPoint::AfterInsert);
@@ -113,6 +77,7 @@ impl StoreWrapper for KillPointStore {
         if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
             KillPoint::reached(self.point, KillPoint::AfterBeginning);
         }
+        KillPoint::reached(self.point, KillPoint::AfterInsert);
         Ok(inserted)
     }
 
@@ -168,6 +133,8 @@ impl StoreWrapper for KillPointStore {
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         KillPoint::reached(self.point, KillPoint::BeforeSettle);
-        self.store.settle(lease, settlement).await
+        let settled = self.store.settle(lease, settlement).await;
+        KillPoint::reached(self.point, KillPoint::AfterSettle);
+        settled
     }
 }
