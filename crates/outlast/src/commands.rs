@@ -37,13 +37,14 @@ mod simulate;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use outlast_mirror::Mirror;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, OrUsage as _};
 use crate::logging;
 
 /// Runs the command that was asked for.
@@ -100,11 +101,11 @@ fn misconfigured(error: ConfigError) -> CommandError {
 
 /// What the command line says about the configuration.
 fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
-    let not_utf8 = |dir: &PathBuf| {
-        let error = anyhow::anyhow!("--data-dir = `{}` is not UTF-8", dir.display());
-        CommandError::usage(error, "give a directory whose name is UTF-8")
+    let text = |dir: &PathBuf| {
+        let text = dir.to_str().map(str::to_owned);
+        text.with_context(|| format!("--data-dir = `{}` is not UTF-8", dir.display()))
+            .or_usage("give a directory whose name is UTF-8")
     };
-    let text = |dir: &PathBuf| dir.to_str().map(str::to_owned).ok_or_else(|| not_utf8(dir));
     let of_all = [
         ("store.url", "--store", global.store.clone()),
         ("store.data_dir", "--data-dir", global.data_dir.as_ref().map(text).transpose()?),
@@ -155,8 +156,8 @@ fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
 
 fn start_log_at(global: &Global, config: &Config, filter: &str) -> CommandResult<()> {
     logging::start(global, filter).map_err(|why| {
-        let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
-        CommandError::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")
+        let why = format!("the log filter `{}` cannot be read: {why}", config.log);
+        CommandError::wrong(why, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");

@@ -26,7 +26,7 @@ use crate::config::{
     self, Config, ConverterPrograms, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl,
     Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
 };
-use crate::error::CommandError;
+use crate::error::{CommandError, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 
 /// A provider and the profile of its jobs.
@@ -108,11 +108,11 @@ fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, Comman
     let vendor = name.vendor();
     let Some(Secret(api_key)) = api_key else {
         let (name, variable) = (name.as_str(), vendor.key_variable);
-        let error = anyhow::anyhow!("OUTLAST_PROVIDERS names {name}, which has no key");
+        let why = format!("OUTLAST_PROVIDERS names {name}, which has no key");
         let hint = format!(
             "set {variable}, or api_key under [{name}] in outlast.toml; or leave {name} out of OUTLAST_PROVIDERS"
         );
-        return Err(CommandError::usage(error, hint));
+        return refuse(why, hint);
     };
     let http = HttpOptions { timeout, proxy };
     let clock = Arc::new(config.clock.clone());
@@ -124,19 +124,16 @@ fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, Comman
         (VendorName::Anthropic, _) => Anthropic::new(options).map(Adapter::Anthropic),
         (VendorName::Gemini, _) => Gemini::new(options).map(Adapter::Gemini),
     };
-    made.map_err(|error| {
-        let error = anyhow::anyhow!(error).context("set up the provider");
-        let (base_url, proxy) = (vendor.base_url_variable, vendor.proxy_variable);
-        CommandError::usage(error, format!("check {base_url} and {proxy}"))
-    })
+    let (base_url, proxy) = (vendor.base_url_variable, vendor.proxy_variable);
+    let made = made.map_err(anyhow::Error::from_boxed).context("set up the provider");
+    made.or_usage(format!("check {base_url} and {proxy}"))
 }
 
 /// The library's folders, which a library that was named must have.
 fn named_folders(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
     if config.library.is_empty() {
-        let error = anyhow::anyhow!("OUTLAST_PROVIDERS names library, which has no folders");
         let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
-        return Err(CommandError::usage(error, hint));
+        return refuse("OUTLAST_PROVIDERS names library, which has no folders", hint);
     }
     Ok(config.library.clone())
 }
@@ -157,11 +154,9 @@ pub(crate) fn notifier(config: &Config) -> Result<Option<Arc<dyn Notifier>>, Com
                 proxy: config.proxy.clone(),
                 clock: Arc::new(config.clock.clone()),
             };
-            let webhook = Webhook::new(options).map_err(|error| {
-                let error = anyhow::anyhow!(error).context("set up [notify]");
-                CommandError::usage(error, "check notify.url in outlast.toml and the proxy")
-            })?;
-            Arc::new(webhook)
+            let webhook = Webhook::new(options).map_err(anyhow::Error::from_boxed);
+            let webhook = webhook.context("set up [notify]");
+            Arc::new(webhook.or_usage("check notify.url in outlast.toml and the proxy")?)
         }
     };
     Ok(Some(notifier))
@@ -188,10 +183,8 @@ pub(crate) fn library_provider(
         converters,
         clock,
     });
-    let library = library.map_err(|error| {
-        let error = anyhow::Error::new(error).context("open the library");
-        CommandError::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
-    })?;
+    let hint = "give --library (or OUTLAST_LIBRARY) folders that can be read";
+    let library = library.context("open the library").or_usage(hint)?;
     Ok((library.profile(), Arc::new(library)))
 }
 
@@ -334,10 +327,8 @@ fn server(
                 };
                 headers.iter().try_fold(endpoint, |it, (name, value)| it.header(name, &value.0))
             });
-            endpoint.map(Server::Endpoint).map_err(|error| {
-                let error = anyhow::Error::new(error).context(format!("read [upstream.{name}]"));
-                CommandError::usage(error, "fix it in outlast.toml")
-            })
+            let endpoint = endpoint.with_context(|| format!("read [upstream.{name}]"));
+            endpoint.map(Server::Endpoint).or_usage("fix it in outlast.toml")
         }
     }
 }
@@ -347,9 +338,7 @@ pub(crate) fn own_program() -> Result<PathBuf, CommandError> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }
-    let program = std::env::current_exe();
-    program
-        .map_err(|error| anyhow::Error::new(error).context("find this program's own file").into())
+    Ok(std::env::current_exe().context("find this program's own file")?)
 }
 
 /// What can be done about a missing research provider.
@@ -360,5 +349,5 @@ pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
 
 /// No research provider is configured; with the ways to get one.
 pub(crate) fn no_provider() -> CommandError {
-    CommandError::usage(anyhow::anyhow!("no research provider is configured"), WAYS)
+    CommandError::wrong("no research provider is configured", WAYS)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use outlast_client::{
     CallOptions, Client, ClientError, ConnectOptions, Endpoint, Limit, Limits, Program, Progress,
     StartedCall, StderrMode, TaskFate, TimedOut, ToolAnswer,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::logging;
 use crate::ui::{self, Bars, Cell, Mark};
 
@@ -308,9 +308,8 @@ pub(super) fn endpoint(
         endpoint = endpoint.proxy(proxy).map_err(failed)?;
     }
     for header in headers {
-        let (name, value) = header.split_once(':').ok_or_else(|| {
-            CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
-        })?;
+        let pair = header.split_once(':').context("a header has no colon");
+        let (name, value) = pair.or_usage("write it as 'Name: value'")?;
         endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
     }
     match bearer_env {
@@ -323,14 +322,13 @@ fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
     let Some((name, arguments)) = args.program.split_first() else {
         let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
                     `outlast call -- CMD`";
-        return Err(CommandError::usage(anyhow!("no server is named"), hint));
+        return refuse("no server is named", hint);
     };
     let mut program = Program::new(name).args(arguments);
     for variable in &args.env {
         let pair = variable.split_once('=').filter(|(name, _)| !name.is_empty());
-        let (name, value) = pair.ok_or_else(|| {
-            CommandError::usage(anyhow!("--env has no NAME"), "write it as --env NAME=value")
-        })?;
+        let pair = pair.context("--env has no NAME");
+        let (name, value) = pair.or_usage("write it as --env NAME=value")?;
         program = program.env(name, value);
     }
     // Its log would break the bar up; -v shows it. Its last lines are told when it dies.
@@ -340,10 +338,9 @@ fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
 pub(super) fn variable(name: &str) -> CommandResult<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty()).ok_or_else(|| {
-        let error = anyhow!("there is nothing in the variable {name}");
-        CommandError::usage(error, format!("export {name}=... before the call"))
-    })
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    let value = value.with_context(|| format!("there is nothing in the variable {name}"));
+    value.or_usage(format!("export {name}=... before the call"))
 }
 
 fn arguments(text: Option<&str>) -> CommandResult<Value> {
@@ -351,8 +348,8 @@ fn arguments(text: Option<&str>) -> CommandResult<Value> {
     let hint = "give --args a JSON object, such as '{\"query\": \"Heat pumps?\"}'";
     match serde_json::from_str(text) {
         Ok(arguments @ Value::Object(_)) => Ok(arguments),
-        Ok(_) => Err(CommandError::usage(anyhow!("--args is not a JSON object"), hint)),
-        Err(error) => Err(CommandError::usage(anyhow!("--args is not JSON: {error}"), hint)),
+        Ok(_) => refuse("--args is not a JSON object", hint),
+        Err(error) => refuse(format!("--args is not JSON: {error}"), hint),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::cli::{
     PruneConversationsArgs, ShowConversationArgs,
 };
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::open_store::{OpenEngine, OpenStore};
 use crate::ui::{self, Mark};
 
@@ -178,17 +178,15 @@ async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> Comma
     let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
         FoundConversation::Stored(conversation) => *conversation,
         FoundConversation::Archived(archived) => {
-            let error =
-                anyhow::anyhow!("the store does not know this conversation, only its files");
+            let why = "the store does not know this conversation, only its files";
             let hint = format!("remove the folder {}", archived.folder.display());
-            return Err(CommandError::from(error).hint(hint));
+            return Err(CommandError::failed(why, hint));
         }
     };
     let turns = conversation.turns().count();
     if !args.yes {
         if !ui::can_ask() {
-            let error = anyhow::anyhow!("there is no terminal to ask whether to delete it");
-            return Err(CommandError::usage(error, "give --yes"));
+            return refuse("there is no terminal to ask whether to delete it", "give --yes");
         }
         let title = ui::short(&Transcript::stored(&conversation).title, 60);
         let question =

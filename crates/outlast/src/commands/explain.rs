@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::ExplainArgs;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, refuse};
 use crate::ui;
 
 const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
@@ -15,8 +15,8 @@ pub(super) fn run(args: &ExplainArgs) -> CommandResult {
     };
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
     let Some((code, text)) = sections().find(|(code, _)| *code == wanted) else {
-        let error = anyhow::anyhow!("there is no code `{}`", ui::short(code, 64));
-        return Err(CommandError::usage(error, "`outlast explain` lists every code"));
+        let why = format!("there is no code `{}`", ui::short(code, 64));
+        return refuse(why, "`outlast explain` lists every code");
     };
     ui::report(&format!("# {code}\n\n{}", unlinked(text)));
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use outlast_core::{
 use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::open_store::OpenEngine;
 use crate::ui;
 
@@ -44,12 +44,10 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandR
         return Err(failed);
     }
     if is_prefix {
-        let error = anyhow::anyhow!("there is no job `{given}`");
-        return Err(CommandError::from(error).hint(JOB_IDS));
+        return Err(CommandError::failed(format!("there is no job `{given}`"), JOB_IDS));
     }
-    let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
     let hint = format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}");
-    Err(CommandError::usage(error, hint))
+    refuse(format!("`{}` is not the id of a job", ui::short(given, 64)), hint)
 }
 
 /// Where a job was asked for: that this is a conversation, if it is.
@@ -62,9 +60,8 @@ async fn is_conversation(
     let is_prefix = given.len() >= SHORTEST_PREFIX;
     let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
-    let error = anyhow::anyhow!("`{given}` is a conversation, not a job");
     let hint = format!("`outlast conversations show {id}` shows it, with the ids of its jobs");
-    Ok(Some(CommandError::from(error).hint(hint)))
+    Ok(Some(CommandError::failed(format!("`{given}` is a conversation, not a job"), hint)))
 }
 
 /// Where a conversation was asked for: that this is a job, if it is.
@@ -77,13 +74,12 @@ async fn is_job(
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
     let found = engine.list(&scope, &query).await?.jobs;
     let [job] = found.as_slice() else { return Ok(None) };
-    let error = anyhow::anyhow!("`{given}` is a job, not a conversation");
     let hint = match &job.conversation {
         Some(id) => format!("it is a turn of the conversation {id}"),
         None => "it belongs to no conversation".to_owned(),
     };
     let hint = format!("{hint}; `outlast jobs show {}` shows it", job.id);
-    Ok(Some(CommandError::from(error).hint(hint)))
+    Ok(Some(CommandError::failed(format!("`{given}` is a job, not a conversation"), hint)))
 }
 
 /// A conversation, and who knows it.
@@ -104,9 +100,8 @@ pub(super) async fn conversation(
     let is_prefix = (SHORTEST_PREFIX..=64).contains(&given.len())
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_prefix {
-        let error = anyhow::anyhow!("`{}` is not the id of a conversation", ui::short(given, 64));
         let hint = format!("give its first 8 characters or more; {hint}");
-        return Err(CommandError::usage(error, hint));
+        return refuse(format!("`{}` is not the id of a conversation", ui::short(given, 64)), hint);
     }
     if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
         return Ok(found);
@@ -120,9 +115,8 @@ pub(super) async fn conversation(
     if let Some(found) = found {
         return Ok(found);
     }
-    Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
-        CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
-    }))
+    let none = || CommandError::failed(format!("there is no conversation `{given}`"), hint);
+    Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(none))
 }
 
 async fn whole(
@@ -172,6 +166,6 @@ pub(super) async fn conversations(
 
 fn ambiguous(what: &str, given: &str, ids: &[impl std::fmt::Display]) -> CommandError {
     let list = ids.iter().map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
-    let error = anyhow::anyhow!("several {what} start with `{given}`:\n{list}");
-    CommandError::usage(error, "give more of the id")
+    let why = format!("several {what} start with `{given}`:\n{list}");
+    CommandError::wrong(why, "give more of the id")
 }

@@ -20,7 +20,7 @@ use super::left_worker::{self, Flags, short_id};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
@@ -60,17 +60,16 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
 fn check(question: &str, args: &ResearchArgs) -> CommandResult<()> {
     let example = "outlast research \"How does a job survive a crash?\"";
     match question.chars().count() {
-        0 => return Err(CommandError::usage(anyhow::anyhow!("the question is empty"), example)),
+        0 => return refuse("the question is empty", example),
         1..=MAX_QUESTION_CHARS => {}
         length => {
-            let error = anyhow::anyhow!("the question has {length} characters");
-            return Err(CommandError::usage(error, format!("ask in {MAX_QUESTION_CHARS} at most")));
+            let why = format!("the question has {length} characters");
+            return refuse(why, format!("ask in {MAX_QUESTION_CHARS} at most"));
         }
     }
     match &args.output {
         Some(path) if is_stdout(path) && args.json => {
-            let error = anyhow::anyhow!("--json and `-o -` both write to standard output");
-            Err(CommandError::usage(error, "give one of them"))
+            refuse("--json and `-o -` both write to standard output", "give one of them")
         }
         Some(path) => writable(path),
         None => Ok(()),
@@ -86,9 +85,8 @@ fn question(words: &[String]) -> CommandResult<String> {
     let mut question = String::new();
     let most = 4 * MAX_QUESTION_CHARS as u64 + 1024;
     let read = std::io::stdin().take(most).read_to_string(&mut question);
-    read.context("read the question from standard input").map_err(|error| {
-        CommandError::usage(error, "give the question as text in UTF-8, or as an argument")
-    })?;
+    read.context("read the question from standard input")
+        .or_usage("give the question as text in UTF-8, or as an argument")?;
     Ok(question.trim().to_owned())
 }
 
@@ -110,8 +108,8 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
     } else {
         return Ok(());
     };
-    let error = anyhow::anyhow!("{} cannot be written: {why}", path.display());
-    Err(CommandError::usage(error, "give -o the path of a file in a directory that exists"))
+    let why = format!("{} cannot be written: {why}", path.display());
+    refuse(why, "give -o the path of a file in a directory that exists")
 }
 
 /// Starts the job, carries it in this process, and shows what comes of it.

@@ -19,7 +19,7 @@ use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
@@ -55,18 +55,17 @@ fn new_job(
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
-        let error = anyhow::anyhow!("there is no workflow `{}`", ui::short(&args.workflow, 64));
+        let why = format!("there is no workflow `{}`", ui::short(&args.workflow, 64));
         let hint = match names.as_slice() {
             [] => "configure a [[workflow]] in outlast.toml: docs/workflows.md".to_owned(),
             names => format!("there is: {}", names.join(", ")),
         };
-        return Err(CommandError::usage(error, hint));
+        return refuse(why, hint);
     };
     let arguments: Map<String, Value> = match &args.arguments {
-        Some(text) => serde_json::from_str(text).map_err(|error| {
-            let error = anyhow::Error::new(error).context("read --arguments");
-            CommandError::usage(error, "give a JSON object, such as '{\"since\":\"2026-01-01\"}'")
-        })?,
+        Some(text) => serde_json::from_str(text)
+            .context("read --arguments")
+            .or_usage("give a JSON object, such as '{\"since\":\"2026-01-01\"}'")?,
         None => Map::new(),
     };
     let message = match args.message.as_deref() {
@@ -78,9 +77,8 @@ fn new_job(
         given => given.map(str::to_owned),
     };
     let job = workflow.job(&config.owner, message, arguments, config.job_ttl);
-    let job = job.map_err(|why| {
-        CommandError::usage(anyhow::anyhow!(why), "`outlast run --help` says what goes where")
-    })?;
+    let hint = "`outlast run --help` says what goes where";
+    let job = job.map_err(|why| CommandError::wrong(why, hint))?;
     Ok(job.made_by("outlast run"))
 }
 

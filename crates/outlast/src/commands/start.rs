@@ -8,14 +8,14 @@ use outlast_engine::Engine;
 use super::job_view::json;
 use super::left_worker::{self, Flags};
 use crate::config::{Config, StoreUrl};
-use crate::error::CommandError;
+use crate::error::{CommandError, refuse};
 use crate::ui::{self, Mark};
 
 /// Refuses `--detach` where no other process could go on with the job.
 pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandError> {
     if detach && config.store == StoreUrl::Memory {
-        let error = anyhow::anyhow!("a job in a memory store ends with this command");
-        return Err(CommandError::usage(error, "leave out --detach, or name a store with --store"));
+        let hint = "leave out --detach, or name a store with --store";
+        return refuse("a job in a memory store ends with this command", hint);
     }
     Ok(())
 }
@@ -23,10 +23,9 @@ pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandE
 /// Refuses `--notify` where it is not known whom to tell of the end.
 pub(super) fn check_notify(notify: bool, config: &Config) -> Result<(), CommandError> {
     if notify && config.notify.is_none() {
-        let error = anyhow::anyhow!("--notify has no one to tell: [notify] is not configured");
         let hint = "set notify.command, or notify.url and notify.secret, in outlast.toml \
                     (docs/configuration.md, \"Told when done\")";
-        return Err(CommandError::usage(error, hint));
+        return refuse("--notify has no one to tell: [notify] is not configured", hint);
     }
     Ok(())
 }

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::cli::{BackupArgs, CheckArgs, Global, MigrateArgs, StoreCommand};
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult};
-use crate::open_store::{OpenStore, store_hint};
+use crate::error::{CommandError, CommandResult, refuse};
+use crate::open_store::{OpenStore, unusable};
 use crate::ui;
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> CommandResult {
@@ -31,11 +31,10 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
     match &config.store {
         StoreUrl::Sqlite(_) => {}
         StoreUrl::Postgres(address) => {
-            let error = anyhow::anyhow!("PostgreSQL's own programs back up a database");
             let file = quoted(&args.file.display().to_string());
             let address = quoted(&address.without_password());
             let hint = format!("pg_dump --format=custom --file={file} {address}");
-            return Err(CommandError::usage(error, hint));
+            return refuse("PostgreSQL's own programs back up a database", hint);
         }
         StoreUrl::Memory => return Err(no_file()),
     }
@@ -103,23 +102,19 @@ async fn schema(url: &StoreUrl) -> CommandResult<Option<u32>> {
             PostgresStore::inspect(address).await.map(|found| found.schema)
         }
     };
-    let schema = found.map_err(|error| {
-        let hint = store_hint(&error, url);
-        let error = anyhow::Error::new(error).context(format!("look at the job store at {url}"));
-        CommandError::usage(error, hint)
-    })?;
+    let attempt = format!("look at the job store at {url}");
+    let schema = found.map_err(|error| unusable(error, attempt, url))?;
     // A file without a table is one that is still to be made.
     Ok(schema.filter(|schema| *schema > 0))
 }
 
 fn no_file() -> CommandError {
-    let error = anyhow::anyhow!("a memory store has no file");
-    CommandError::usage(error, "name one with --store sqlite:FILE")
+    CommandError::wrong("a memory store has no file", "name one with --store sqlite:FILE")
 }
 
 fn no_store(url: &StoreUrl) -> CommandError {
-    let error = anyhow::anyhow!("there is no job store at {url}");
-    CommandError::from(error).hint("`outlast config show` says where it is looked for")
+    let hint = "`outlast config show` says where it is looked for";
+    CommandError::failed(format!("there is no job store at {url}"), hint)
 }
 
 /// A word of a command line that a shell leaves as it is.

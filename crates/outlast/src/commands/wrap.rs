@@ -22,7 +22,7 @@ use super::call::{endpoint, variable};
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 use crate::open_store::{OpenStore, check_owner};
 use crate::wire::own_program;
@@ -38,11 +38,8 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
         return wrap_install::run(global, args.install);
     }
     if args.program.is_empty() && !has_address(&args) {
-        let error = anyhow::anyhow!("no server is given");
-        return Err(CommandError::usage(
-            error,
-            "give its command after `--`: `outlast wrap -- CMD...`",
-        ));
+        let hint = "give its command after `--`: `outlast wrap -- CMD...`";
+        return refuse("no server is given", hint);
     }
     let config = super::configured(global, &[])?;
     check_owner(&config)?;
@@ -139,10 +136,8 @@ fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>
     let Some(url) = address(args)? else { return Ok(None) };
     let mut headers = args.header.clone();
     for header in &args.header_env {
-        let (name, from) = header.split_once('=').ok_or_else(|| {
-            let error = anyhow::anyhow!("--header-env has no =");
-            CommandError::usage(error, "write it as Name=VARIABLE")
-        })?;
+        let pair = header.split_once('=').context("--header-env has no =");
+        let (name, from) = pair.or_usage("write it as Name=VARIABLE")?;
         headers.push(format!("{name}: {}", variable(from)?));
     }
     endpoint(global, &url, &headers, args.bearer_env.as_deref()).map(Some)

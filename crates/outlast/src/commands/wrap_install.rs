@@ -17,10 +17,10 @@ use serde_json::Value;
 use super::init::diff;
 use super::init::file::Document;
 use super::init::json::Refusal;
-use super::init::{own_path, passed_on};
+use super::init::{own_path, passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::config::Places;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::ui::{self, Mark};
 use place::{Place, servers};
 use record::{Record, Replaced};
@@ -29,14 +29,10 @@ use server::{Server, Wrapper, unwrapped};
 /// `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
 pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
     let Some((change, client, server)) = args.asked() else {
-        let error = anyhow::anyhow!("no client and no server are named");
-        return Err(CommandError::usage(error, "see `outlast wrap --help`"));
+        return refuse("no client and no server are named", "see `outlast wrap --help`");
     };
     let client = known_client(client)?;
-    let Some(places) = Places::read() else {
-        let error = anyhow::anyhow!("there is no home directory");
-        return Err(CommandError::usage(error, "set HOME to an absolute path"));
-    };
+    let places = places()?;
     let path = client.file(&places);
     let document = Document::read(&path)?;
     let text = document.text.as_deref().unwrap_or_default();
@@ -88,8 +84,8 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
 fn known_client(name: &str) -> CommandResult<Client> {
     Client::from_str(name, false).map_err(|_| {
         let known: Vec<_> = Client::value_variants().iter().map(|client| client.id()).collect();
-        let error = anyhow::anyhow!("`{name}` is no client whose file is known");
-        CommandError::usage(error, format!("give one of {}", known.join(", ")))
+        let why = format!("`{name}` is no client whose file is known");
+        CommandError::wrong(why, format!("give one of {}", known.join(", ")))
     })
 }
 
@@ -114,8 +110,8 @@ impl Job<'_> {
         let program = own_path()?;
         match read {
             Server::Outlast => {
-                let error = anyhow::anyhow!("`{}` is outlast itself", self.name);
-                return Err(CommandError::usage(error, "its calls last without wrap"));
+                let why = format!("`{}` is outlast itself", self.name);
+                return refuse(why, "its calls last without wrap");
             }
             Server::Wrapped { program: found, .. } if *found == program => {
                 ui::mark(
@@ -254,11 +250,9 @@ impl Job<'_> {
     }
 
     fn not_understood(&self, why: &str) -> CommandError {
-        let error = anyhow::anyhow!("the entry {} cannot be changed: {why}", self.whose());
-        CommandError::usage(
-            error,
-            "nothing was written; put `outlast wrap -- ` before its command by hand",
-        )
+        let why = format!("the entry {} cannot be changed: {why}", self.whose());
+        let hint = "nothing was written; put `outlast wrap -- ` before its command by hand";
+        CommandError::wrong(why, hint)
     }
 
     /// There is no such server: the ones there are listed, and what was kept of it goes.
@@ -267,8 +261,8 @@ impl Job<'_> {
         if change == WrapChange::Uninstall && !self.is_trial {
             match self.record().forget_name(self.name) {
                 Ok(true) => {
-                    let error = anyhow::anyhow!("there is no server {whose} any more");
-                    return CommandError::usage(error, "what was kept of it is removed");
+                    let why = format!("there is no server {whose} any more");
+                    return CommandError::wrong(why, "what was kept of it is removed");
                 }
                 Ok(false) => {}
                 Err(error) => return error.into(),
@@ -280,7 +274,7 @@ impl Job<'_> {
             (true, Some(_)) => format!("{title} has no servers there; add one first"),
             (true, None) => format!("there is no such file; is {title} used here?"),
         };
-        CommandError::usage(anyhow::anyhow!("there is no server {whose}"), hint)
+        CommandError::wrong(format!("there is no server {whose}"), hint)
     }
 }
 

@@ -45,8 +45,8 @@ pub(in crate::commands) fn unsuccessful(what: &str, job: &Job) -> CommandError {
     let id = short_id(job);
     if job.state.kind() == StateKind::Cancelled {
         let stop = job.stop_text().map_or_else(String::new, |stop| format!(". {stop}"));
-        let error = anyhow::anyhow!("the {what} was cancelled{stop}");
-        return CommandError::from(error).hint(format!("`outlast jobs retry {id}` asks again"));
+        let hint = format!("`outlast jobs retry {id}` asks again");
+        return CommandError::failed(format!("the {what} was cancelled{stop}"), hint);
     }
     let again = match job.run_left() {
         Some(_) => "` goes on with the provider's run, which may still finish",
@@ -61,5 +61,5 @@ pub(in crate::commands) fn unsuccessful(what: &str, job: &Job) -> CommandError {
     if let Some(failure) = job.failures.last() {
         hint.push_str(&format!("; `outlast explain {}` says more", failure.code));
     }
-    CommandError::from(anyhow::anyhow!("the {what} failed: {}", why(job))).hint(hint)
+    CommandError::failed(format!("the {what} failed: {}", why(job)), hint)
 }

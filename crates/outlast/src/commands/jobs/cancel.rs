@@ -24,8 +24,8 @@ pub(super) async fn run(engine: &Engine, config: &Config, args: JobArgs) -> Comm
     };
     if was_ended && job.state.kind() != StateKind::Cancelled {
         let state = job.state.kind().as_str();
-        let error = anyhow::anyhow!("job {} has ended already: {state}", job.id);
-        return Err(CommandError::from(error).hint("`outlast jobs show` has what came of it"));
+        let why = format!("job {} has ended already: {state}", job.id);
+        return Err(CommandError::failed(why, "`outlast jobs show` has what came of it"));
     }
     if args.json {
         ui::json(&json::job(&job, engine.now()));

@@ -36,10 +36,8 @@ pub(super) async fn run(
     };
     if let Some(hint) = hint {
         let error = anyhow::anyhow!("job {} is {}", job.id, job.state.kind().as_str());
-        return Err(CommandError::from(
-            error.context("only what failed or was cancelled is retried"),
-        )
-        .hint(hint));
+        let error = error.context("only what failed or was cancelled is retried");
+        return Err(CommandError::from(error).hint(hint));
     }
     if (job.needs_consent() || job.may_run_on()) && !args.again {
         let scope = own(config);

@@ -6,7 +6,7 @@ use outlast_server::{how_to_configure, research_instructions};
 use crate::cli::ResearchArgs;
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, refuse};
 use crate::open_store::OpenEngine;
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, library_provider, no_provider, research_providers};
@@ -21,11 +21,8 @@ pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<V
         };
     }
     if let Some(other) = args.provider.as_deref().filter(|name| *name != Profile::LIBRARY) {
-        let error = anyhow::anyhow!("--library and --provider {other} exclude each other");
-        return Err(CommandError::usage(
-            error,
-            "leave one of them out: --library asks your documents alone",
-        ));
+        let why = format!("--library and --provider {other} exclude each other");
+        return refuse(why, "leave one of them out: --library asks your documents alone");
     }
     Ok(vec![library_provider(config, args.library.clone())?])
 }
@@ -124,12 +121,12 @@ fn profile(
         return Ok(profile.clone());
     }
     let Some(wanted) = wanted else { return Err(no_provider()) };
-    let error = match (named, earlier) {
-        (None, Some(earlier)) => anyhow::anyhow!(
+    let why = match (named, earlier) {
+        (None, Some(earlier)) => format!(
             "conversation {} belongs to the provider `{wanted}`, which is not configured",
             earlier.id
         ),
-        _ => anyhow::anyhow!("the provider `{wanted}` is not configured"),
+        _ => format!("the provider `{wanted}` is not configured"),
     };
     let mut hint = how_to_configure(wanted);
     if wanted == Profile::LIBRARY {
@@ -141,5 +138,5 @@ fn profile(
             "; `--provider {other}` would send what was said in the conversation to {other}"
         ));
     }
-    Err(CommandError::usage(error, hint))
+    refuse(why, hint)
 }

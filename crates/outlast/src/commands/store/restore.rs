@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::quoted;
 use crate::cli::RestoreArgs;
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::open_store::store_hint;
 use crate::ui;
 use crate::wire::natures;
@@ -63,14 +63,13 @@ async fn of_database(
     args: &RestoreArgs,
 ) -> CommandResult<Restored> {
     if let Some(file) = &args.file {
-        let error = anyhow::anyhow!("PostgreSQL's own programs restore a dump");
         let file = quoted(&file.display().to_string());
         let address = quoted(&address.without_password());
         let hint = format!(
             "pg_restore --clean --if-exists --dbname={address} {file}\n      \
              then end what may have been paid for since: outlast store restore --in-place --force"
         );
-        return Err(CommandError::usage(error, hint));
+        return refuse("PostgreSQL's own programs restore a dump", hint);
     }
     let providers = natures(config)?;
     let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
@@ -88,10 +87,7 @@ async fn of_database(
         };
         let is_usage = matches!(error, RestoreError::Current { .. });
         let error = anyhow::Error::new(error).context(format!("restore {}", config.store));
-        match is_usage {
-            true => CommandError::usage(error, hint),
-            false => CommandError::from(error).hint(hint),
-        }
+        CommandError::from(error).hint(hint).usage_if(is_usage)
     })
 }
 
@@ -106,8 +102,8 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
     };
     let restored = match &args.file {
         Some(file) if is_same(file, path) => {
-            let error = anyhow::anyhow!("{} is the store itself", file.display());
-            return Err(CommandError::usage(error, "give --in-place instead of a file"));
+            let why = format!("{} is the store itself", file.display());
+            return refuse(why, "give --in-place instead of a file");
         }
         Some(file) => {
             refuse_no_backup(file)?;
@@ -199,8 +195,8 @@ fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
 fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> CommandError {
     // A damaged store is no reason: it is replaced. So it is the backup.
     if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
-        let error = anyhow::anyhow!("the backup {} is damaged at {at}", file.display());
-        return CommandError::from(error).hint("give another backup");
+        let why = format!("the backup {} is damaged at {at}", file.display());
+        return CommandError::failed(why, "give another backup");
     }
     let hint = match &error {
         RestoreError::InUse => IN_USE,
@@ -217,8 +213,5 @@ fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Comman
     };
     let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
     let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));
-    match is_usage {
-        true => CommandError::usage(error, hint),
-        false => CommandError::from(error).hint(hint),
-    }
+    CommandError::from(error).hint(hint).usage_if(is_usage)
 }

@@ -12,7 +12,7 @@ use crate::commands::configured;
 use crate::detached::info::{WorkerInfo, living};
 use crate::detached::message::Message;
 use crate::detached::socket::SocketFolder;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::ui;
 
 /// How long a worker may take to give its jobs back.
@@ -53,8 +53,8 @@ pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
     if let Some(id) = &id {
         workers.retain(|worker| worker.id.starts_with(id.as_str()));
         if workers.is_empty() {
-            let error = anyhow::anyhow!("no worker `{id}` runs in the background of this store");
-            return Err(CommandError::usage(error, "`outlast worker list` shows those that do"));
+            let why = format!("no worker `{id}` runs in the background of this store");
+            return refuse(why, "`outlast worker list` shows those that do");
         }
     }
     for worker in &workers {
@@ -65,8 +65,8 @@ pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
     for worker in &workers {
         while folder.send(&worker.socket_name(), Message::Look).is_ok() {
             if Instant::now() > deadline {
-                let error = anyhow::anyhow!("worker {} (pid {}) stays", worker.id, worker.pid);
-                return Err(CommandError::from(error).hint(format!("kill {}", worker.pid)));
+                let why = format!("worker {} (pid {}) stays", worker.id, worker.pid);
+                return Err(CommandError::failed(why, format!("kill {}", worker.pid)));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
