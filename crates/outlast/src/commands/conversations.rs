@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{
-    ConversationQuery, ConversationSummary, Prune, Scope, StateKind, StoreError, printable,
+    ConversationQuery, ConversationSummary, Prune, StateKind, StoreError, printable,
 };
-use outlast_engine::{Engine, Providers};
+use outlast_engine::Providers;
 use outlast_server::{Transcript, html_page, markdown_document};
 use serde_json::{Value, json};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::find::{self, FoundConversation};
 use super::job_view::show as job_show;
 use super::research::{is_stdout, writable};
@@ -19,9 +19,8 @@ use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
 };
-use crate::config::Config;
 use crate::error::{CommandError, CommandResult, refuse};
-use crate::open_store::{OpenEngine, OpenStore};
+use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
 pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
@@ -34,20 +33,20 @@ pub(super) async fn run(global: &Global, command: ConversationsCommand) -> Comma
             OpenStore::existing(&config).await?
         }
     };
-    with_engine(store, &config, Providers::new(), async |opened, _| match command {
-        ConversationsCommand::List(args) => list(&opened.engine, &config, args).await,
-        ConversationsCommand::Show(args) => show(opened, &config, args).await,
-        ConversationsCommand::Export(args) => export(opened, &config, args).await,
-        ConversationsCommand::Delete(args) => delete(opened, &config, args).await,
-        ConversationsCommand::Prune(args) => prune(&opened.engine, &config, args).await,
+    with_engine(global, &config, store, Providers::new(), async |session| match command {
+        ConversationsCommand::List(args) => list(session, args).await,
+        ConversationsCommand::Show(args) => show(session, args).await,
+        ConversationsCommand::Export(args) => export(session, args).await,
+        ConversationsCommand::Delete(args) => delete(session, args).await,
+        ConversationsCommand::Prune(args) => prune(session, args).await,
     })
     .await
 }
 
-async fn list(engine: &Engine, config: &Config, args: ListConversationsArgs) -> CommandResult {
+async fn list(session: &Session<'_>, args: ListConversationsArgs) -> CommandResult {
     let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
-    let page = engine.conversations(&config.owner, &query).await?;
+    let page = session.engine.conversations(&session.config.owner, &query).await?;
     if args.json {
         let conversations: Vec<_> = page.conversations.iter().map(summary).collect();
         ui::json(&json!({ "conversations": conversations, "more": page.next.is_some() }));
@@ -57,7 +56,7 @@ async fn list(engine: &Engine, config: &Config, args: ListConversationsArgs) -> 
         ui::remark("No conversations.");
         return Ok(ExitCode::SUCCESS);
     }
-    let now = engine.now();
+    let now = session.engine.now();
     let rows = page.conversations.iter().map(|conversation| {
         vec![
             ui::Cell::id(conversation.id.as_str()),
@@ -86,8 +85,8 @@ fn summary(conversation: &ConversationSummary) -> Value {
     })
 }
 
-async fn show(opened: &OpenEngine, config: &Config, args: ShowConversationArgs) -> CommandResult {
-    let told = told(opened, config, &args.id).await?;
+async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResult {
+    let told = told(session, &args.id).await?;
     if args.json {
         ui::json(&json!(told));
     } else {
@@ -120,11 +119,11 @@ fn print(told: &Transcript) {
     }
 }
 
-async fn export(opened: &OpenEngine, config: &Config, args: ExportArgs) -> CommandResult {
+async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
     if let Some(path) = &args.output {
         writable(path)?;
     }
-    let told = told(opened, config, &args.id).await?;
+    let told = told(session, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown_document(&told),
         ExportFormat::Json => ui::pretty_json(&json!(told)) + "\n",
@@ -143,23 +142,23 @@ fn write(path: &Path, text: &str) -> CommandResult<()> {
     Ok(())
 }
 
-async fn told(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Transcript> {
-    Ok(match find::conversation(opened, &config.owner, given).await? {
+async fn told(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {
+    Ok(match find::conversation(session, given).await? {
         FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
         FoundConversation::Archived(archived) => Transcript::archived(&archived),
     })
 }
 
 /// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
-async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -> CommandResult {
+async fn prune(session: &Session<'_>, args: PruneConversationsArgs) -> CommandResult {
+    let engine = &session.engine;
     let before = engine.now().before(args.older_than);
     let ended = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
     let is_old = |found: &ConversationSummary| found.updated_at <= before;
-    let old = find::conversations(engine, &config.owner, ended, is_old).await?;
-    let scope = Scope::Owner(config.owner.clone());
+    let old = find::conversations(session, ended, is_old).await?;
     let mut removed = Vec::new();
     for id in old {
-        match engine.prune(&scope, &Prune::Conversation(id.clone())).await {
+        match engine.prune(&session.own(), &Prune::Conversation(id.clone())).await {
             Ok(_) => removed.push(id),
             Err(StoreError::ConversationBusy(_) | StoreError::NotFound) => {}
             Err(error) => return Err(error.into()),
@@ -174,8 +173,8 @@ async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -
     Ok(ExitCode::SUCCESS)
 }
 
-async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> CommandResult {
-    let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
+async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
+    let conversation = match find::conversation(session, &args.id).await? {
         FoundConversation::Stored(conversation) => *conversation,
         FoundConversation::Archived(archived) => {
             let why = "the store does not know this conversation, only its files";
@@ -196,8 +195,8 @@ async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> Comma
             return Ok(ExitCode::FAILURE);
         }
     }
-    let scope = Scope::Owner(config.owner.clone());
-    match opened.engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
+    let prune = Prune::Conversation(conversation.id.clone());
+    match session.engine.prune(&session.own(), &prune).await {
         Ok(pruned) => {
             if args.json {
                 ui::json(&json!({ "id": conversation.id, "removed": pruned.jobs }));

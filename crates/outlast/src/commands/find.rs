@@ -2,14 +2,12 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, ConversationQuery, ConversationSummary, Job, JobId, JobQuery, OwnerId, Scope,
-    StateKind,
+    ConversationId, ConversationQuery, ConversationSummary, Job, JobId, JobQuery, StateKind,
 };
-use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
+use super::engine::Session;
 use crate::error::{CommandError, CommandResult, refuse};
-use crate::open_store::OpenEngine;
 use crate::ui;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
@@ -22,7 +20,8 @@ const SHOWN: usize = 5;
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
-pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<Job> {
+pub(super) async fn job(session: &Session<'_>, given: &str) -> CommandResult<Job> {
+    let (engine, scope) = (&session.engine, session.own());
     let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let id_prefix = Some(given.to_owned());
@@ -30,17 +29,17 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandR
     let ids: Vec<JobId> = match given.parse() {
         _ if !is_prefix => Vec::new(),
         Ok(id) => vec![id],
-        Err(_) => engine.list(scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
+        Err(_) => engine.list(&scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
     };
     let job = match ids.as_slice() {
-        [id] => engine.job(scope, id).await?,
+        [id] => engine.job(&scope, id).await?,
         [] => None,
         many => return Err(ambiguous("jobs", given, many)),
     };
     if let Some(job) = job {
         return Ok(job);
     }
-    if let Some(failed) = is_conversation(engine, scope, given).await? {
+    if let Some(failed) = is_conversation(session, given).await? {
         return Err(failed);
     }
     if is_prefix {
@@ -52,27 +51,20 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandR
 
 /// Where a job was asked for: that this is a conversation, if it is.
 async fn is_conversation(
-    engine: &Engine,
-    scope: &Scope,
+    session: &Session<'_>,
     given: &str,
 ) -> CommandResult<Option<CommandError>> {
-    let Scope::Owner(owner) = scope else { return Ok(None) };
     let is_prefix = given.len() >= SHORTEST_PREFIX;
-    let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
+    let found = if is_prefix { starting_with(session, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
     let hint = format!("`outlast conversations show {id}` shows it, with the ids of its jobs");
     Ok(Some(CommandError::failed(format!("`{given}` is a conversation, not a job"), hint)))
 }
 
 /// Where a conversation was asked for: that this is a job, if it is.
-async fn is_job(
-    engine: &Engine,
-    owner: &OwnerId,
-    given: &str,
-) -> CommandResult<Option<CommandError>> {
-    let scope = Scope::Owner(owner.clone());
+async fn is_job(session: &Session<'_>, given: &str) -> CommandResult<Option<CommandError>> {
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
-    let found = engine.list(&scope, &query).await?.jobs;
+    let found = session.engine.list(&session.own(), &query).await?.jobs;
     let [job] = found.as_slice() else { return Ok(None) };
     let hint = match &job.conversation {
         Some(id) => format!("it is a turn of the conversation {id}"),
@@ -92,8 +84,7 @@ pub(super) enum FoundConversation {
 
 /// The conversation of this id or unique prefix.
 pub(super) async fn conversation(
-    opened: &OpenEngine,
-    owner: &OwnerId,
+    session: &Session<'_>,
     given: &str,
 ) -> CommandResult<FoundConversation> {
     let hint = "`outlast conversations list` shows the ids";
@@ -103,12 +94,12 @@ pub(super) async fn conversation(
         let hint = format!("give its first 8 characters or more; {hint}");
         return refuse(format!("`{}` is not the id of a conversation", ui::short(given, 64)), hint);
     }
-    if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
+    if let Some(found) = whole(session, &ConversationId::new(given)).await? {
         return Ok(found);
     }
-    let ids = starting_with(&opened.engine, owner, given).await?;
+    let ids = starting_with(session, given).await?;
     let found = match ids.as_slice() {
-        [id] => whole(opened, owner, id).await?,
+        [id] => whole(session, id).await?,
         [] => None,
         many => return Err(ambiguous("conversations", given, many)),
     };
@@ -116,38 +107,33 @@ pub(super) async fn conversation(
         return Ok(found);
     }
     let none = || CommandError::failed(format!("there is no conversation `{given}`"), hint);
-    Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(none))
+    Err(is_job(session, given).await?.unwrap_or_else(none))
 }
 
 async fn whole(
-    opened: &OpenEngine,
-    owner: &OwnerId,
+    session: &Session<'_>,
     id: &ConversationId,
 ) -> CommandResult<Option<FoundConversation>> {
-    if let Some(stored) = opened.engine.conversation(owner, id).await? {
+    let owner = &session.config.owner;
+    if let Some(stored) = session.engine.conversation(owner, id).await? {
         return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
-    let Some(mirror) = &opened.mirror else { return Ok(None) };
+    let Some(mirror) = &session.mirror else { return Ok(None) };
     let archived = mirror.archived(owner, id).await?;
     Ok(archived.map(|archived| FoundConversation::Archived(Box::new(archived))))
 }
 
 /// The ids that start with this, no more than an answer names.
-async fn starting_with(
-    engine: &Engine,
-    owner: &OwnerId,
-    given: &str,
-) -> CommandResult<Vec<ConversationId>> {
+async fn starting_with(session: &Session<'_>, given: &str) -> CommandResult<Vec<ConversationId>> {
     let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
-    let mut ids = conversations(engine, owner, Vec::new(), starts).await?;
+    let mut ids = conversations(session, Vec::new(), starts).await?;
     ids.truncate(SHOWN);
     Ok(ids)
 }
 
 /// The ids of the conversations in these states, or in any, that are wanted.
 pub(super) async fn conversations(
-    engine: &Engine,
-    owner: &OwnerId,
+    session: &Session<'_>,
     states: Vec<StateKind>,
     is_wanted: impl Fn(&ConversationSummary) -> bool,
 ) -> CommandResult<Vec<ConversationId>> {
@@ -155,7 +141,7 @@ pub(super) async fn conversations(
     let mut query = ConversationQuery { states, limit, ..ConversationQuery::default() };
     let mut ids = Vec::new();
     loop {
-        let page = engine.conversations(owner, &query).await?;
+        let page = session.engine.conversations(&session.config.owner, &query).await?;
         ids.extend(page.conversations.into_iter().filter(&is_wanted).map(|found| found.id));
         if page.next.is_none() {
             return Ok(ids);

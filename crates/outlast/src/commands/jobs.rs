@@ -9,13 +9,12 @@ mod retry;
 use std::process::ExitCode;
 
 use outlast_core::{JobId, Prune, Scope, StateKind, Waits};
-use outlast_engine::{Engine, Providers, Reading};
+use outlast_engine::{Providers, Reading};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::find;
 use super::job_view::{json, show};
 use crate::cli::{Global, JobArgs, JobsCommand, PruneArgs};
-use crate::config::Config;
 use crate::error::CommandResult;
 use crate::open_store::OpenStore;
 use crate::ui;
@@ -40,33 +39,29 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
         }
         _ => Providers::new(),
     };
-    with_engine(store, &config, providers, async |opened, stop| {
-        let engine = &opened.engine;
-        engine.find_dead_workers().await;
+    with_engine(global, &config, store, providers, async |session| {
+        session.engine.find_dead_workers().await;
         match command {
-            JobsCommand::List(args) => list::run(engine, &config, args).await,
-            JobsCommand::Show(args) => show(engine, &config, args).await,
-            JobsCommand::Watch(args) => watch::run(engine, &config, args, stop).await,
-            JobsCommand::Wait(args) => wait::run(engine, &config, args, stop).await,
-            JobsCommand::Cancel(args) => cancel::run(engine, &config, args).await,
-            JobsCommand::Retry(args) => retry::run(engine, global, &config, args).await,
-            JobsCommand::Prune(args) => prune(engine, &config, args).await,
+            JobsCommand::List(args) => list::run(session, args).await,
+            JobsCommand::Show(args) => show(session, args).await,
+            JobsCommand::Watch(args) => watch::run(session, args).await,
+            JobsCommand::Wait(args) => wait::run(session, args).await,
+            JobsCommand::Cancel(args) => cancel::run(session, args).await,
+            JobsCommand::Retry(args) => retry::run(session, args).await,
+            JobsCommand::Prune(args) => prune(session, args).await,
         }
     })
     .await
 }
 
-fn own(config: &Config) -> Scope {
-    Scope::Owner(config.owner.clone())
-}
-
-fn own_or_all(config: &Config, all: bool) -> Scope {
-    if all { Scope::Operator } else { own(config) }
+fn own_or_all(session: &Session<'_>, all: bool) -> Scope {
+    if all { Scope::Operator } else { session.own() }
 }
 
 /// The job as it stands. On a shared database a command is too young to judge who is dead, and sees that none is alive.
-async fn reading(engine: &Engine, scope: &Scope, id: &JobId) -> CommandResult<Option<Reading>> {
-    let Some(mut reading) = engine.reading(scope, id).await? else { return Ok(None) };
+async fn reading(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
+    let engine = &session.engine;
+    let Some(mut reading) = engine.reading(&session.own(), id).await? else { return Ok(None) };
     let job = &reading.job;
     if job.state.kind() == StateKind::Running
         && job.new.visibility.goes_through_queue()
@@ -77,25 +72,26 @@ async fn reading(engine: &Engine, scope: &Scope, id: &JobId) -> CommandResult<Op
     Ok(Some(reading))
 }
 
-async fn show(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
-    let scope = own(config);
-    let job = find::job(engine, &scope, &args.id).await?;
+async fn show(session: &Session<'_>, args: JobArgs) -> CommandResult {
+    let job = find::job(session, &args.id).await?;
+    let now = session.engine.now();
     if args.json {
-        ui::json(&json::job(&job, engine.now()));
+        ui::json(&json::job(&job, now));
     } else {
-        let retries = retry::retries_of(engine, &scope, &job).await?;
-        let waits = reading(engine, &scope, &job.id).await?.and_then(|reading| reading.waits);
-        show::job(&job, waits, engine.now(), &retries);
+        let retries = retry::retries_of(session, &job).await?;
+        let waits = reading(session, &job.id).await?.and_then(|reading| reading.waits);
+        show::job(&job, waits, now, &retries);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn prune(engine: &Engine, config: &Config, args: PruneArgs) -> CommandResult {
+async fn prune(session: &Session<'_>, args: PruneArgs) -> CommandResult {
+    let engine = &session.engine;
     let prune = match args.older_than {
         Some(age) => Prune::EndedBefore(engine.now().before(age)),
         None => Prune::Expired,
     };
-    let pruned = engine.prune(&own_or_all(config, args.all), &prune).await?;
+    let pruned = engine.prune(&own_or_all(session, args.all), &prune).await?;
     if args.json {
         ui::json(&serde_json::json!({ "removed": pruned.jobs }));
         return Ok(ExitCode::SUCCESS);

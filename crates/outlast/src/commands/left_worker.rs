@@ -4,15 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outlast_core::Job;
-use outlast_engine::Engine;
 
+use super::engine::Session;
 use super::signals::INTERRUPTED;
-use crate::cli::Global;
-use crate::config::Config;
 use crate::detached::WorkerStarter;
 use crate::detached::message::Message;
 use crate::detached::start::Told;
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 
 /// Who goes on with a job.
@@ -26,32 +24,23 @@ pub(super) enum Carrier {
     ThisProcess,
 }
 
-/// What a worker needs to fit a job of ours: the same flags.
-pub(super) struct Flags<'a> {
-    pub(super) global: &'a Global,
-    pub(super) config: &'a Config,
-    pub(super) library: &'a [PathBuf],
-}
-
-impl Flags<'_> {
-    /// Makes sure that a worker goes on with this job.
-    pub(super) async fn ensure_worker(
-        &self,
-        engine: &Engine,
-        job: &Job,
-    ) -> Result<Carrier, CommandError> {
-        let Some(starter) = WorkerStarter::new(self.global, self.config, self.library) else {
-            return Ok(Carrier::ThisProcess);
-        };
-        if engine.has_worker(&job.new.profile).await? {
-            return Ok(Carrier::Present);
-        }
-        let log = starter.log();
-        match starter.tell(Message::Look).await {
-            Ok(Told::Present) => Ok(Carrier::Present),
-            Ok(Told::Started { pid }) => Ok(Carrier::LeftBehind { pid, log }),
-            Err(error) => Err(not_left(error, job, &log)),
-        }
+/// Makes sure that a worker goes on with this job; to fit one of ours it has the same flags, and the same library.
+pub(super) async fn ensured(
+    session: &Session<'_>,
+    library: &[PathBuf],
+    job: &Job,
+) -> CommandResult<Carrier> {
+    let Some(starter) = WorkerStarter::new(session.global, session.config, library) else {
+        return Ok(Carrier::ThisProcess);
+    };
+    if session.engine.has_worker(&job.new.profile).await? {
+        return Ok(Carrier::Present);
+    }
+    let log = starter.log();
+    match starter.tell(Message::Look).await {
+        Ok(Told::Present) => Ok(Carrier::Present),
+        Ok(Told::Started { pid }) => Ok(Carrier::LeftBehind { pid, log }),
+        Err(error) => Err(not_left(error, job, &log)),
     }
 }
 

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Output, Profile, Scope};
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
-use super::left_worker::{self, Flags, short_id};
+use super::left_worker::{self, short_id};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
@@ -37,19 +37,17 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let providers = asking::providers(&config, &args)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
-    let flags = Flags { global, config: &config, library: &args.library };
     let store = OpenStore::open(&config).await?;
     let providers: Providers = providers.into_iter().collect();
-    with_engine(store, &config, providers, async |opened, stop| {
-        let engine = &opened.engine;
-        let job = asking::new_job(opened, &config, &profiles, &question, &args).await?;
+    with_engine(global, &config, store, providers, async |session| {
+        let job = asking::new_job(session, &profiles, &question, &args).await?;
         if args.detach {
-            let job = start::start(engine, job).await?;
-            return start::detach(engine, &flags, &job, args.json).await;
+            let job = start::start(&session.engine, job).await?;
+            return start::detach(session, &args.library, &job, args.json).await;
         }
-        outlast_engine::spawn(stop_on_signals(stop.clone())?);
-        let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
-        let done = attended(engine, &flags, job, &args, stop).await;
+        outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
+        let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
+        let done = attended(session, job, &args).await;
         mirror_task.finish().await;
         done
     })
@@ -113,13 +111,8 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
 }
 
 /// Starts the job, carries it in this process, and shows what comes of it.
-async fn attended(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: NewJob,
-    args: &ResearchArgs,
-    stop: &Shutdown,
-) -> CommandResult {
+async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
     let worker = outlast_engine::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match start::start(engine, job).await {
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
@@ -135,7 +128,7 @@ async fn attended(
     if job.state.kind().is_terminal() {
         return ended(engine, args, &job);
     }
-    let carrier = flags.ensure_worker(engine, &job).await?;
+    let carrier = left_worker::ensured(session, &args.library, &job).await?;
     Ok(left_worker::left(&carrier, &job))
 }
 

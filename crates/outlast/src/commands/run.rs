@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{Body, Job, JobState, NewJob};
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
-use super::left_worker::{self, Carrier, Flags};
+use super::left_worker::{self, Carrier};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
 use super::start;
@@ -33,16 +33,14 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);
 
-    let flags = Flags { global, config: &config, library: &[] };
     let store = OpenStore::open(&config).await?;
-    with_engine(store, &config, providers, async |opened, stop| {
-        let engine = &opened.engine;
-        let job = start::start(engine, job).await?;
+    with_engine(global, &config, store, providers, async |session| {
+        let job = start::start(&session.engine, job).await?;
         if args.detach {
-            return start::detach(engine, &flags, &job, args.json).await;
+            return start::detach(session, &[], &job, args.json).await;
         }
-        outlast_engine::spawn(stop_on_signals(stop.clone())?);
-        attended(engine, &flags, job, &args, stop).await
+        outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
+        attended(session, job, &args).await
     })
     .await
 }
@@ -83,14 +81,9 @@ fn new_job(
 }
 
 /// Follows the job while a worker carries it, and shows what comes of it.
-async fn attended(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: Job,
-    args: &RunArgs,
-    stop: &Shutdown,
-) -> CommandResult {
-    let carrier = flags.ensure_worker(engine, &job).await?;
+async fn attended(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
+    let carrier = left_worker::ensured(session, &[], &job).await?;
     let own_worker = matches!(carrier, Carrier::ThisProcess)
         .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
     let job = follow::with_bar(engine, job, CarriedBy::Workers).await;

@@ -18,16 +18,15 @@ const DAYS: i64 = 30;
 pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
     let store = OpenStore::to_read(&config).await?;
-    with_engine(store, &config, Providers::new(), async |opened, _| {
-        let engine = &opened.engine;
-        let until = engine.now().day();
+    with_engine(global, &config, store, Providers::new(), async |session| {
+        let until = session.engine.now().day();
         let since = args.since.unwrap_or(Day(until.0 - (DAYS - 1)));
         let by = SpendBy::from(args.by);
         let scope = match by {
             SpendBy::Owner => Scope::Operator,
-            SpendBy::Day | SpendBy::Provider | SpendBy::Model => Scope::Owner(config.owner.clone()),
+            SpendBy::Day | SpendBy::Provider | SpendBy::Model => session.own(),
         };
-        let sums = engine.spend(&scope, &SpendQuery { by, since }).await?;
+        let sums = session.engine.spend(&scope, &SpendQuery { by, since }).await?;
         match args.json {
             true => ui::json(&shape(&sums, since, until)),
             false => table(&sums, by, since, until),

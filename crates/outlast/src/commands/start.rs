@@ -1,18 +1,20 @@
 //! What the commands that start a job share: why it is not accepted, and `--detach`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use outlast_core::{Job, NewJob, StoreError};
 use outlast_engine::Engine;
 
+use super::engine::Session;
 use super::job_view::json;
-use super::left_worker::{self, Flags};
+use super::left_worker;
 use crate::config::{Config, StoreUrl};
-use crate::error::{CommandError, refuse};
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::ui::{self, Mark};
 
 /// Refuses `--detach` where no other process could go on with the job.
-pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandError> {
+pub(super) fn check_detach(detach: bool, config: &Config) -> CommandResult<()> {
     if detach && config.store == StoreUrl::Memory {
         let hint = "leave out --detach, or name a store with --store";
         return refuse("a job in a memory store ends with this command", hint);
@@ -21,7 +23,7 @@ pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandE
 }
 
 /// Refuses `--notify` where it is not known whom to tell of the end.
-pub(super) fn check_notify(notify: bool, config: &Config) -> Result<(), CommandError> {
+pub(super) fn check_notify(notify: bool, config: &Config) -> CommandResult<()> {
     if notify && config.notify.is_none() {
         let hint = "set notify.command, or notify.url and notify.secret, in outlast.toml \
                     (docs/configuration.md, \"Told when done\")";
@@ -31,7 +33,7 @@ pub(super) fn check_notify(notify: bool, config: &Config) -> Result<(), CommandE
 }
 
 /// Starts a job.
-pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandError> {
+pub(super) async fn start(engine: &Engine, job: NewJob) -> CommandResult<Job> {
     let job = engine.start(job, None).await.map_err(refused)?.job;
     if let Some(note) = engine.expects(&job.new.profile, &job.new.ask).budget_note {
         ui::remark(&note);
@@ -41,17 +43,17 @@ pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandEr
 
 /// Prints the job's id, or the job as JSON, and leaves it to a worker.
 pub(super) async fn detach(
-    engine: &Engine,
-    flags: &Flags<'_>,
+    session: &Session<'_>,
+    library: &[PathBuf],
     job: &Job,
     as_json: bool,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     // First of all, so that the id is known whatever follows.
     match as_json {
-        true => ui::json(&json::job(job, engine.now())),
+        true => ui::json(&json::job(job, session.engine.now())),
         false => ui::line(&job.id.to_string()),
     }
-    let carrier = flags.ensure_worker(engine, job).await?;
+    let carrier = left_worker::ensured(session, library, job).await?;
     ui::mark(Mark::Good, "started");
     left_worker::tell(&carrier, job);
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::{Job, Profile};
-use outlast_engine::{Engine, Providers, Takes, Until, Worker};
+use outlast_engine::{Providers, Takes, Until, Worker};
 use outlast_server::{
     Callers, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageView, Rates, Room,
     Server, Tokens, serve_http,
@@ -17,8 +17,8 @@ use outlast_server::{
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::engine::with_engine;
-use super::left_worker::Flags;
+use super::engine::{Session, with_engine};
+use super::left_worker;
 use super::signals::stop_on_signals;
 use super::{MirrorTask, page};
 use crate::cli::{Global, UiArgs};
@@ -40,9 +40,9 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
     let providers = research_providers(&config)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
     let providers: Providers = providers.into_iter().collect();
-    let flags = Flags { global, config: &config, library: &[] };
     let store = OpenStore::open(&config).await?;
-    with_engine(store, &config, providers, async |opened, stop| {
+    with_engine(global, &config, store, providers, async |session| {
+        let Session { engine, stop, .. } = session;
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listen on this machine")?;
         let address = listener.local_addr().context("find the port")?;
@@ -71,12 +71,11 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
             page,
         };
         outlast_engine::spawn(stop_on_signals(stop.clone())?);
-        let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
+        let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
         // A store that ends with this process can be worked on by no other.
         let is_memory = config.store == StoreUrl::Memory;
-        let worker = is_memory.then(|| {
-            outlast_engine::spawn(Worker::new(&opened.engine, Takes::TheQueue).run(Until::Asked))
-        });
+        let worker = is_memory
+            .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
         ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
@@ -85,15 +84,15 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
         }
         let face = Face {
             owner: config.owner.clone(),
-            engine: opened.engine.clone(),
+            engine: engine.clone(),
             sets: Vec::new(),
             page: None,
         };
         let server = Server::new(face);
         tokio::select! {
             () = serve_http(server.clone(), server, options, listener, stop.clone()) => {}
-            () = keep_carried(&flags, &opened.engine, started) => {}
-            () = opened.engine.keep_finding_dead_workers() => {}
+            () = keep_carried(session, started) => {}
+            () = engine.keep_finding_dead_workers() => {}
         }
         stop.ask();
         if let Some(worker) = worker {
@@ -106,9 +105,9 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
 }
 
 /// Makes sure that a worker goes on with each job that the page starts, for as long as the page is served.
-async fn keep_carried(flags: &Flags<'_>, engine: &Engine, mut started: UnboundedReceiver<Job>) {
+async fn keep_carried(session: &Session<'_>, mut started: UnboundedReceiver<Job>) {
     while let Some(job) = started.recv().await {
-        if let Err(failed) = flags.ensure_worker(engine, &job).await {
+        if let Err(failed) = left_worker::ensured(session, &[], &job).await {
             // The job is kept, and its page says that no worker fits it.
             ui::error(&failed);
         }

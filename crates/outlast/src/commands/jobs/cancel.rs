@@ -3,19 +3,18 @@
 use std::process::ExitCode;
 
 use outlast_core::{Cancelled, JobState, RemoteStop, StateKind};
-use outlast_engine::Engine;
 
-use super::{find, own};
+use super::find;
 use crate::cli::JobArgs;
+use crate::commands::engine::Session;
 use crate::commands::job_view::json;
-use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
 use crate::ui;
 
-pub(super) async fn run(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
-    let scope = own(config);
-    let job = find::job(engine, &scope, &args.id).await?;
-    let Some(cancelled) = engine.cancel(&scope, &job.id).await? else {
+pub(super) async fn run(session: &Session<'_>, args: JobArgs) -> CommandResult {
+    let engine = &session.engine;
+    let job = find::job(session, &args.id).await?;
+    let Some(cancelled) = engine.cancel(&session.own(), &job.id).await? else {
         return Err(anyhow::anyhow!("job {} was removed", job.id).into());
     };
     let (job, was_ended) = match cancelled {

@@ -3,21 +3,20 @@
 use std::process::ExitCode;
 
 use outlast_core::{JobQuery, StateKind, Summary, Timestamp};
-use outlast_engine::Engine;
 
 use super::own_or_all;
 use crate::cli::ListArgs;
+use crate::commands::engine::Session;
 use crate::commands::job_view::json;
-use crate::config::Config;
 use crate::error::CommandResult;
 use crate::ui;
 
-pub(super) async fn run(engine: &Engine, config: &Config, args: ListArgs) -> CommandResult {
+pub(super) async fn run(session: &Session<'_>, args: ListArgs) -> CommandResult {
     let states: Vec<StateKind> =
         args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let is_filtered = !states.is_empty() || args.search.is_some();
     let query = JobQuery { states, search: args.search, limit: args.limit, ..JobQuery::default() };
-    let page = engine.list(&own_or_all(config, args.all), &query).await?;
+    let page = session.engine.list(&own_or_all(session, args.all), &query).await?;
     if args.json {
         ui::json(&json::page(&page));
         return Ok(ExitCode::SUCCESS);
@@ -29,7 +28,7 @@ pub(super) async fn run(engine: &Engine, config: &Config, args: ListArgs) -> Com
         });
         return Ok(ExitCode::SUCCESS);
     }
-    let now = engine.now();
+    let now = session.engine.now();
     let rows = page.jobs.iter().map(|job| row(job, now, args.all));
     let mut heads = vec!["ID", "STATE", "AGE", "QUESTION"];
     if args.all {
