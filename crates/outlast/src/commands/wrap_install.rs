@@ -218,7 +218,7 @@ impl Job<'_> {
     }
 
     fn record(&self) -> Record {
-        Record::beside(self.document.path())
+        Record::beside(&self.document.path)
     }
 
     fn entry_in(&self, place: &Place, text: &str) -> CommandResult<String> {
@@ -229,14 +229,14 @@ impl Job<'_> {
     /// Shows what would change, where only that was asked for.
     fn show(&self, after: &str) -> bool {
         if self.is_trial {
-            let name = self.document.path().display().to_string();
+            let name = self.document.path.display().to_string();
             ui::raw(diff::unified(&name, Some(self.text()), Some(after)).as_bytes());
         }
         self.is_trial
     }
 
     fn told_path(&self) {
-        ui::line(&self.document.path().display().to_string());
+        ui::line(&self.document.path.display().to_string());
     }
 
     fn whose(&self) -> String {

@@ -21,8 +21,8 @@ pub(super) fn put(text: &str, container: &'static str, entry: &Entry) -> Result<
         None => {
             let layout = Layout::fresh(text);
             let is_empty = text.trim_start_matches('\u{feff}').is_empty();
-            let gap = if is_empty || text.ends_with('\n') { "" } else { layout.eol() };
-            Ok(format!("{text}{gap}{}{}", layout.object(&members), layout.eol()))
+            let gap = if is_empty || text.ends_with('\n') { "" } else { layout.eol };
+            Ok(format!("{text}{gap}{}{}", layout.object(&members), layout.eol))
         }
         Some(value) if value.as_object().is_none() => {
             let why = "`{` is expected: the file must hold an object";
@@ -43,7 +43,6 @@ fn put_into(
         let root = parse(&text)?;
         let Some(object) = object_at(&root, path) else { break };
         text = match (member(&object, name), field) {
-            (None, _) => add(&text, &root, &object, name, field),
             (Some(node), Field::Map(inner)) if node.as_object().is_some() => {
                 put_into(text, &[path, &[name]].concat(), inner, given)?
             }
@@ -53,11 +52,7 @@ fn put_into(
             }
             // A variable that a person set otherwise stays, unless it is given anew.
             (Some(_), _) if path.len() == PATH_OF_VARIABLES && given != Some(*name) => text,
-            (Some(node), _) if node.to_serde_value() == Some(field.value()) => text,
-            (Some(node), _) => {
-                let layout = Layout::around(&text, &root, span(&node).start);
-                replaced(&text, &node, &layout.rendered(field))
-            }
+            (Some(_) | None, _) => set(&text, path, name, field)?,
         };
     }
     Ok(text)

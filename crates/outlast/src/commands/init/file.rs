@@ -1,6 +1,6 @@
 //! Another program's file: read whole, replaced in one step with its mode kept, copied before it is changed.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 /// A file that may not be there, as it was when it was looked at.
 pub(in crate::commands) struct Document {
     /// Where it is; the end of the chain where the name is a link.
-    path: PathBuf,
+    pub(in crate::commands) path: PathBuf,
     pub(in crate::commands) text: Option<String>,
 }
 
@@ -26,11 +26,6 @@ impl Document {
         };
         let text = read(&path)?;
         Ok(Self { path, text })
-    }
-
-    /// Where it is; the end of the chain where the name is a link.
-    pub(in crate::commands) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Where the copy is kept.
@@ -79,22 +74,30 @@ impl Document {
         Ok(())
     }
 
-    /// Writes a file in one step: a reader sees the old one or the new one.
+    /// Writes a file with the mode of this one.
     fn place(&self, path: &Path, text: &str) -> anyhow::Result<()> {
-        let place = || {
-            let dir = path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(dir)?;
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            file.write_all(text.as_bytes())?;
-            if let Ok(found) = fs::metadata(&self.path) {
-                file.as_file().set_permissions(found.permissions())?;
-            }
-            file.as_file().sync_all()?;
-            file.persist(path).map_err(|error| error.error)?;
-            std::io::Result::Ok(())
-        };
-        place().with_context(|| format!("write {}", path.display()))
+        let mode = fs::metadata(&self.path).ok().map(|found| found.permissions());
+        place(path, text.as_bytes(), mode)
     }
+}
+
+/// Writes a file in one step: a reader sees the old one or the new one. Without a mode only its owner can read it.
+pub(in crate::commands) fn place(
+    path: &Path,
+    bytes: &[u8],
+    mode: Option<Permissions>,
+) -> anyhow::Result<()> {
+    let place = || {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(bytes)?;
+        mode.map_or(Ok(()), |mode| file.as_file().set_permissions(mode))?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        std::io::Result::Ok(())
+    };
+    place().with_context(|| format!("write {}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Option<String>> {

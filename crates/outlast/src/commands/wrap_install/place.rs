@@ -88,13 +88,12 @@ impl Place {
             return toml_entry::changed(text, &self.path, changes);
         }
         let mut text = text.to_owned();
-        for change in changes {
-            let (Change::Set { path, .. } | Change::Remove { path, .. }) = change;
+        for Change { within, name, to } in changes {
             let here = self.path.iter().map(String::as_str);
-            let path: Vec<&str> = here.chain(path.iter().copied()).collect();
-            text = match change {
-                Change::Set { name, to, .. } => edit::set(&text, &path, name, to)?,
-                Change::Remove { name, .. } => edit::remove(&text, &path, name)?,
+            let path: Vec<&str> = here.chain(*within).collect();
+            text = match to {
+                Some(to) => edit::set(&text, &path, name, to)?,
+                None => edit::remove(&text, &path, name)?,
             };
         }
         Ok(text)
