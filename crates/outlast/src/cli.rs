@@ -7,7 +7,6 @@ mod wrap;
 mod jobs;
 mod conversations;
 mod store;
-mod ui;
 mod spend;
 mod simulate;
 mod wrap_install;
@@ -30,8 +29,7 @@ pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
-pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
-pub(crate) use ui::UiArgs;
+pub(crate) use store::{BackupArgs, CopyArgs, RestoreArgs, StoreCommand};
 pub(crate) use wrap::WrapArgs;
 pub(crate) use wrap_install::{WrapChange, WrapInstallArgs};
 
@@ -159,7 +157,14 @@ pub(crate) enum Command {
     ///
     /// Listens on this machine alone, at a port that is free, and prints a link that is good once and for a minute. Ctrl-C
     /// ends it; jobs go on. `outlast serve --http` has the same page at /ui.
-    Ui(UiArgs),
+    Ui {
+        /// Print the link and open no browser
+        #[arg(long)]
+        no_open: bool,
+        /// Show the jobs of every owner, not only yours; only yours can be changed
+        #[arg(long)]
+        all: bool,
+    },
     /// Show what was spent, what is reserved and what may have been spent
     ///
     /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked
@@ -186,11 +191,23 @@ pub(crate) enum Command {
     ///
     /// For this session: `source <(outlast completions bash)`, the same with zsh, or
     /// `outlast completions fish | source`. For good: put that line into your shell's start file.
-    Completions(CompletionsArgs),
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page, or write a page for every command into a folder
-    Man(ManArgs),
+    Man {
+        /// Write a page for every command into this folder
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Say what an error code means for your money, and what to do
-    Explain(ExplainArgs),
+    Explain {
+        /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
+        #[arg(value_name = "CODE")]
+        code: Option<String>,
+    },
     /// Print the version
     Version,
     /// Watch a research job survive kill -9; no key and no network needed
@@ -270,28 +287,4 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-/// `outlast completions`
-#[derive(Debug, Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-/// `outlast explain`
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
-    #[arg(value_name = "CODE")]
-    pub(crate) code: Option<String>,
-}
-
-/// `outlast man`
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
 }

@@ -66,14 +66,14 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
-            Command::Ui(args) => ui_page::run(&global, args).await,
+            Command::Ui { no_open, all } => ui_page::run(&global, no_open, all).await,
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),
             Command::Config(command) => config::run(&global, command),
-            Command::Completions(args) => completions::run(args),
-            Command::Man(args) => completions::man(args),
-            Command::Explain(args) => explain::run(&args),
+            Command::Completions { shell } => completions::run(shell),
+            Command::Man { dir } => completions::man(dir),
+            Command::Explain { code } => explain::run(code),
             Command::Version => completions::version(),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(guard::run()),
@@ -155,7 +155,7 @@ fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
 }
 
 fn start_log_at(global: &Global, config: &Config, filter: &str) -> CommandResult<()> {
-    logging::start(global, filter).map_err(|why| {
+    logging::start(std::io::stderr, global, filter).map_err(|why| {
         let why = format!("the log filter `{}` cannot be read: {why}", config.log);
         CommandError::wrong(why, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;

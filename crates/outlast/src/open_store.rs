@@ -36,11 +36,11 @@ pub(crate) struct OpenEngine {
 /// An open store, to be closed by the command that opened it.
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
-    backend: Backend,
+    pub(crate) backend: Backend,
 }
 
 /// What only some stores can do is asked of them.
-enum Backend {
+pub(crate) enum Backend {
     Memory,
     Sqlite(Arc<SqliteStore>),
     Postgres(Arc<PostgresStore>),
@@ -145,16 +145,6 @@ impl OpenStore {
     pub(crate) async fn engine(
         &self,
         config: &Config,
-        providers: Providers,
-        stop: Shutdown,
-    ) -> CommandResult<OpenEngine> {
-        self.engine_with(config, options(config), providers, stop).await
-    }
-
-    /// Makes an engine over it with these options.
-    pub(crate) async fn engine_with(
-        &self,
-        config: &Config,
         options: Options,
         providers: Providers,
         stop: Shutdown,
@@ -191,22 +181,6 @@ impl OpenStore {
             .with_context(|| format!("find the conversations' directory {}", logs_dir.display()))
             .or_usage("set CONVERSATION_LOGS_DIR, or give --no-mirror")?;
         Ok(Some(Arc::new(mirror)))
-    }
-
-    /// The file store behind it, for what only a file can do.
-    pub(crate) fn sqlite(&self) -> Option<&SqliteStore> {
-        match &self.backend {
-            Backend::Sqlite(store) => Some(store),
-            Backend::Memory | Backend::Postgres(_) => None,
-        }
-    }
-
-    /// The database store behind it, for what only a database can do.
-    pub(crate) fn postgres(&self) -> Option<&PostgresStore> {
-        match &self.backend {
-            Backend::Postgres(store) => Some(store),
-            Backend::Memory | Backend::Sqlite(_) => None,
-        }
     }
 
     /// Closes it; everything acknowledged was durable before.

@@ -26,7 +26,7 @@ use crate::config::{
     self, Config, ConverterPrograms, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl,
     Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
 };
-use crate::error::{CommandError, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 
 /// A provider and the profile of its jobs.
@@ -34,7 +34,7 @@ pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
 /// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
 /// others count as paid for, so a provider that cannot be set up is left out.
-pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
+pub(crate) fn natures(config: &Config) -> CommandResult<Providers> {
     let mut providers = workflow_providers(config, None)?;
     providers.extend(research_providers(config).unwrap_or_default());
     Ok(providers)
@@ -43,7 +43,7 @@ pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
 /// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one
 /// goes on with its own conversations (P1). Empty where none is configured; one that was named and cannot be set up is an
 /// error.
-pub(crate) fn research_providers(config: &Config) -> Result<Vec<Profiled>, CommandError> {
+pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>> {
     let mut providers = Vec::new();
     for provider in &config.providers {
         match research_provider(config, provider) {
@@ -61,10 +61,7 @@ pub(crate) fn research_providers(config: &Config) -> Result<Vec<Profiled>, Comma
     Ok(providers)
 }
 
-fn research_provider(
-    config: &Config,
-    provider: &ResearchProvider,
-) -> Result<Profiled, CommandError> {
+fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
     let vendor = match provider {
         ResearchProvider::Library => return library_provider(config, named_folders(config)?),
         ResearchProvider::Vendor(vendor) => vendor,
@@ -83,7 +80,7 @@ pub(crate) async fn check_vendor(
     config: &Config,
     vendor: &VendorSettings,
     limit: Duration,
-) -> Result<Result<Checked, ProviderError>, CommandError> {
+) -> CommandResult<Result<Checked, ProviderError>> {
     Ok(match adapter(config, vendor)? {
         Adapter::Agent(it) => it.check(limit).await,
         Adapter::Sonar(it) => it.check(limit).await,
@@ -103,7 +100,7 @@ enum Adapter {
 }
 
 /// The adapter for a vendor, which needs a key.
-fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, CommandError> {
+fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter> {
     let VendorSettings { name, api_key, base_url, model, proxy, timeout } = settings.clone();
     let vendor = name.vendor();
     let Some(Secret(api_key)) = api_key else {
@@ -130,7 +127,7 @@ fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, Comman
 }
 
 /// The library's folders, which a library that was named must have.
-fn named_folders(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
+fn named_folders(config: &Config) -> CommandResult<Vec<PathBuf>> {
     if config.library.is_empty() {
         let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
         return refuse("OUTLAST_PROVIDERS names library, which has no folders", hint);
@@ -139,7 +136,7 @@ fn named_folders(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
 }
 
 /// What tells ends of jobs, if `[notify]` is configured.
-pub(crate) fn notifier(config: &Config) -> Result<Option<Arc<dyn Notifier>>, CommandError> {
+pub(crate) fn notifier(config: &Config) -> CommandResult<Option<Arc<dyn Notifier>>> {
     let notifier: Arc<dyn Notifier> = match &config.notify {
         None => return Ok(None),
         Some(Notify::Command(program)) => Arc::new(NotifyCommand::new(NotifyCommandOptions {
@@ -168,10 +165,7 @@ fn is_shared(config: &Config) -> bool {
 }
 
 /// The documents in these folders as a research provider, and the profile of its jobs.
-pub(crate) fn library_provider(
-    config: &Config,
-    folders: Vec<PathBuf>,
-) -> Result<Profiled, CommandError> {
+pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Profiled> {
     let cache_dir = config.data_dir.join("library");
     let converters = converters(config)?;
     let clock = Arc::new(config.clock.clone());
@@ -189,7 +183,7 @@ pub(crate) fn library_provider(
 }
 
 /// The programs that read a library's PDFs and office files.
-pub(crate) fn converters(config: &Config) -> Result<Converters, CommandError> {
+pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
     let ConverterPrograms { pdftotext, pandoc, search_path } = config.converters.clone();
     Ok(Converters {
         launcher: vec![own_program()?.into(), limited::NAME.into()],
@@ -213,7 +207,7 @@ pub(crate) fn workflow_profile(workflow: &Workflow) -> Profile {
 pub(crate) fn workflow_providers(
     config: &Config,
     point: Option<KillPoint>,
-) -> Result<Providers, CommandError> {
+) -> CommandResult<Providers> {
     let program = own_program()?;
     let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
     // A command has a working directory of its own.
@@ -237,10 +231,10 @@ pub(crate) fn workflow_providers(
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
         WorkflowAction::Command { program, timeout } => {
-            Ok(command(workflow, program, *timeout, &children))
+            Ok(children.command(workflow, program, *timeout))
         }
         WorkflowAction::Tool(called) => match upstreams.get(called.upstream.as_str()) {
-            Some(upstream) => Ok(tool(workflow, called, upstream, &config.clock)),
+            Some(upstream) => Ok(children.tool(workflow, called, upstream)),
             None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
         },
     });
@@ -256,44 +250,36 @@ struct Children {
     clock: StoreClock,
 }
 
-fn command(
-    workflow: &Workflow,
-    program: &Program,
-    timeout: Duration,
-    children: &Children,
-) -> Profiled {
-    let command = Command::new(CommandOptions {
-        program: program.argv.clone(),
-        cwd: program.cwd.clone(),
-        environment: program.environment.0.clone(),
-        timeout,
-        rerun: rerun(workflow),
-        guard: Arc::clone(&children.guard),
-        launcher: children.launcher.clone(),
-        scratch: children.scratch.clone(),
-        started: (children.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
-        clock: Arc::new(children.clock.clone()),
-    });
-    (workflow_profile(workflow), Arc::new(command))
-}
+impl Children {
+    fn command(&self, workflow: &Workflow, program: &Program, timeout: Duration) -> Profiled {
+        let command = Command::new(CommandOptions {
+            program: program.argv.clone(),
+            cwd: program.cwd.clone(),
+            environment: program.environment.0.clone(),
+            timeout,
+            rerun: rerun(workflow),
+            guard: Arc::clone(&self.guard),
+            launcher: self.launcher.clone(),
+            scratch: self.scratch.clone(),
+            started: (self.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
+            clock: Arc::new(self.clock.clone()),
+        });
+        (workflow_profile(workflow), Arc::new(command))
+    }
 
-fn tool(
-    workflow: &Workflow,
-    tool: &Tool,
-    upstream: &Arc<Upstream>,
-    clock: &StoreClock,
-) -> Profiled {
-    let tool = McpTool::new(McpToolOptions {
-        upstream: Arc::clone(upstream),
-        tool: tool.name.clone(),
-        message_argument: tool.message_argument.clone(),
-        idle_timeout: tool.idle_timeout,
-        reset_on_progress: tool.reset_on_progress,
-        total_timeout: tool.total_timeout,
-        rerun: rerun(workflow),
-        clock: Arc::new(clock.clone()),
-    });
-    (workflow_profile(workflow), Arc::new(tool))
+    fn tool(&self, workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled {
+        let tool = McpTool::new(McpToolOptions {
+            upstream: Arc::clone(upstream),
+            tool: tool.name.clone(),
+            message_argument: tool.message_argument.clone(),
+            idle_timeout: tool.idle_timeout,
+            reset_on_progress: tool.reset_on_progress,
+            total_timeout: tool.total_timeout,
+            rerun: rerun(workflow),
+            clock: Arc::new(self.clock.clone()),
+        });
+        (workflow_profile(workflow), Arc::new(tool))
+    }
 }
 
 fn rerun(workflow: &Workflow) -> Rerun {
@@ -304,7 +290,7 @@ fn server(
     name: &str,
     upstream: &config::Upstream,
     proxy: Option<&ProxyOptions>,
-) -> Result<Server, CommandError> {
+) -> CommandResult<Server> {
     match upstream {
         config::Upstream::Program(program) => {
             let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
@@ -334,7 +320,7 @@ fn server(
 }
 
 /// This program, also after its file was replaced by a newer one.
-pub(crate) fn own_program() -> Result<PathBuf, CommandError> {
+pub(crate) fn own_program() -> CommandResult<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }

@@ -27,7 +27,8 @@ const CANCELLING: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
-    logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
+    let logs = logging::start(std::io::stderr, global, "error");
+    logs.map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
     let limits = Limits {
         timeout: args.timeout,

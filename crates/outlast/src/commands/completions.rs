@@ -1,17 +1,17 @@
 //! `outlast completions` and `outlast man`: what shells and `man` know about the command line, made from its definition.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::cli::Cli;
 use crate::error::CommandResult;
 use crate::ui;
 
-pub(super) fn run(args: CompletionsArgs) -> CommandResult {
+pub(super) fn run(shell: clap_complete::Shell) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::definition(), "outlast", &mut script);
+    clap_complete::generate(shell, &mut Cli::definition(), "outlast", &mut script);
     ui::raw(&script);
     Ok(ExitCode::SUCCESS)
 }
@@ -22,10 +22,10 @@ pub(super) fn version() -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn man(args: ManArgs) -> CommandResult {
+pub(super) fn man(dir: Option<PathBuf>) -> CommandResult {
     let mut command = Cli::definition();
     command.build();
-    let Some(dir) = args.dir else {
+    let Some(dir) = dir else {
         if ui::is_terminal() {
             ui::aside("This is its source; `outlast man | man -l -` shows it.");
         }

@@ -9,7 +9,7 @@ use outlast_mirror::Mirror;
 use crate::cli::Global;
 use crate::config::Config;
 use crate::error::CommandResult;
-use crate::open_store::{OpenEngine, OpenStore, check_owner};
+use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 
 /// What a command works with.
 pub(super) struct Session<'a> {
@@ -39,7 +39,7 @@ pub(super) async fn with_engine(
 ) -> CommandResult {
     check_owner(config)?;
     let stop = Shutdown::new();
-    let opened = store.engine(config, providers, stop.clone()).await?;
+    let opened = store.engine(config, options(config), providers, stop.clone()).await?;
     let OpenEngine { engine, follower, mirror } = opened;
     let done = command(&Session { global, config, engine, mirror, stop: stop.clone() }).await;
     stop.ask();

@@ -2,20 +2,19 @@
 
 use std::process::ExitCode;
 
-use crate::cli::ExplainArgs;
 use crate::error::{CommandResult, refuse};
 use crate::ui;
 
 const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
 
-pub(super) fn run(args: &ExplainArgs) -> CommandResult {
-    let Some(code) = &args.code else {
+pub(super) fn run(code: Option<String>) -> CommandResult {
+    let Some(code) = code else {
         sections().for_each(|(code, _)| ui::line(code));
         return Ok(ExitCode::SUCCESS);
     };
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
     let Some((code, text)) = sections().find(|(code, _)| *code == wanted) else {
-        let why = format!("there is no code `{}`", ui::short(code, 64));
+        let why = format!("there is no code `{}`", ui::short(&code, 64));
         return refuse(why, "`outlast explain` lists every code");
     };
     ui::report(&format!("# {code}\n\n{}", unlinked(text)));

@@ -9,7 +9,6 @@ use super::engine::Session;
 use super::signals::INTERRUPTED;
 use crate::detached::WorkerStarter;
 use crate::detached::message::Message;
-use crate::detached::start::Told;
 use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 
@@ -38,8 +37,8 @@ pub(super) async fn ensured(
     }
     let log = starter.log();
     match starter.tell(Message::Look).await {
-        Ok(Told::Present) => Ok(Carrier::Present),
-        Ok(Told::Started { pid }) => Ok(Carrier::LeftBehind { pid, log }),
+        Ok(None) => Ok(Carrier::Present),
+        Ok(Some(pid)) => Ok(Carrier::LeftBehind { pid, log }),
         Err(error) => Err(not_left(error, job, &log)),
     }
 }

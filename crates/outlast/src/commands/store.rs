@@ -9,10 +9,10 @@ use anyhow::Context as _;
 use outlast_store::PostgresStore;
 use serde_json::json;
 
-use crate::cli::{BackupArgs, CheckArgs, Global, MigrateArgs, StoreCommand};
+use crate::cli::{BackupArgs, Global, StoreCommand};
 use crate::config::{Config, Secret, StoreUrl};
 use crate::error::{CommandError, CommandResult, refuse};
-use crate::open_store::{OpenStore, unusable};
+use crate::open_store::{Backend, OpenStore, unusable};
 use crate::ui;
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> CommandResult {
@@ -21,8 +21,8 @@ pub(super) async fn run(global: &Global, command: StoreCommand) -> CommandResult
     match command {
         StoreCommand::Backup(args) => backup(&config, args).await,
         StoreCommand::Restore(args) => restore::run(&config, &args).await,
-        StoreCommand::Check(args) => check(&config, args).await,
-        StoreCommand::Migrate(args) => migrate(&config, &args).await,
+        StoreCommand::Check { json } => check(&config, json).await,
+        StoreCommand::Migrate { json } => migrate(&config, json).await,
         StoreCommand::Copy(args) => copy::run(&config, &args).await,
     }
 }
@@ -39,7 +39,7 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
         StoreUrl::Memory => return Err(no_file()),
     }
     let store = OpenStore::to_read(config).await?;
-    let Some(sqlite) = store.sqlite() else { return Err(no_store(&config.store)) };
+    let Backend::Sqlite(sqlite) = &store.backend else { return Err(no_store(&config.store)) };
     let copied = sqlite.backup(&args.file).await;
     store.close().await;
     copied.with_context(|| format!("back up the job store to {}", args.file.display()))?;
@@ -51,19 +51,19 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn check(config: &Config, args: CheckArgs) -> CommandResult {
+async fn check(config: &Config, as_json: bool) -> CommandResult {
     if config.store == StoreUrl::Memory {
         return Err(no_file());
     }
     let store = OpenStore::to_read(config).await?;
-    let damages = match (store.sqlite(), store.postgres()) {
-        (Some(sqlite), _) => sqlite.check().await,
-        (None, Some(postgres)) => postgres.check().await,
-        (None, None) => return Err(no_store(&config.store)),
+    let damages = match &store.backend {
+        Backend::Sqlite(store) => store.check().await,
+        Backend::Postgres(store) => store.check().await,
+        Backend::Memory => return Err(no_store(&config.store)),
     };
     store.close().await;
     let damages = damages.context("check the job store")?;
-    match args.json {
+    match as_json {
         true => ui::json(&json!({ "damages": damages })),
         false => damages.iter().for_each(|damage| ui::text(damage)),
     }
@@ -74,11 +74,11 @@ async fn check(config: &Config, args: CheckArgs) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn migrate(config: &Config, args: &MigrateArgs) -> CommandResult {
+async fn migrate(config: &Config, as_json: bool) -> CommandResult {
     let before = schema(&config.store).await?;
     OpenStore::open(config).await?.close().await;
     let now = schema(&config.store).await?;
-    if args.json {
+    if as_json {
         ui::json(&json!({ "store": config.store.to_string(), "schema": now, "before": before }));
         return Ok(ExitCode::SUCCESS);
     }

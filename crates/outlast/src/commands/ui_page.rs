@@ -21,7 +21,7 @@ use super::engine::{Session, with_engine};
 use super::left_worker;
 use super::signals::stop_on_signals;
 use super::{MirrorTask, page};
-use crate::cli::{Global, UiArgs};
+use crate::cli::Global;
 use crate::config::StoreUrl;
 use crate::error::CommandResult;
 use crate::open_store::OpenStore;
@@ -34,7 +34,7 @@ const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
 /// Nothing but the page is served, so no session of MCP ever is.
 const SESSION_IDLE: Duration = Duration::from_secs(60);
 
-pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
+pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandResult {
     let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     let providers = research_providers(&config)?;
@@ -56,7 +56,7 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
             Box::pin(async {})
         });
         let page = PageOptions {
-            view: if args.all { PageView::AllOwners } else { PageView::Own },
+            view: if all { PageView::AllOwners } else { PageView::Own },
             entry: Some(entry),
             ..page::options(&config, &profiles, carry)
         };
@@ -79,7 +79,7 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
         ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
-        if !args.no_open {
+        if !no_open {
             open(&link);
         }
         let face = Face {

@@ -3,6 +3,7 @@
 mod background;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,7 +18,7 @@ use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity, telling};
 use crate::error::CommandResult;
 use crate::logging;
-use crate::open_store::{OpenEngine, OpenStore};
+use crate::open_store::{OpenEngine, OpenStore, options};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
 
@@ -53,11 +54,11 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         let own = Identity::of(&config, &args.library).socket_name();
         store = store.telling(folder, own);
     } else {
-        listens_in = folder.filter(SocketFolder::is_beside_a_file);
+        listens_in = folder.filter(|folder| folder.is_beside_a_file);
         store = store.telling(listens_in.clone(), SocketFolder::front_name());
     }
     let OpenEngine { engine, follower, mirror } =
-        store.engine(&config, providers, stop.clone()).await?;
+        store.engine(&config, options(&config), providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     let listener = listens_in.and_then(|folder| telling::listen(&folder, &engine));
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
@@ -99,7 +100,7 @@ fn start_detached(
 ) -> CommandResult<()> {
     let log = RotatingLog::open(detached::log::path(&config.data_dir));
     let log = log.context("open the log of workers")?;
-    logging::start_in(log, global, &config.log).map_err(|why| anyhow::anyhow!(why))?;
+    logging::start(Arc::new(log), global, &config.log).map_err(anyhow::Error::msg)?;
     let own = Identity::of(config, &args.library).to_string();
     if own != identity {
         let why = "the configuration or the program has changed since the process that wants a worker was started";

@@ -24,7 +24,7 @@ use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
 use crate::error::{CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
-use crate::open_store::{OpenStore, check_owner};
+use crate::open_store::{OpenStore, check_owner, options};
 use crate::wire::own_program;
 
 /// How long a keeper without a client waits for it to come back.
@@ -194,7 +194,7 @@ impl CallRows for ConfiguredRows {
         };
         let opened = self.store.get_or_try_init(open).await;
         let store = opened.map_err(|error| error.to_string())?;
-        let opened = store.engine(&self.config, providers, stop).await;
+        let opened = store.engine(&self.config, options(&self.config), providers, stop).await;
         opened.map(|opened| opened.engine).map_err(|error| error.to_string())
     }
 

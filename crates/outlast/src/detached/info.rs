@@ -70,7 +70,7 @@ impl Drop for InfoFile {
 /// The workers of a store that live. What a killed one left is removed.
 pub(crate) fn living(folder: &SocketFolder) -> Vec<WorkerInfo> {
     let mut living = Vec::new();
-    for name in folder.worker_names() {
+    for name in folder.names().filter(|name| name.starts_with(WORKER_PREFIX)) {
         let path = folder.beside(&name, SUFFIX);
         match folder.send_or_remove(&name, Message::Look) {
             Ok(()) => living.extend(read(&path)),

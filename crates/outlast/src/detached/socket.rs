@@ -22,7 +22,8 @@ const MAX_PATH_BYTES: usize = 100;
 #[derive(Clone, Debug)]
 pub(crate) struct SocketFolder {
     path: PathBuf,
-    is_beside_a_file: bool,
+    /// Whether the store is a file, which tells its processes of no change by itself.
+    pub(crate) is_beside_a_file: bool,
 }
 
 /// A socket of this process; removed with the value.
@@ -61,11 +62,6 @@ impl SocketFolder {
             }
         };
         Some(Self { path, is_beside_a_file })
-    }
-
-    /// Whether the store is a file, which tells its processes of no change by itself.
-    pub(crate) fn is_beside_a_file(&self) -> bool {
-        self.is_beside_a_file
     }
 
     /// Listens under this name, in the place of a process that has died.
@@ -148,11 +144,6 @@ impl SocketFolder {
     /// Whether the folder is there.
     pub(crate) fn is_there(&self) -> bool {
         self.path.is_dir()
-    }
-
-    /// The names of the sockets of workers.
-    pub(crate) fn worker_names(&self) -> Vec<String> {
-        self.names().filter(|name| name.starts_with(WORKER_PREFIX)).collect()
     }
 
     /// The names of all sockets here.

@@ -39,15 +39,6 @@ pub(crate) struct WorkerStarter {
     starting: Mutex<()>,
 }
 
-/// Who goes on with what was told.
-#[derive(Debug)]
-pub(crate) enum Told {
-    /// A worker that was there already.
-    Present,
-    /// One that was started for it.
-    Started { pid: u32 },
-}
-
 impl WorkerStarter {
     /// For the worker of this configuration; `None` where the store has one process.
     pub(crate) fn new(global: &Global, config: &Config, library: &[PathBuf]) -> Option<Self> {
@@ -80,20 +71,21 @@ impl WorkerStarter {
         super::log::path(&self.data_dir)
     }
 
-    /// Tells the worker, which is started if there is none. Returns when a worker has been told, or none can be.
-    pub(crate) async fn tell(&self, message: Message) -> anyhow::Result<Told> {
+    /// Tells the worker. One is started if there is none: then its process id is returned. Returns when a worker has been
+    /// told, or none can be.
+    pub(crate) async fn tell(&self, message: Message) -> anyhow::Result<Option<u32>> {
         if self.is_told(message) {
-            return Ok(Told::Present);
+            return Ok(None);
         }
         let _one_start = self.starting.lock().await;
         if self.is_told(message) {
-            return Ok(Told::Present);
+            return Ok(None);
         }
         for _ in 0..SPAWNS {
             let child = self.spawn().context("start a worker beside this process")?;
             let pid = child.id().unwrap_or_default();
             if self.answers(child, message).await? {
-                return Ok(Told::Started { pid });
+                return Ok(Some(pid));
             }
         }
         anyhow::bail!("a signal ended the worker at once")
