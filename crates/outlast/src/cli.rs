@@ -9,7 +9,6 @@ mod conversations;
 mod store;
 mod spend;
 mod simulate;
-mod wrap_install;
 mod examples;
 #[cfg(test)]
 mod tests;
@@ -30,8 +29,7 @@ pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CopyArgs, RestoreArgs, StoreCommand};
-pub(crate) use wrap::WrapArgs;
-pub(crate) use wrap_install::{WrapChange, WrapInstallArgs};
+pub(crate) use wrap::{WrapArgs, WrapChange, WrapInstallArgs};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///

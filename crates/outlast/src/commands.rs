@@ -2,15 +2,12 @@
 
 mod serve;
 mod worker;
-mod guard;
-pub(crate) mod launch;
-pub(crate) mod limited;
+pub(crate) mod own_processes;
 mod signals;
 
 mod research;
 mod run;
 mod engine;
-mod page;
 mod ui_page;
 mod start;
 mod follow;
@@ -51,7 +48,7 @@ use crate::logging;
 pub(crate) fn run(cli: Cli) -> CommandResult {
     let Cli { global, command } = cli;
     if matches!(command, Command::Guard) {
-        return Ok(guard::run());
+        return Ok(own_processes::guard());
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -76,7 +73,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Explain { code } => explain::run(code),
             Command::Version => completions::version(),
             Command::Demo => demo::run().await,
-            Command::Guard => Ok(guard::run()),
+            Command::Guard => Ok(own_processes::guard()),
             Command::Simulate(args) => simulate::run(args).await,
         }
     });

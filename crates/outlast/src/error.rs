@@ -6,6 +6,9 @@ use std::process::ExitCode;
 /// What came of a command, or of a part of one.
 pub(crate) type CommandResult<T = ExitCode> = Result<T, CommandError>;
 
+/// All went well.
+pub(crate) const DONE: CommandResult = Ok(ExitCode::SUCCESS);
+
 /// A command's failure as a person reads it.
 #[derive(Debug)]
 pub(crate) struct CommandError {

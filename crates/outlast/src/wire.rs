@@ -21,7 +21,7 @@ use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
 use outlast_store::StoreClock;
 
-use crate::commands::limited;
+use crate::commands::own_processes::LIMITED;
 use crate::config::{
     self, Config, ConverterPrograms, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl,
     Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
@@ -186,7 +186,7 @@ pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> Comman
 pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
     let ConverterPrograms { pdftotext, pandoc, search_path } = config.converters.clone();
     Ok(Converters {
-        launcher: vec![own_program()?.into(), limited::NAME.into()],
+        launcher: vec![own_program()?.into(), LIMITED.into()],
         search_path: search_path.into(),
         pdftotext,
         pandoc,

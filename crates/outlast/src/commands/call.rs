@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
-use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::logging;
 use crate::ui::{self, Bars, Cell, Mark};
 
@@ -65,7 +65,7 @@ async fn listed(
     };
     if as_json {
         ui::json(&Value::Array(tools));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
     let rows = tools.iter().map(|tool| {
@@ -75,7 +75,7 @@ async fn listed(
     });
     ui::table(&["TOOL", "DESCRIPTION"], rows.collect());
     ui::aside("`--tool NAME --args JSON` calls one; --json shows their arguments");
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// One call, from its request to what is shown of its answer.

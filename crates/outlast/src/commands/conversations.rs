@@ -19,7 +19,7 @@ use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
 };
-use crate::error::{CommandError, CommandResult, refuse};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
@@ -50,11 +50,11 @@ async fn list(session: &Session<'_>, args: ListConversationsArgs) -> CommandResu
     if args.json {
         let conversations: Vec<_> = page.conversations.iter().map(summary).collect();
         ui::json(&json!({ "conversations": conversations, "more": page.next.is_some() }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     if page.conversations.is_empty() {
         ui::remark("No conversations.");
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let now = session.engine.now();
     let rows = page.conversations.iter().map(|conversation| {
@@ -70,7 +70,7 @@ async fn list(session: &Session<'_>, args: ListConversationsArgs) -> CommandResu
     if page.next.is_some() {
         ui::remark(&format!("Only the newest {} are shown; --limit shows more.", args.limit));
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn summary(conversation: &ConversationSummary) -> Value {
@@ -92,7 +92,7 @@ async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResul
     } else {
         print(&told);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// For a person.
@@ -133,7 +133,7 @@ async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
         Some(path) if !is_stdout(path) => write(path, &printable(&text))?,
         Some(_) | None => ui::text(text.trim_end_matches('\n')),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn write(path: &Path, text: &str) -> CommandResult<()> {
@@ -166,11 +166,11 @@ async fn prune(session: &Session<'_>, args: PruneConversationsArgs) -> CommandRe
     }
     if args.json {
         ui::json(&json!({ "removed": removed }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     removed.iter().for_each(|id| ui::line(id.as_str()));
     ui::remark(&format!("{} removed", ui::count(removed.len(), "conversation", "conversations")));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
@@ -204,7 +204,7 @@ async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
                 ui::line(conversation.id.as_str());
             }
             ui::mark(Mark::Good, "deleted");
-            Ok(ExitCode::SUCCESS)
+            DONE
         }
         Err(error @ StoreError::ConversationBusy(job)) => Err(CommandError::from(error).hint(format!(
             "wait for it with `outlast jobs wait {job}`, or end it with `outlast jobs cancel {job}`"

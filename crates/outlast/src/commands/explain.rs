@@ -1,8 +1,6 @@
 //! `outlast explain CODE`: what an error code means for one's money, and what to do. The text is that of docs/errors.md.
 
-use std::process::ExitCode;
-
-use crate::error::{CommandResult, refuse};
+use crate::error::{CommandResult, DONE, refuse};
 use crate::ui;
 
 const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
@@ -10,7 +8,7 @@ const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
 pub(super) fn run(code: Option<String>) -> CommandResult {
     let Some(code) = code else {
         sections().for_each(|(code, _)| ui::line(code));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     };
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
     let Some((code, text)) = sections().find(|(code, _)| *code == wanted) else {
@@ -18,7 +16,7 @@ pub(super) fn run(code: Option<String>) -> CommandResult {
         return refuse(why, "`outlast explain` lists every code");
     };
     ui::report(&format!("# {code}\n\n{}", unlinked(text)));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Every code with its section, in the order of the page.

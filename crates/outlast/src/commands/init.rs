@@ -14,13 +14,12 @@ pub(super) mod diff;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName};
-use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 use file::Document;
@@ -36,7 +35,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     if print {
         ui::raw(client.format().put("", &entry).map_err(refused)?.as_bytes());
         ui::remark(&format!("For {}.", places.short(&path)));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let document = Document::read(&path)?;
     let before = document.text.as_deref();
@@ -58,7 +57,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
         if let FileChange::Nothing = step {
             ui::remark("Nothing would change.");
         }
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let told = InitReport {
         client,
@@ -74,7 +73,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     } else {
         told.put(&step, before.is_some(), &program)
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The user's folders.

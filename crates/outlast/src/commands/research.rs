@@ -6,7 +6,6 @@ mod file;
 
 use std::io::Read as _;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{Job, JobState, NewJob, Output, Profile, Scope};
@@ -20,7 +19,7 @@ use super::left_worker::{self, short_id};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
-use crate::error::{CommandResult, OrUsage as _, refuse};
+use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
@@ -152,7 +151,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
     if let Some(warning) = output.cost.warning() {
         ui::remark(&warning);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// What it took, and how to go on, in one line.

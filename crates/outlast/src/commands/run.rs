@@ -19,7 +19,7 @@ use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
@@ -112,5 +112,5 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
         ui::mark(Mark::Bad, "the tool says that it failed");
         return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }

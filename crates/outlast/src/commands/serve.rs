@@ -5,7 +5,6 @@ pub(super) mod jobs;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::cli::{Global, ServeArgs};
 use crate::config::{Config, Detach};
 use crate::detached::socket::SocketFolder;
 use crate::detached::{WorkerStarter, telling};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 use crate::test_clock::TestClock;
@@ -66,7 +65,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         }
         Some(address) => {
             // Its own worker goes on with what the page asks.
-            let page = super::page::options(&config, &profiles, Arc::new(|_| Box::pin(async {})));
+            let page =
+                super::ui_page::page_options(&config, &profiles, Arc::new(|_| Box::pin(async {})));
             Some(http::open(address, &args, &config, page).await?)
         }
     };
@@ -158,7 +158,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     drop(follower.await);
     store.close().await;
     served?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// What starts the worker that this server leaves its jobs to; `None` where it carries them itself. The flags of tests that change

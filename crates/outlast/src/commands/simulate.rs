@@ -1,12 +1,10 @@
 //! `outlast simulate`: the simulated provider in the foreground.
 
-use std::process::ExitCode;
-
 use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
 use crate::cli::SimulateArgs;
-use crate::error::{CommandResult, refuse};
+use crate::error::{CommandResult, DONE, refuse};
 use crate::ui;
 
 pub(super) async fn run(args: SimulateArgs) -> CommandResult {
@@ -27,7 +25,7 @@ pub(super) async fn run(args: SimulateArgs) -> CommandResult {
         done = tokio::signal::ctrl_c() => done?,
     }
     simulator.stop().await;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn options(args: &SimulateArgs) -> Options {

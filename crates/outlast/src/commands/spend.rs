@@ -1,14 +1,12 @@
 //! `outlast spend`: the ledger, for people and for scripts (G6).
 
-use std::process::ExitCode;
-
 use outlast_core::{Day, NanoUsd, Scope, SpendBy, SpendQuery, SpendSum};
 use outlast_engine::Providers;
 use serde_json::{Value, json};
 
 use super::engine::with_engine;
 use crate::cli::{Global, SpendArgs};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Cell};
 
@@ -21,7 +19,7 @@ pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
     with_engine(global, &config, store, Providers::new(), async |session| {
         let until = session.engine.now().day();
         let since = args.since.unwrap_or(Day(until.0 - (DAYS - 1)));
-        let by = SpendBy::from(args.by);
+        let by = args.by;
         let scope = match by {
             SpendBy::Owner => Scope::Operator,
             SpendBy::Day | SpendBy::Provider | SpendBy::Model => session.own(),
@@ -31,7 +29,7 @@ pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
             true => ui::json(&shape(&sums, since, until)),
             false => table(&sums, by, since, until),
         }
-        Ok(ExitCode::SUCCESS)
+        DONE
     })
     .await
 }

@@ -1,7 +1,6 @@
 //! What the commands that start a job share: why it is not accepted, and `--detach`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use outlast_core::{Job, NewJob, StoreError};
 use outlast_engine::Engine;
@@ -10,7 +9,7 @@ use super::engine::Session;
 use super::job_view::json;
 use super::left_worker;
 use crate::config::{Config, StoreUrl};
-use crate::error::{CommandError, CommandResult, refuse};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui::{self, Mark};
 
 /// Refuses `--detach` where no other process could go on with the job.
@@ -49,14 +48,19 @@ pub(super) async fn detach(
     as_json: bool,
 ) -> CommandResult {
     // First of all, so that the id is known whatever follows.
-    match as_json {
-        true => ui::json(&json::job(job, session.engine.now())),
-        false => ui::line(&job.id.to_string()),
-    }
+    print(&session.engine, job, as_json);
     let carrier = left_worker::ensured(session, library, job).await?;
     ui::mark(Mark::Good, "started");
     left_worker::tell(&carrier, job);
-    Ok(ExitCode::SUCCESS)
+    DONE
+}
+
+/// The job as data: its id, or all of it.
+pub(super) fn print(engine: &Engine, job: &Job, as_json: bool) {
+    match as_json {
+        true => ui::json(&json::job(job, engine.now())),
+        false => ui::line(&job.id.to_string()),
+    }
 }
 
 /// Why a job was not accepted, with what can be done about it.

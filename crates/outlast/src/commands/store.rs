@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::{BackupArgs, Global, StoreCommand};
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult, refuse};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::open_store::{Backend, OpenStore, unusable};
 use crate::ui;
 
@@ -48,7 +48,7 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
         true => ui::json(&json!({ "file": file })),
         false => ui::line(&file),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 async fn check(config: &Config, as_json: bool) -> CommandResult {
@@ -71,7 +71,7 @@ async fn check(config: &Config, as_json: bool) -> CommandResult {
         return Ok(ExitCode::FAILURE);
     }
     ui::remark("The job store is sound.");
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 async fn migrate(config: &Config, as_json: bool) -> CommandResult {
@@ -80,7 +80,7 @@ async fn migrate(config: &Config, as_json: bool) -> CommandResult {
     let now = schema(&config.store).await?;
     if as_json {
         ui::json(&json!({ "store": config.store.to_string(), "schema": now, "before": before }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     ui::line(&format!("schema {}", now.unwrap_or_default()));
     ui::remark(&match before {
@@ -88,7 +88,7 @@ async fn migrate(config: &Config, as_json: bool) -> CommandResult {
         Some(_) if before == now => format!("It was up to date: {}", config.store),
         Some(before) => format!("It was brought up to date from schema {before}: {}", config.store),
     });
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The schema of the tables, if there are any.

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use anyhow::Context as _;
 use outlast_core::{Job, Profile};
 use outlast_engine::{Providers, Takes, Until, Worker};
 use outlast_server::{
-    Callers, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageView, Rates, Room,
-    Server, Tokens, serve_http,
+    Callers, Carry, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageResearch,
+    PageView, Rates, Room, Server, Tokens, serve_http,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::MirrorTask;
 use super::engine::{Session, with_engine};
 use super::left_worker;
 use super::signals::stop_on_signals;
-use super::{MirrorTask, page};
 use crate::cli::Global;
-use crate::config::StoreUrl;
-use crate::error::CommandResult;
+use crate::config::{Config, StoreUrl};
+use crate::error::{CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui;
 use crate::wire::research_providers;
@@ -58,7 +58,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         let page = PageOptions {
             view: if all { PageView::AllOwners } else { PageView::Own },
             entry: Some(entry),
-            ..page::options(&config, &profiles, carry)
+            ..page_options(&config, &profiles, carry)
         };
         let options = HttpOptions {
             // None: the link is the only way in, and no MCP is served.
@@ -99,9 +99,22 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             drop(worker.await);
         }
         mirror_task.finish().await;
-        Ok(ExitCode::SUCCESS)
+        DONE
     })
     .await
+}
+
+/// What the page is told of the configuration, here and under `outlast serve --http`: the page of one owner after the other,
+/// who sign in with their tokens.
+pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) -> PageOptions {
+    let research = (!profiles.is_empty()).then(|| PageResearch {
+        profiles: profiles.to_vec(),
+        max_failures: config.perplexity.max_job_retries,
+        attempt_timeout: config.perplexity.polling_timeout,
+        life: config.perplexity.async_max_wait,
+        carry,
+    });
+    PageOptions { research, limits: config.spend_limits, view: PageView::Own, entry: None }
 }
 
 /// Makes sure that a worker goes on with each job that the page starts, for as long as the page is served.

@@ -22,7 +22,7 @@ use super::call::{endpoint, variable};
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
-use crate::error::{CommandResult, OrUsage as _, refuse};
+use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 use crate::open_store::{OpenStore, check_owner, options};
 use crate::wire::own_program;
@@ -175,7 +175,7 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     let rows = Arc::new(ConfiguredRows { config, kill_at, store: OnceCell::new() });
     let options = KeeperOptions { command, identity, data_dir, rows, idle };
     keeper::run(options).await.context("keep the server")?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The configured store, opened with the first call that is stored.

@@ -9,8 +9,6 @@ mod toml_entry;
 #[cfg(test)]
 mod tests;
 
-use std::process::ExitCode;
-
 use clap::ValueEnum as _;
 use serde_json::Value;
 
@@ -20,7 +18,7 @@ use super::init::json::Refusal;
 use super::init::{own_path, passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::config::Places;
-use crate::error::{CommandError, CommandResult, refuse};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui::{self, Mark};
 use place::{Place, servers};
 use record::{Record, Replaced};
@@ -118,7 +116,7 @@ impl Job<'_> {
                     Mark::Good,
                     &format!("{} is wrapped already; nothing was changed.", self.whose()),
                 );
-                return Ok(ExitCode::SUCCESS);
+                return DONE;
             }
             Server::Wrapped { .. } | Server::Program { .. } | Server::Address(_) => {}
         }
@@ -129,7 +127,7 @@ impl Job<'_> {
             .changed(self.text(), &wrapper.put_before(read, entry))
             .map_err(|refusal| self.refused(refusal))?;
         if self.show(&after) {
-            return Ok(ExitCode::SUCCESS);
+            return DONE;
         }
         let mut record = self.record();
         let [now, then] = [self.text(), after.as_str()].map(|text| self.entry_in(place, text));
@@ -161,7 +159,7 @@ impl Job<'_> {
             self.client.id(),
             self.name
         ));
-        Ok(ExitCode::SUCCESS)
+        DONE
     }
 
     fn uninstall(&self, place: &Place, entry: &Value, read: &Server) -> CommandResult {
@@ -173,7 +171,7 @@ impl Job<'_> {
             if let (Some(known), false) = (known, self.is_trial) {
                 record.forget(&known)?;
             }
-            return Ok(ExitCode::SUCCESS);
+            return DONE;
         };
         let untouched = known.as_ref().filter(|known| is_as_written(place, known, &now, entry));
         let (after, said) = match untouched {
@@ -201,7 +199,7 @@ impl Job<'_> {
             }
         };
         if self.show(&after) {
-            return Ok(ExitCode::SUCCESS);
+            return DONE;
         }
         self.document.replace(&after)?;
         if let Some(known) = known {
@@ -210,7 +208,7 @@ impl Job<'_> {
         self.told_path();
         ui::mark(Mark::Good, &said);
         ui::remark(&format!("  Start {} again.", self.client.title()));
-        Ok(ExitCode::SUCCESS)
+        DONE
     }
 
     fn text(&self) -> &str {

@@ -62,7 +62,8 @@ pub(crate) enum VendorName {
 impl VendorName {
     const ALL: [Self; 4] = [Self::Perplexity, Self::OpenAi, Self::Anthropic, Self::Gemini];
 
-    fn named(name: &str) -> Option<Self> {
+    /// The vendor of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|vendor| vendor.as_str() == name)
     }
 

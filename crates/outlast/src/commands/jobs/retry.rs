@@ -1,7 +1,5 @@
 //! `outlast jobs retry`: the same request as a new job that names the one it comes from. Asked for twice, it is still one.
 
-use std::process::ExitCode;
-
 use outlast_core::{Job, JobId, JobQuery, NewJob, Profile, StateKind};
 use outlast_engine::Engine;
 use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
@@ -9,12 +7,11 @@ use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
 use super::find;
 use crate::cli::RetryArgs;
 use crate::commands::engine::Session;
-use crate::commands::job_view::json;
 use crate::commands::job_view::outcome::why;
 use crate::commands::left_worker::{self, short_id};
-use crate::commands::start::refused;
+use crate::commands::start::{print, refused};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE};
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
@@ -42,7 +39,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         };
         let retry = engine.job(&session.own(), &retry).await?.ok_or_else(|| in_doubt(&job))?;
         tell_of_the_first(engine, &job, &retry, args.json);
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let new = again(&job, session.config);
     // On the owner's word another run is begun, whatever became of the first.
@@ -54,7 +51,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
     let started = started.map_err(refused)?;
     if started.existed {
         tell_of_the_first(engine, &job, &started.job, args.json);
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     print(engine, &started.job, args.json);
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
@@ -65,16 +62,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         ));
     }
     go_on(session, &started.job).await?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The new job as data.
-fn print(engine: &Engine, job: &Job, as_json: bool) {
-    if as_json {
-        ui::json(&json::job(job, engine.now()));
-    } else {
-        ui::line(&job.id.to_string());
-    }
+    DONE
 }
 
 /// A job is retried once: the retry there is already is the answer.

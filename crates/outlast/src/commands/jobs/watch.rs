@@ -1,18 +1,19 @@
-//! `outlast jobs watch`: a row for each job that moves until all of them have ended.
+//! `outlast jobs watch`: a row for each job that moves until all of them have ended; and `outlast jobs wait`.
 
 use std::process::ExitCode;
 
 use outlast_core::{Job, JobQuery, StateKind, Waits};
 use outlast_engine::Engine;
+use tokio::time::Instant;
 
 use super::find;
-use crate::cli::WatchArgs;
+use crate::cli::{WaitArgs, WatchArgs};
 use crate::commands::engine::Session;
 use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
 use crate::commands::job_view::outcome;
 use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE, TIMED_OUT};
 use crate::ui::{self, Bars, Mark};
 
 /// How many unfinished jobs are watched when none is named.
@@ -23,7 +24,7 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
     let jobs = named(session, &args.ids).await?;
     if jobs.is_empty() {
         ui::remark("No unfinished jobs.");
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let jobs = followed(engine, jobs).await?;
@@ -36,6 +37,27 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
         ui::aside("`outlast jobs show ID` has the report, or what went wrong");
     }
     Ok(code)
+}
+
+/// `outlast jobs wait`: for scripts. Silent until all jobs have ended, or the time has.
+pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
+    let until = args.timeout.map(|timeout| Instant::now() + timeout);
+    let jobs = named(session, &args.ids).await?;
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    let options = FollowOptions { carried_by: CarriedBy::Workers, until };
+    let jobs = follow(engine, jobs, options, &mut |_, _| {}).await?;
+    let code = outcome::print(&jobs, engine, args.json);
+    if jobs.iter().all(|job| job.state.kind().is_terminal()) {
+        return Ok(code);
+    }
+    let goes_on = what_goes_on(session, &jobs).await?;
+    if stop.is_asked() {
+        ui::remark(&format!("left; {goes_on}"));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    ui::remark(&goes_on);
+    Ok(ExitCode::from(TIMED_OUT))
 }
 
 /// The jobs of these ids, each once; all unfinished ones when none is given.

@@ -1,7 +1,5 @@
 //! `outlast store copy`: every job of one store in another.
 
-use std::process::ExitCode;
-
 use anyhow::Context as _;
 use outlast_core::StoreError;
 use outlast_store::{Copied, CopyError, CopyPass, CopyRefusal, StorePlace};
@@ -10,7 +8,7 @@ use serde_json::json;
 use super::restore::IN_USE;
 use crate::cli::CopyArgs;
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::store_hint;
 use crate::ui;
 
@@ -44,7 +42,7 @@ pub(super) async fn run(config: &Config, args: &CopyArgs) -> CommandResult {
         false => ui::line(&format!("{} jobs", copied.jobs)),
     }
     tell(copied, &from, &to);
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<StoreUrl> {

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use outlast_core::rules::Fate;
 use outlast_core::{Profile, StoreError};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use super::quoted;
 use crate::cli::RestoreArgs;
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult, refuse};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::open_store::store_hint;
 use crate::ui;
 use crate::wire::natures;
@@ -33,7 +32,7 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
     let store = config.store.to_string();
     if args.json {
         ui::json(&as_json(&store, &restored));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     if !restored.jobs.is_empty() {
         let rows = restored.jobs.iter().map(|RestoredJob { job, fate }| {
@@ -50,10 +49,10 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
             ui::Mark::Good,
             &format!("no job had to be changed; the store can be used: {store}"),
         );
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     tell(&store, &restored);
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// A database, after `pg_restore`.
@@ -149,22 +148,18 @@ fn tell(store: &str, restored: &Restored) {
         ui::remark(&format!("  the store that was there: {}", kept.display()));
     }
     let count = |fate| restored.jobs.iter().filter(|job| job.fate == fate).count();
-    match count(Fate::Ended) {
-        0 => {}
-        ended => {
-            ui::remark(&format!(
-                "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
-            ));
-            ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
-        }
+    let [ended, resumes, queued] = [Fate::Ended, Fate::Resumes, Fate::RunsOn].map(count);
+    if ended > 0 {
+        ui::remark(&format!(
+            "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
+        ));
+        ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
     }
-    match count(Fate::Resumes) {
-        0 => {}
-        resumes => ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun")),
+    if resumes > 0 {
+        ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun"));
     }
-    match count(Fate::RunsOn) {
-        0 => {}
-        queued => ui::remark(&format!("  {queued} stay queued: running them twice costs nothing")),
+    if queued > 0 {
+        ui::remark(&format!("  {queued} stay queued: running them twice costs nothing"));
     }
 }
 
