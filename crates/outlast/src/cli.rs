@@ -13,6 +13,7 @@ mod examples;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
@@ -94,6 +95,19 @@ pub(crate) struct Global {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+}
+
+impl Global {
+    /// The options that a process started by this one needs too.
+    pub(crate) fn passed_on(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let Self { store, data_dir, config, .. } = self;
+        let given = [
+            ("--config", config.as_ref().map(OsString::from)),
+            ("--data-dir", data_dir.as_ref().map(OsString::from)),
+            ("--store", store.as_ref().map(OsString::from)),
+        ];
+        given.into_iter().filter_map(|(flag, value)| Some((flag, value?)))
+    }
 }
 
 /// When to use colour.

@@ -167,11 +167,7 @@ impl OpenStore {
     fn mirror(&self, config: &Config, providers: &Providers) -> CommandResult<Option<Arc<Mirror>>> {
         let Some(logs_dir) = &config.conversation_logs else { return Ok(None) };
         let state_dir = match (&config.store, &self.backend) {
-            (StoreUrl::Sqlite(database), _) => {
-                let mut beside = database.clone().into_os_string();
-                beside.push(".mirror");
-                beside.into()
-            }
+            (StoreUrl::Sqlite(database), _) => database.with_added_extension("mirror"),
             (_, Backend::Postgres(store)) => config.data_dir.join(format!("{}.mirror", store.id())),
             (StoreUrl::Memory | StoreUrl::Postgres(_), _) => return Ok(None),
         };

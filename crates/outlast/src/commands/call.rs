@@ -371,21 +371,18 @@ fn failed(error: ClientError) -> CommandError {
         ClientError::HandshakeTimedOut { .. } => {
             return CommandError::timed_out(error).hint("check that this is an MCP server");
         }
-        ClientError::Usage(_) => return CommandError::usage(error, "see `outlast call --help`"),
-        ClientError::Start { .. } => {
-            return CommandError::usage(error, "check the program's name, and that it may be run");
-        }
-        ClientError::Unauthorized => {
-            return CommandError::usage(
-                error,
-                "put the token in a variable and name it: --bearer-env NAME",
-            );
-        }
+        ClientError::Usage(_) => "see `outlast call --help`",
+        ClientError::Start { .. } => "check the program's name, and that it may be run",
+        ClientError::Unauthorized => "put the token in a variable and name it: --bearer-env NAME",
         ClientError::Handshake(_) => "check that this is an MCP server; -v shows what it logs",
         ClientError::Gone { .. } => "check that the server runs; -v shows what it logs",
         ClientError::Refused { .. } => "check the tool's name and its arguments",
         ClientError::NeedsInput => "use a client with a person in front of it",
         _ => return CommandError::from(error),
     };
-    CommandError::from(error).hint(hint)
+    let is_usage = matches!(
+        error,
+        ClientError::Usage(_) | ClientError::Start { .. } | ClientError::Unauthorized
+    );
+    CommandError::from(error).hint(hint).usage_if(is_usage)
 }

@@ -1,6 +1,5 @@
 //! `outlast conversations`: what was asked and answered, for people and for scripts.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -130,16 +129,14 @@ async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
         ExportFormat::Html => html_page(&told),
     };
     match &args.output {
-        Some(path) if !is_stdout(path) => write(path, &printable(&text))?,
+        Some(path) if !is_stdout(path) => {
+            let written = std::fs::write(path, printable(&text));
+            written.with_context(|| format!("write {}", path.display()))?;
+            ui::mark(Mark::Good, &format!("written to {}", path.display()));
+        }
         Some(_) | None => ui::text(text.trim_end_matches('\n')),
     }
     DONE
-}
-
-fn write(path: &Path, text: &str) -> CommandResult<()> {
-    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
-    ui::mark(Mark::Good, &format!("written to {}", path.display()));
-    Ok(())
 }
 
 async fn told(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {

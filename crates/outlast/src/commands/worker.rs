@@ -12,7 +12,7 @@ use outlast_engine::{Shutdown, Takes, Until, Worker};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::Config;
-use crate::detached::log::RotatingLog;
+use crate::detached::log::{MAX_BYTES, RotatingLog};
 use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity, telling};
 use crate::error::{CommandResult, DONE};
@@ -89,7 +89,7 @@ fn start_detached(
     args: &WorkerArgs,
     own: &Identity,
 ) -> CommandResult<()> {
-    let log = RotatingLog::open(detached::log::path(&config.data_dir));
+    let log = RotatingLog::open(detached::log::path(&config.data_dir), MAX_BYTES);
     let log = log.context("open the log of workers")?;
     logging::start(Arc::new(log), global, &config.log).map_err(anyhow::Error::msg)?;
     if args.detached != Some(own.to_string()) {

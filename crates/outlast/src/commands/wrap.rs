@@ -99,11 +99,8 @@ fn identity(args: &WrapArgs) -> CommandResult<Identity> {
 /// The same flags and the same command. What the store's address holds is shown to no one who does not see it already.
 fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["wrap".into(), "--keeper".into()];
-    let Global { store, data_dir, config, .. } = global;
+    arguments.extend(global.passed_on().flat_map(|(flag, value)| [flag.into(), value]));
     let flags = [
-        ("--store", store.as_ref().map(OsString::from)),
-        ("--data-dir", data_dir.as_ref().map(OsString::from)),
-        ("--config", config.as_ref().map(OsString::from)),
         ("--url", args.url.as_ref().map(OsString::from)),
         ("--url-env", args.url_env.as_ref().map(OsString::from)),
         ("--bearer-env", args.bearer_env.as_ref().map(OsString::from)),

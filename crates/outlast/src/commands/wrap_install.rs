@@ -41,9 +41,8 @@ pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
         document: &document,
         is_trial: args.dry_run,
     };
-    let project = std::env::current_dir().ok();
-    let listed = servers(client, text, project.as_deref().and_then(std::path::Path::to_str))
-        .map_err(|refusal| job.refused(refusal))?;
+    let listed = servers(client, text, project().as_deref());
+    let listed = listed.map_err(|refusal| job.refused(refusal))?;
     let found = listed.iter().find(|(place, _)| place.name() == server);
     let Some((place, entry)) = found else { return Err(job.unknown(&listed, change)) };
     let read = Server::read(entry).map_err(|why| job.not_understood(&why))?;
@@ -65,10 +64,8 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
     let Ok(Document { text: Some(text), .. }) = Document::read(&client.file(places)) else {
         return Vec::new();
     };
-    let project = std::env::current_dir().ok();
-    let project = project.as_deref().and_then(std::path::Path::to_str);
     let mut listed = Vec::new();
-    for (place, entry) in servers(client, &text, project).unwrap_or_default() {
+    for (place, entry) in servers(client, &text, project().as_deref()).unwrap_or_default() {
         let wrapped_by = match Server::read(&entry) {
             Ok(Server::Outlast) => continue,
             Ok(Server::Wrapped { program, .. }) => Some(program),
@@ -77,6 +74,11 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
         listed.push(ListedServer { name: place.name().to_owned(), wrapped_by });
     }
     listed
+}
+
+/// The folder whose own servers count.
+fn project() -> Option<String> {
+    std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }
 
 fn known_client(name: &str) -> CommandResult<Client> {

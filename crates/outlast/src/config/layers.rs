@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::{ConfigError, ConfigResult};
-use super::file::ConfigFile;
+use super::file::{ConfigFile, default_path};
 use super::redact::presentable;
 use super::settings::{SETTINGS, Setting};
 
@@ -82,10 +82,12 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Reads the environment and the file.
+    /// Reads the environment and the file that was named, else the one in the user's own directory, if there is one.
     pub(super) fn read(flags: Flags) -> ConfigResult<Self> {
         let environment = environment();
-        let file = ConfigFile::find(flags.config.as_deref(), &environment)?;
+        let usual = || default_path(&environment).filter(|path| path.is_file());
+        let path = flags.config.clone().or_else(usual);
+        let file = path.map(|path| ConfigFile::read(&path)).transpose()?;
         Ok(Self { flags, environment, file, warnings: Vec::new() })
     }
 

@@ -49,11 +49,7 @@ impl SocketFolder {
     pub(crate) fn of(config: &Config) -> Option<Self> {
         let (path, is_beside_a_file) = match &config.store {
             StoreUrl::Memory => return None,
-            StoreUrl::Sqlite(database) => {
-                let mut beside = database.clone().into_os_string();
-                beside.push(".sockets");
-                (beside.into(), true)
-            }
+            StoreUrl::Sqlite(database) => (database.with_added_extension("sockets"), true),
             StoreUrl::Postgres(Secret(address)) => {
                 let mut digest = PartsDigest::default();
                 digest.add(address);

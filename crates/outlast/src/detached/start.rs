@@ -50,18 +50,13 @@ impl WorkerStarter {
         for folder in library {
             arguments.extend(["--library".into(), folder.into()]);
         }
-        let Global { store, data_dir, config: file, no_mirror, .. } = global;
-        if let Some(data_dir) = data_dir {
-            arguments.extend(["--data-dir".into(), data_dir.into()]);
-        }
-        if let Some(file) = file {
-            arguments.extend(["--config".into(), file.into()]);
-        }
-        if *no_mirror {
+        // The store is no argument: every user of the machine sees those, and there may be a password in it.
+        let passed_on = global.passed_on().filter(|(flag, _)| *flag != "--store");
+        arguments.extend(passed_on.flat_map(|(flag, value)| [flag.into(), value]));
+        if global.no_mirror {
             arguments.push("--no-mirror".into());
         }
-        // Not an argument: every user of the machine sees those, and there may be a password in it.
-        let store = store.clone();
+        let store = global.store.clone();
         let (data_dir, starting) = (config.data_dir.clone(), Mutex::default());
         Some(Self { identity, folder, arguments, store, data_dir, starting })
     }

@@ -56,7 +56,7 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
         return unusable("the server is a standby and cannot be written".to_owned(), fix);
     }
     let schema = match found.schema {
-        Some(schema) if schema == found.newest_schema => format!("schema {schema}"),
+        Some(newest) if newest == found.newest_schema => schema(newest, newest),
         Some(schema) if schema > found.newest_schema => {
             let line = format!("schema {schema} is newer than this program knows");
             return unusable(line, "update outlast on this machine");
@@ -69,7 +69,7 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
                 "run `outlast store migrate` as a user who may (docs/postgres.md)",
             );
         }
-        Some(schema) => format!("schema {schema}, to be brought to {}", found.newest_schema),
+        Some(older) => schema(older, found.newest_schema),
         None => "its tables will be made when they are needed".to_owned(),
     };
     let (used, allowed) = found.connections;
@@ -78,6 +78,13 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
         found.server
     );
     [Check::pass(STORE, line), workers(found.live_workers, found.unfinished)]
+}
+
+fn schema(is: u32, newest: u32) -> String {
+    match is == newest {
+        true => format!("schema {is}"),
+        false => format!("schema {is}, to be brought to {newest}"),
+    }
 }
 
 fn file(path: &Path) -> [Check; 2] {
@@ -91,12 +98,7 @@ fn file(path: &Path) -> [Check; 2] {
         }
         Ok(None) => [unmade(path), Check::skipped(WORKER, "none yet; `outlast serve` brings one")],
         Ok(Some(found)) => {
-            let schema = match found.schema == found.newest_schema {
-                true => format!("schema {}", found.schema),
-                false => {
-                    format!("schema {}, to be brought to {}", found.schema, found.newest_schema)
-                }
-            };
+            let schema = schema(found.schema, found.newest_schema);
             let store = Check::pass(STORE, format!("{shown} can be written ({schema})"));
             [store, workers(found.live_workers, found.unfinished)]
         }

@@ -30,9 +30,7 @@ impl Document {
 
     /// Where the copy is kept.
     pub(in crate::commands) fn backup_path(&self) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push(".outlast-backup");
-        path.into()
+        self.path.with_added_extension("outlast-backup")
     }
 
     /// The copy, if there is one.

@@ -75,19 +75,7 @@ async fn of_database(
     let restored =
         PostgresStore::restore_in_place(&address.0, &nature, config.end_notices(), args.force)
             .await;
-    restored.map_err(|error| {
-        let hint = match &error {
-            RestoreError::Current { .. } => {
-                "nothing in a database shows that it is an older copy: if a dump was restored to it, add --force"
-            }
-            RestoreError::InUse => IN_USE,
-            RestoreError::Exists { .. } => GIVE_A_BACKUP,
-            RestoreError::Store(error) => store_hint(error, &config.store),
-        };
-        let is_usage = matches!(error, RestoreError::Current { .. });
-        let error = anyhow::Error::new(error).context(format!("restore {}", config.store));
-        CommandError::from(error).hint(hint).usage_if(is_usage)
-    })
+    restored.map_err(|error| not_restored(error, &config.store, None))
 }
 
 fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Restored> {
@@ -110,7 +98,7 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
         }
         None => restore.in_place(),
     };
-    restored.map_err(|error| not_restored(error, path, args.file.as_deref()))
+    restored.map_err(|error| not_restored(error, &config.store, args.file.as_deref()))
 }
 
 fn is_same(file: &Path, path: &Path) -> bool {
@@ -187,7 +175,7 @@ fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
     })
 }
 
-fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> CommandError {
+fn not_restored(error: RestoreError, store: &StoreUrl, file: Option<&Path>) -> CommandError {
     // A damaged store is no reason: it is replaced. So it is the backup.
     if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
         let why = format!("the backup {} is damaged at {at}", file.display());
@@ -198,15 +186,18 @@ fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Comman
         RestoreError::Exists { .. } => {
             "--force replaces it; it is kept beside the restored one, under another name"
         }
+        RestoreError::Current { .. } if matches!(store, StoreUrl::Postgres(_)) => {
+            "nothing in a database shows that it is an older copy: if a dump was restored to it, add --force"
+        }
         RestoreError::Current { .. } => {
             "give the backup's FILE, or --force if this store is an older copy all the same"
         }
         RestoreError::Store(StoreError::Unavailable(_)) if file.is_some() => {
             "check that the file is a backup of outlast, and that the store's directory can be written"
         }
-        RestoreError::Store(error) => store_hint(error, &StoreUrl::Sqlite(path.to_owned())),
+        RestoreError::Store(error) => store_hint(error, store),
     };
     let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
-    let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));
+    let error = anyhow::Error::new(error).context(format!("restore {store}"));
     CommandError::from(error).hint(hint).usage_if(is_usage)
 }

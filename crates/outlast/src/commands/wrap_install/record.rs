@@ -29,9 +29,7 @@ impl Record {
     /// Reads the record beside this file. One that cannot be read knows nothing: entries are then put back by what
     /// they say.
     pub(super) fn beside(file: &Path) -> Self {
-        let mut path = file.as_os_str().to_owned();
-        path.push(".outlast-wrap");
-        let path = PathBuf::from(path);
+        let path = file.with_added_extension("outlast-wrap");
         let replaced = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         Self { path, replaced: replaced.unwrap_or_default() }
     }
