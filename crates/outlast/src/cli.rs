@@ -205,19 +205,16 @@ pub(crate) enum Command {
     /// `outlast completions fish | source`. For good: put that line into your shell's start file.
     Completions {
         /// The shell
-        #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
     /// Print the manual page, or write a page for every command into a folder
     Man {
         /// Write a page for every command into this folder
-        #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },
     /// Say what an error code means for your money, and what to do
     Explain {
         /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
-        #[arg(value_name = "CODE")]
         code: Option<String>,
     },
     /// Print the version
@@ -253,7 +250,6 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// The client
-    #[arg(value_name = "CLIENT")]
     pub(crate) client: Client,
     /// Let it answer from the documents in this folder where no key is set; may be repeated [default: OUTLAST_LIBRARY]
     #[arg(long, value_name = "DIR", conflicts_with = "remove")]

@@ -23,8 +23,8 @@ use outlast_store::StoreClock;
 
 use crate::commands::own_processes::LIMITED;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl,
-    Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
+    self, Config, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl, Tool, VendorName,
+    VendorSettings, Workflow, WorkflowAction,
 };
 use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
@@ -184,12 +184,11 @@ pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> Comman
 
 /// The programs that read a library's PDFs and office files.
 pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
-    let ConverterPrograms { pdftotext, pandoc, search_path } = config.converters.clone();
     Ok(Converters {
         launcher: vec![own_program()?.into(), LIMITED.into()],
-        search_path: search_path.into(),
-        pdftotext,
-        pandoc,
+        search_path: config.search_path.clone().into(),
+        pdftotext: config.pdftotext.clone(),
+        pandoc: config.pandoc.clone(),
         limits: ConvertLimits::default(),
     })
 }

@@ -77,10 +77,8 @@ fn budget(text: &str) -> Result<NanoUsd, String> {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Its name in outlast.toml
-    #[arg(value_name = "WORKFLOW")]
     pub(crate) workflow: String,
     /// What it works on: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
-    #[arg(value_name = "MESSAGE")]
     pub(crate) message: Option<String>,
     /// Its arguments, as a JSON object
     #[arg(long, value_name = "JSON")]

@@ -42,7 +42,6 @@ pub(crate) enum StoreCommand {
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     /// The file to make; it must not exist
-    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Print JSON
     #[arg(long)]

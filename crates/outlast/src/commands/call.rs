@@ -43,96 +43,92 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
+    let mut exchange = Exchange { client: &client, args: &args, limits, signals };
     let done = match &args.tool {
-        Some(tool) => called(&client, tool, arguments, limits, &args, &mut signals).await,
-        None => listed(&client, limits, args.json, &mut signals).await,
+        Some(tool) => exchange.call(tool, arguments).await,
+        None => exchange.list().await,
     };
     // Also when interrupted: the server hears of it, and a program gets its time to leave.
     client.close().await;
     done
 }
 
-/// The server's tools on standard output.
-async fn listed(
-    client: &Client,
+/// What is asked of a server, and how patiently.
+struct Exchange<'a> {
+    client: &'a Client,
+    args: &'a CallArgs,
     limits: Limits,
-    as_json: bool,
-    signals: &mut Signals,
-) -> CommandResult {
-    let tools = tokio::select! {
-        tools = client.list_tools(CallOptions::with_limits(limits)) => tools.map_err(failed)?,
-        _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
-    };
-    if as_json {
-        ui::json(&Value::Array(tools));
-        return DONE;
-    }
-    let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
-    let rows = tools.iter().map(|tool| {
-        let description = text(tool, "description");
-        let first_line = description.lines().next().unwrap_or_default();
-        vec![Cell::plain(&text(tool, "name")), Cell::plain(first_line)]
-    });
-    ui::table(&["TOOL", "DESCRIPTION"], rows.collect());
-    ui::aside("`--tool NAME --args JSON` calls one; --json shows their arguments");
-    DONE
+    signals: Signals,
 }
 
-/// One call, from its request to what is shown of its answer.
-async fn called(
-    client: &Client,
-    tool: &str,
-    arguments: Value,
-    limits: Limits,
-    args: &CallArgs,
-    signals: &mut Signals,
-) -> CommandResult {
-    let work = RemoteWork::at(client, args.url.is_none());
-    let noting = work.clone();
-    let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
-    if args.cancel_on_timeout {
-        options = options.cancel_on_give_up();
+impl Exchange<'_> {
+    /// The server's tools on standard output.
+    async fn list(&mut self) -> CommandResult {
+        let options = CallOptions::with_limits(self.limits);
+        let tools = tokio::select! {
+            tools = self.client.list_tools(options) => tools.map_err(failed)?,
+            _ = self.signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+        };
+        if self.args.json {
+            ui::json(&Value::Array(tools));
+            return DONE;
+        }
+        let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
+        let rows = tools.iter().map(|tool| {
+            let description = text(tool, "description");
+            let first_line = description.lines().next().unwrap_or_default();
+            vec![Cell::plain(&text(tool, "name")), Cell::plain(first_line)]
+        });
+        ui::table(&["TOOL", "DESCRIPTION"], rows.collect());
+        ui::aside("`--tool NAME --args JSON` calls one; --json shows their arguments");
+        DONE
     }
-    let calling = async {
-        match client.start_tool(tool, arguments, options).await? {
-            StartedCall::Answered(answer) => Ok(answer),
-            StartedCall::Task(task) => {
-                work.known().task = Some(task.id().to_owned());
-                // Ctrl-C is no limit: a task is cancelled by the second one only.
-                task.left_running().finish().await
+
+    /// One call, from its request to what is shown of its answer.
+    async fn call(&mut self, tool: &str, arguments: Value) -> CommandResult {
+        let Self { client, args, limits, .. } = *self;
+        let work = RemoteWork::at(client, args.url.is_none());
+        let noting = work.clone();
+        let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
+        if args.cancel_on_timeout {
+            options = options.cancel_on_give_up();
+        }
+        let calling = async {
+            match client.start_tool(tool, arguments, options).await? {
+                StartedCall::Answered(answer) => Ok(answer),
+                StartedCall::Task(task) => {
+                    work.known().task = Some(task.id().to_owned());
+                    // Ctrl-C is no limit: a task is cancelled by the second one only.
+                    task.left_running().finish().await
+                }
+            }
+        };
+        let ended = tokio::select! {
+            answer = calling => Ok(answer),
+            asked = self.signals.next() => Err(asked),
+        };
+        work.known().bar = None;
+        match ended {
+            Ok(Ok(answer)) => Ok(show(&answer, args.json)),
+            Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
+            Ok(Err(error)) => Err(failed(error)),
+            Err(asked) => Ok(self.interrupted(asked, &work).await),
+        }
+    }
+
+    /// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
+    async fn interrupted(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
+        let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
+        ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
+        if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
+            ui::remark("  Ctrl-C again cancels it");
+            let second = tokio::time::timeout(SECOND_CTRL_C, self.signals.next()).await;
+            if second == Ok(StopSignal::Interrupt) {
+                cancel(self.client, &task).await;
             }
         }
-    };
-    let ended = tokio::select! {
-        answer = calling => Ok(answer),
-        asked = signals.next() => Err(asked),
-    };
-    work.known().bar = None;
-    match ended {
-        Ok(Ok(answer)) => Ok(show(&answer, args.json)),
-        Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
-        Ok(Err(error)) => Err(failed(error)),
-        Err(asked) => Ok(interrupted(client, asked, &work, signals).await),
+        ExitCode::from(INTERRUPTED)
     }
-}
-
-/// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
-async fn interrupted(
-    client: &Client,
-    asked: StopSignal,
-    work: &RemoteWork,
-    signals: &mut Signals,
-) -> ExitCode {
-    let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
-    ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
-    if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
-        ui::remark("  Ctrl-C again cancels it");
-        let second = tokio::time::timeout(SECOND_CTRL_C, signals.next()).await;
-        if second == Ok(StopSignal::Interrupt) {
-            cancel(client, &task).await;
-        }
-    }
-    ExitCode::from(INTERRUPTED)
 }
 
 async fn cancel(client: &Client, id: &str) {
@@ -250,11 +246,10 @@ fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
 fn show(answer: &ToolAnswer, as_json: bool) -> ExitCode {
     if as_json {
         let mut result = json!({ "content": answer.content, "isError": answer.is_error });
-        if let Some(structured) = &answer.structured {
-            result["structuredContent"] = structured.clone();
-        }
-        if let Some(meta) = &answer.meta {
-            result["_meta"] = meta.clone();
+        for (name, part) in [("structuredContent", &answer.structured), ("_meta", &answer.meta)] {
+            if let Some(part) = part {
+                result[name] = part.clone();
+            }
         }
         ui::json(&result);
     } else {

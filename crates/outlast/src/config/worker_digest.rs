@@ -98,7 +98,7 @@ impl Config {
         for folder in &self.library {
             digest.add_absolute(folder);
         }
-        digest.add(&self.converters.search_path);
+        digest.add(&self.search_path);
         for Workflow { work, .. } in &self.workflows {
             match work {
                 WorkflowAction::Command { program, .. } => add_program(&mut digest, program),

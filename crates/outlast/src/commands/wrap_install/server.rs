@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use clap::Parser as _;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::cli::{Cli, Client, Command};
@@ -314,24 +315,13 @@ fn address_back(
 }
 
 fn texts(entry: &Map<String, Value>, name: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("its `{name}` is no list of texts");
-    match entry.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Array(items)) => {
-            items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
-        }
-        Some(_) => Err(wrong()),
-    }
+    let Some(value) = entry.get(name) else { return Ok(Vec::new()) };
+    Vec::deserialize(value).map_err(|_| format!("its `{name}` is no list of texts"))
 }
 
 fn pairs(entry: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("its `{name}` are no texts by name");
-    match entry.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Object(members)) => members
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), value.as_str().ok_or_else(wrong)?.to_owned())))
-            .collect(),
-        Some(_) => Err(wrong()),
-    }
+    let Some(value) = entry.get(name) else { return Ok(Vec::new()) };
+    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    let pairs = value.as_object().and_then(|members| members.iter().map(pair).collect());
+    pairs.ok_or_else(|| format!("its `{name}` are no texts by name"))
 }
