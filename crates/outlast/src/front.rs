@@ -15,7 +15,7 @@ use serde::Deserialize as _;
 use tokio::sync::Notify;
 
 use crate::detached::WorkerStarter;
-use crate::detached::message::Message;
+use crate::detached::socket::Message;
 
 /// A worker that lives has taken by then what it was told of, or has it in its queue.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);

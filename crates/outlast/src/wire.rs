@@ -63,7 +63,11 @@ pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>
 
 fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
     let vendor = match provider {
-        ResearchProvider::Library => return library_provider(config, named_folders(config)?),
+        ResearchProvider::Library if config.library.is_empty() => {
+            let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
+            return refuse("OUTLAST_PROVIDERS names library, which has no folders", hint);
+        }
+        ResearchProvider::Library => return library_provider(config, config.library.clone()),
         ResearchProvider::Vendor(vendor) => vendor,
     };
     Ok(match adapter(config, vendor)? {
@@ -124,15 +128,6 @@ fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter>
     let (base_url, proxy) = (vendor.base_url_variable, vendor.proxy_variable);
     let made = made.map_err(anyhow::Error::from_boxed).context("set up the provider");
     made.or_usage(format!("check {base_url} and {proxy}"))
-}
-
-/// The library's folders, which a library that was named must have.
-fn named_folders(config: &Config) -> CommandResult<Vec<PathBuf>> {
-    if config.library.is_empty() {
-        let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
-        return refuse("OUTLAST_PROVIDERS names library, which has no folders", hint);
-    }
-    Ok(config.library.clone())
 }
 
 /// What tells ends of jobs, if `[notify]` is configured.

@@ -1,7 +1,6 @@
 //! `outlast init`: one entry in a client's configuration file, put in and taken out without a trace.
 
 pub(super) mod clients;
-pub(super) mod entry;
 pub(super) mod file;
 
 pub(super) mod edit;

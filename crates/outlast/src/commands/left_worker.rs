@@ -1,6 +1,6 @@
 //! Who goes on with a job when the person has left a command: a worker that is there, or a detached one that is started.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use outlast_core::Job;
@@ -8,7 +8,7 @@ use outlast_core::Job;
 use super::engine::Session;
 use super::signals::INTERRUPTED;
 use crate::detached::WorkerStarter;
-use crate::detached::message::Message;
+use crate::detached::socket::Message;
 use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 
@@ -39,7 +39,13 @@ pub(super) async fn ensured(
     match starter.tell(Message::Look).await {
         Ok(None) => Ok(Carrier::Present),
         Ok(Some(pid)) => Ok(Carrier::LeftBehind { pid, log }),
-        Err(error) => Err(not_left(error, job, &log)),
+        Err(error) => {
+            let error = error.context(format!("leave a worker behind for job {}", job.id));
+            Err(CommandError::from(error).hint(format!(
+                "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
+                log.display()
+            )))
+        }
     }
 }
 
@@ -74,12 +80,4 @@ pub(super) fn tell(carrier: &Carrier, job: &Job) {
 /// As much of the id as a command needs.
 pub(super) fn short_id(job: &Job) -> String {
     job.id.to_string().chars().take(8).collect()
-}
-
-fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> CommandError {
-    let error = error.context(format!("leave a worker behind for job {}", job.id));
-    CommandError::from(error).hint(format!(
-        "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
-        log.display()
-    ))
 }

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use outlast_core::{Job, JobState, NewJob, Output, Profile, Scope};
+use outlast_core::{Job, JobState, NewJob, Output, Profile};
 use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 
 use super::engine::{Session, with_engine};
@@ -122,8 +122,7 @@ async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> Co
     drop(worker.await);
     let job = job?;
     // The worker may have come to the end after the last reading.
-    let scope = Scope::Owner(job.new.owner.clone());
-    let job = engine.job(&scope, &job.id).await?.unwrap_or(job);
+    let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
     if job.state.kind().is_terminal() {
         return ended(engine, args, &job);
     }

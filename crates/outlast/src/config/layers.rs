@@ -106,7 +106,8 @@ impl Layers {
     pub(super) fn find(&self, key: &str) -> FoundValue {
         // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
         let setting = SETTINGS.iter().find(|setting| setting.key == key).unwrap_or(&SETTINGS[0]);
-        let counts = |found: &FoundValue| !is_key(key) || !is_placeholder(&found.text);
+        let counts =
+            |found: &FoundValue| !key.ends_with(".api_key") || !is_placeholder(&found.text);
         let text = setting.default.to_owned();
         let default = FoundValue { setting, text, source: Source::Default };
         self.set(setting).find(counts).unwrap_or(default)
@@ -174,11 +175,6 @@ impl Layers {
         let found = self.find(key);
         parse(&found.text).ok_or_else(|| found.bad(allowed))
     }
-}
-
-/// Whether a setting is the key of a provider's account.
-fn is_key(key: &str) -> bool {
-    key.ends_with(".api_key")
 }
 
 /// Whether a value is one that a client was to replace: `$NAME`, `${NAME}`, `${NAME:-}`, `${env:NAME}`, `%NAME%`.

@@ -8,8 +8,7 @@ use outlast_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::identity::{Identity, SOCKET_SUFFIX, WORKER_PREFIX};
-use super::message::Message;
-use super::socket::SocketFolder;
+use super::socket::{Message, SocketFolder};
 use crate::config::Config;
 
 const SUFFIX: &str = ".json";

@@ -14,8 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::identity::Identity;
-use super::message::Message;
-use super::socket::SocketFolder;
+use super::socket::{Message, SocketFolder};
 use crate::cli::Global;
 use crate::config::Config;
 

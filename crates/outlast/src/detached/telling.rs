@@ -8,8 +8,7 @@ use outlast_core::{Store, StoreError, StoreMethod, StoreWrapper};
 use outlast_engine::Engine;
 use tokio::task::JoinHandle;
 
-use super::message::Message;
-use super::socket::SocketFolder;
+use super::socket::{Message, SocketFolder};
 
 /// The store of a process that tells.
 pub(crate) struct TellingStore {

@@ -13,8 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::identity::Identity;
 use super::info::InfoFile;
-use super::message::Message;
-use super::socket::{BindError, OwnSocket, SocketFolder};
+use super::socket::{BindError, Message, OwnSocket, SocketFolder};
 use crate::config::{Config, FileRead, StoreUrl};
 
 /// How long the store may take to know the worker.

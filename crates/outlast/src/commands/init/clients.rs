@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum as _;
 
 use super::codex;
-use super::edit;
-use super::entry::{Entry, Field};
+use super::edit::{self, Entry, Field};
 use super::json::{Refusal, parse};
 use crate::cli::Client;
 use crate::config::Places;

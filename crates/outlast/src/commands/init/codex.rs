@@ -2,8 +2,7 @@
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use super::edit::NAME;
-use super::entry::{Entry, Field};
+use super::edit::{Entry, Field, NAME};
 use super::json::Refusal;
 
 /// The table of tables the entry stands in.

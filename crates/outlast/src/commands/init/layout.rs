@@ -2,7 +2,7 @@
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
-use super::entry::Field;
+use super::edit::Field;
 use super::json::span;
 
 /// How new text is laid out at one place.

@@ -9,8 +9,7 @@ use tokio::time::Instant;
 use crate::cli::Global;
 use crate::commands::configured;
 use crate::detached::info::{WorkerInfo, living};
-use crate::detached::message::Message;
-use crate::detached::socket::SocketFolder;
+use crate::detached::socket::{Message, SocketFolder};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui;
 

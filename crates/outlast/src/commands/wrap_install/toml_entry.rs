@@ -7,7 +7,7 @@ use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike};
 
 use super::server::Change;
 use crate::commands::init::codex;
-use crate::commands::init::entry::Field;
+use crate::commands::init::edit::Field;
 use crate::commands::init::json::Refusal;
 
 /// What a text says, as JSON.
