@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use outlast_client::{Endpoint, ProxyOptions};
+use outlast_client::Endpoint;
 use outlast_core::{Notifier, Profile, Provider, ProviderError};
 use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
@@ -216,11 +216,8 @@ pub(crate) fn workflow_providers(
             true => format!("{name}@{}", outlast_provider::host_name()),
             false => name.clone(),
         };
-        let upstream = Upstream::new(
-            known_as,
-            server(name, upstream, config.proxy.as_ref())?,
-            Arc::clone(&children.guard),
-        );
+        let upstream =
+            Upstream::new(known_as, server(config, name, upstream)?, Arc::clone(&children.guard));
         upstreams.insert(name.as_str(), Arc::new(upstream));
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
@@ -280,11 +277,7 @@ fn rerun(workflow: &Workflow) -> Rerun {
     if workflow.rerun_after_crash { Rerun::AfterCrash } else { Rerun::Never }
 }
 
-fn server(
-    name: &str,
-    upstream: &config::Upstream,
-    proxy: Option<&ProxyOptions>,
-) -> CommandResult<Server> {
+fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandResult<Server> {
     match upstream {
         config::Upstream::Program(program) => {
             let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
@@ -301,7 +294,7 @@ fn server(
         }
         config::Upstream::Url { url, headers } => {
             let endpoint = Endpoint::new(url).and_then(|endpoint| {
-                let endpoint = match proxy {
+                let endpoint = match &config.proxy {
                     Some(proxy) => endpoint.proxy(proxy.clone())?,
                     None => endpoint,
                 };

@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
-use crate::wire::{research_providers, workflow_providers};
+use crate::wire::{Profiled, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
@@ -45,11 +45,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     .await
 }
 
-fn new_job(
-    config: &Config,
-    research: &[crate::wire::Profiled],
-    args: &RunArgs,
-) -> CommandResult<NewJob> {
+fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandResult<NewJob> {
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();

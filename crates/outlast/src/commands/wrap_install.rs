@@ -9,6 +9,7 @@ mod toml_entry;
 #[cfg(test)]
 mod tests;
 
+use anyhow::Context as _;
 use clap::ValueEnum as _;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use super::init::json::Refusal;
 use super::init::{own_path, passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::config::Places;
-use crate::error::{CommandError, CommandResult, DONE, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use place::{Place, servers};
 use record::{Record, Replaced};
@@ -41,8 +42,7 @@ pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
         document: &document,
         is_trial: args.dry_run,
     };
-    let listed = servers(client, text, project().as_deref());
-    let listed = listed.map_err(|refusal| job.refused(refusal))?;
+    let listed = job.or_refused(servers(client, text, project().as_deref()))?;
     let found = listed.iter().find(|(place, _)| place.name() == server);
     let Some((place, entry)) = found else { return Err(job.unknown(&listed, change)) };
     let read = Server::read(entry).map_err(|why| job.not_understood(&why))?;
@@ -125,9 +125,8 @@ impl Job<'_> {
         let mut args = vec!["wrap".to_owned(), "--name".to_owned(), self.name.to_owned()];
         args.extend(passed_on(global)?);
         let wrapper = Wrapper { client: self.client, program: &program, args: &args };
-        let after = place
-            .changed(self.text(), &wrapper.put_before(read, entry))
-            .map_err(|refusal| self.refused(refusal))?;
+        let changes = wrapper.put_before(read, entry);
+        let after = self.or_refused(place.changed(self.text(), &changes))?;
         if self.show(&after) {
             return DONE;
         }
@@ -178,7 +177,7 @@ impl Job<'_> {
         let untouched = known.as_ref().filter(|known| is_as_written(place, known, &now, entry));
         let (after, said) = match untouched {
             Some(known) => {
-                let span = place.span(self.text()).map_err(|refusal| self.refused(refusal))?;
+                let span = self.or_refused(place.span(self.text()))?;
                 let text = self.text();
                 let after = format!("{}{}{}", &text[..span.start], known.was, &text[span.end..]);
                 (after, format!("{} is as it was before wrap.", self.whose()))
@@ -186,9 +185,7 @@ impl Job<'_> {
             None => {
                 let was = known.as_ref().and_then(|known| place.meaning(&known.was).ok());
                 let changes = unwrapped(self.client, behind, entry, was.as_ref());
-                let after = place
-                    .changed(self.text(), &changes)
-                    .map_err(|refusal| self.refused(refusal))?;
+                let after = self.or_refused(place.changed(self.text(), &changes))?;
                 let why = match known {
                     Some(_) => {
                         "The entry was changed since the install: that stays, and wrap is gone from it."
@@ -222,8 +219,7 @@ impl Job<'_> {
     }
 
     fn entry_in(&self, place: &Place, text: &str) -> CommandResult<String> {
-        let span = place.span(text).map_err(|refusal| self.refused(refusal))?;
-        Ok(text[span].to_owned())
+        Ok(text[self.or_refused(place.span(text))?].to_owned())
     }
 
     /// Shows what would change, where only that was asked for.
@@ -243,10 +239,9 @@ impl Job<'_> {
         format!("{} in {}", self.name, self.file)
     }
 
-    fn refused(&self, refusal: Refusal) -> CommandError {
-        let error = anyhow::Error::new(refusal)
-            .context(format!("{} cannot be changed; nothing was written", self.file));
-        CommandError::usage(error, "fix the file and try again")
+    fn or_refused<T>(&self, made: Result<T, Refusal>) -> CommandResult<T> {
+        made.with_context(|| format!("{} cannot be changed; nothing was written", self.file))
+            .or_usage("fix the file and try again")
     }
 
     fn not_understood(&self, why: &str) -> CommandError {

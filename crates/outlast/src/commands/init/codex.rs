@@ -6,7 +6,7 @@ use super::edit::{Entry, Field, NAME};
 use super::json::Refusal;
 
 /// The table of tables the entry stands in.
-pub(in crate::commands) const CONTAINER: &str = "mcp_servers";
+pub(crate) const CONTAINER: &str = "mcp_servers";
 
 /// Puts the entry in, or brings the one that is there up to date.
 pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
@@ -85,7 +85,7 @@ fn block(path: &str, table: &Field) -> String {
     lines
 }
 
-pub(in crate::commands) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+pub(crate) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(text.len(), |span| span.start);
         let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
@@ -107,12 +107,12 @@ fn exact(text: &str) -> Result<DocumentMut, Refusal> {
 }
 
 /// A text of ours with the line ends of the file. The library writes one kind only.
-pub(in crate::commands) fn with_line_ends_of(file: &str, text: String) -> String {
+pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
     if file.contains("\r\n") { text.replace('\n', "\r\n") } else { text }
 }
 
 /// Gives the member of a table a value.
-pub(in crate::commands) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
+pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
     match table.get_mut(name) {
         Some(item) => bring_up_to_date(item, field),
         None => drop(table.insert(name, value(field).into())),

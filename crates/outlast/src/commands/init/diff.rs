@@ -4,11 +4,7 @@
 const CONTEXT: usize = 3;
 
 /// The diff between two texts; empty when they are the same.
-pub(in crate::commands) fn unified(
-    name: &str,
-    before: Option<&str>,
-    after: Option<&str>,
-) -> String {
+pub(crate) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
     if before == after {
         return String::new();
     }

@@ -21,7 +21,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::commands) enum Field {
+pub(crate) enum Field {
     Text(String),
     List(Vec<String>),
     /// Names and values, in the order people expect.
@@ -101,7 +101,7 @@ pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
     member(&object_at(root, &[container])?, NAME)
 }
 
-pub(in crate::commands) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
+pub(crate) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
     path.iter().try_fold(root.object_value()?, |object, name| member(&object, name)?.as_object())
 }
 
@@ -119,12 +119,7 @@ pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusa
 }
 
 /// Gives the member of the object at this path a value. Objects that are missing are made.
-pub(in crate::commands) fn set(
-    text: &str,
-    path: &[&str],
-    name: &str,
-    field: &Field,
-) -> Result<String, Refusal> {
+pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Result<String, Refusal> {
     let root = parse(text)?;
     let Some(object) = object_at(&root, path) else {
         let Some((last, above)) = path.split_last() else {
@@ -144,11 +139,7 @@ pub(in crate::commands) fn set(
 }
 
 /// Takes the member out of the object at this path, if it is there.
-pub(in crate::commands) fn remove(
-    text: &str,
-    path: &[&str],
-    name: &str,
-) -> Result<String, Refusal> {
+pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, Refusal> {
     let root = parse(text)?;
     let without = object_at(&root, path).and_then(|object| taken(text, &object, name));
     Ok(without.unwrap_or_else(|| text.to_owned()))

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 /// A file that may not be there, as it was when it was looked at.
-pub(in crate::commands) struct Document {
+pub(crate) struct Document {
     /// Where it is; the end of the chain where the name is a link.
-    pub(in crate::commands) path: PathBuf,
-    pub(in crate::commands) text: Option<String>,
+    pub(crate) path: PathBuf,
+    pub(crate) text: Option<String>,
 }
 
 impl Document {
     /// Reads it.
-    pub(in crate::commands) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         // People keep such files elsewhere and link them; the link must stay one.
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
@@ -29,35 +29,35 @@ impl Document {
     }
 
     /// Where the copy is kept.
-    pub(in crate::commands) fn backup_path(&self) -> PathBuf {
+    pub(crate) fn backup_path(&self) -> PathBuf {
         self.path.with_added_extension("outlast-backup")
     }
 
     /// The copy, if there is one.
-    pub(in crate::commands) fn backup(&self) -> anyhow::Result<Option<String>> {
+    pub(crate) fn backup(&self) -> anyhow::Result<Option<String>> {
         read(&self.backup_path())
     }
 
     /// Makes the copy, with the same mode.
-    pub(in crate::commands) fn back_up(&self) -> anyhow::Result<()> {
+    pub(crate) fn back_up(&self) -> anyhow::Result<()> {
         let Some(text) = &self.text else { return Ok(()) };
         self.place(&self.backup_path(), text)
     }
 
     /// Removes the copy.
-    pub(in crate::commands) fn forget_backup(&self) -> anyhow::Result<()> {
+    pub(crate) fn forget_backup(&self) -> anyhow::Result<()> {
         let path = self.backup_path();
         fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))
     }
 
     /// Replaces the file, unless another program did since it was read.
-    pub(in crate::commands) fn replace(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn replace(&self, text: &str) -> anyhow::Result<()> {
         self.unchanged()?;
         self.place(&self.path, text)
     }
 
     /// Removes the file.
-    pub(in crate::commands) fn delete(&self) -> anyhow::Result<()> {
+    pub(crate) fn delete(&self) -> anyhow::Result<()> {
         self.unchanged()?;
         fs::remove_file(&self.path).with_context(|| format!("remove {}", self.path.display()))
     }
@@ -80,11 +80,7 @@ impl Document {
 }
 
 /// Writes a file in one step: a reader sees the old one or the new one. Without a mode only its owner can read it.
-pub(in crate::commands) fn place(
-    path: &Path,
-    bytes: &[u8],
-    mode: Option<Permissions>,
-) -> anyhow::Result<()> {
+pub(crate) fn place(path: &Path, bytes: &[u8], mode: Option<Permissions>) -> anyhow::Result<()> {
     let place = || {
         let dir = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir)?;

@@ -1,15 +1,15 @@
 //! `outlast jobs watch`: a row for each job that moves until all of them have ended; and `outlast jobs wait`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use outlast_core::{Job, JobQuery, StateKind, Waits};
-use outlast_engine::Engine;
-use tokio::time::Instant;
+use outlast_engine::{Engine, Reading};
 
 use super::find;
 use crate::cli::{WaitArgs, WatchArgs};
 use crate::commands::engine::Session;
-use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
+use crate::commands::follow::{CarriedBy, follow, standing};
 use crate::commands::job_view::outcome;
 use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
@@ -42,11 +42,16 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
 /// `outlast jobs wait`: for scripts. Silent until all jobs have ended, or the time has.
 pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
-    let until = args.timeout.map(|timeout| Instant::now() + timeout);
-    let jobs = named(session, &args.ids).await?;
+    let mut jobs = named(session, &args.ids).await?;
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
-    let options = FollowOptions { carried_by: CarriedBy::Workers, until };
-    let jobs = follow(engine, jobs, options, &mut |_, _| {}).await?;
+    let followed = jobs.clone();
+    let mut keep = |row: usize, reading: &Reading| jobs[row].clone_from(&reading.job);
+    let followed = follow(engine, followed, CarriedBy::Workers, &mut keep);
+    // Without a limit as long as it takes.
+    let limit = args.timeout.unwrap_or(Duration::MAX);
+    if let Ok(followed) = tokio::time::timeout(limit, followed).await {
+        followed?;
+    }
     let code = outcome::print(&jobs, engine, args.json);
     if jobs.iter().all(|job| job.state.kind().is_terminal()) {
         return Ok(code);
@@ -113,8 +118,7 @@ async fn followed(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
     let mut rows = Bars::start(named);
     let mut warned = false;
-    let options = FollowOptions { carried_by: CarriedBy::Workers, until: None };
-    follow(engine, jobs, options, &mut |row, reading| {
+    follow(engine, jobs, CarriedBy::Workers, &mut |row, reading| {
         let (percent, message) = standing(reading);
         rows.show(row, percent, &message);
         if reading.job.state.kind().is_terminal() {

@@ -48,7 +48,7 @@ pub(super) fn options(
 }
 
 /// What can be started as a job: the built-in workflow where research can be done, then the configured ones.
-pub(in crate::commands) fn startable(config: &Config, research: Option<&Profile>) -> Vec<Workflow> {
+pub(crate) fn startable(config: &Config, research: Option<&Profile>) -> Vec<Workflow> {
     let built_in = research.map(|profile| deep_research(profile, config));
     built_in.into_iter().chain(config.workflows.iter().map(workflow)).collect()
 }

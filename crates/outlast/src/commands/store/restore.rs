@@ -56,14 +56,10 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
 }
 
 /// A database, after `pg_restore`.
-async fn of_database(
-    config: &Config,
-    address: &Secret,
-    args: &RestoreArgs,
-) -> CommandResult<Restored> {
+async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> CommandResult<Restored> {
     if let Some(file) = &args.file {
         let file = quoted(&file.display().to_string());
-        let address = quoted(&address.without_password());
+        let address = quoted(&url.without_password());
         let hint = format!(
             "pg_restore --clean --if-exists --dbname={address} {file}\n      \
              then end what may have been paid for since: outlast store restore --in-place --force"
@@ -73,8 +69,7 @@ async fn of_database(
     let providers = natures(config)?;
     let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
     let restored =
-        PostgresStore::restore_in_place(&address.0, &nature, config.end_notices(), args.force)
-            .await;
+        PostgresStore::restore_in_place(&url.0, &nature, config.end_notices(), args.force).await;
     restored.map_err(|error| not_restored(error, &config.store, None))
 }
 

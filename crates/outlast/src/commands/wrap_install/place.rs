@@ -14,13 +14,13 @@ use crate::commands::init::json::{Refusal, member, parse, span};
 
 /// The place of one entry: the objects it is in, and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::commands) struct Place {
+pub(crate) struct Place {
     is_toml: bool,
     pub(super) path: Vec<String>,
 }
 
 /// The servers of a client's file, by their places. Those of Claude Code's `project` come first, as it prefers them.
-pub(in crate::commands) fn servers(
+pub(crate) fn servers(
     client: Client,
     text: &str,
     project: Option<&str>,
@@ -50,7 +50,7 @@ pub(in crate::commands) fn servers(
 
 impl Place {
     /// The name of the server.
-    pub(in crate::commands) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
     }
 
