@@ -7,14 +7,13 @@ mod wrap;
 mod jobs;
 mod conversations;
 mod store;
-mod ui;
 mod spend;
 mod simulate;
-mod wrap_install;
 mod examples;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
@@ -30,10 +29,8 @@ pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
-pub(crate) use store::{BackupArgs, CheckArgs, CopyArgs, MigrateArgs, RestoreArgs, StoreCommand};
-pub(crate) use ui::UiArgs;
-pub(crate) use wrap::WrapArgs;
-pub(crate) use wrap_install::{WrapChange, WrapInstallArgs};
+pub(crate) use store::{BackupArgs, CopyArgs, RestoreArgs, StoreCommand};
+pub(crate) use wrap::{WrapArgs, WrapChange, WrapInstallArgs};
 
 /// Deep research that outlasts its client: durable jobs behind the Model Context Protocol.
 ///
@@ -100,6 +97,19 @@ pub(crate) struct Global {
     pub(crate) color: Color,
 }
 
+impl Global {
+    /// The options that a process started by this one needs too.
+    pub(crate) fn passed_on(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let Self { store, data_dir, config, .. } = self;
+        let given = [
+            ("--config", config.as_ref().map(OsString::from)),
+            ("--data-dir", data_dir.as_ref().map(OsString::from)),
+            ("--store", store.as_ref().map(OsString::from)),
+        ];
+        given.into_iter().filter_map(|(flag, value)| Some((flag, value?)))
+    }
+}
+
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -159,7 +169,14 @@ pub(crate) enum Command {
     ///
     /// Listens on this machine alone, at a port that is free, and prints a link that is good once and for a minute. Ctrl-C
     /// ends it; jobs go on. `outlast serve --http` has the same page at /ui.
-    Ui(UiArgs),
+    Ui {
+        /// Print the link and open no browser
+        #[arg(long)]
+        no_open: bool,
+        /// Show the jobs of every owner, not only yours; only yours can be changed
+        #[arg(long)]
+        all: bool,
+    },
     /// Show what was spent, what is reserved and what may have been spent
     ///
     /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked
@@ -186,11 +203,20 @@ pub(crate) enum Command {
     ///
     /// For this session: `source <(outlast completions bash)`, the same with zsh, or
     /// `outlast completions fish | source`. For good: put that line into your shell's start file.
-    Completions(CompletionsArgs),
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page, or write a page for every command into a folder
-    Man(ManArgs),
+    Man {
+        /// Write a page for every command into this folder
+        dir: Option<PathBuf>,
+    },
     /// Say what an error code means for your money, and what to do
-    Explain(ExplainArgs),
+    Explain {
+        /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
+        code: Option<String>,
+    },
     /// Print the version
     Version,
     /// Watch a research job survive kill -9; no key and no network needed
@@ -224,7 +250,6 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// The client
-    #[arg(value_name = "CLIENT")]
     pub(crate) client: Client,
     /// Let it answer from the documents in this folder where no key is set; may be repeated [default: OUTLAST_LIBRARY]
     #[arg(long, value_name = "DIR", conflicts_with = "remove")]
@@ -270,28 +295,4 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-/// `outlast completions`
-#[derive(Debug, Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-/// `outlast explain`
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
-    #[arg(value_name = "CODE")]
-    pub(crate) code: Option<String>,
-}
-
-/// `outlast man`
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
 }

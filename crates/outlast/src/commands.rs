@@ -2,15 +2,12 @@
 
 mod serve;
 mod worker;
-mod guard;
-pub(crate) mod launch;
-pub(crate) mod limited;
+pub(crate) mod own_processes;
 mod signals;
 
 mod research;
 mod run;
 mod engine;
-mod page;
 mod ui_page;
 mod start;
 mod follow;
@@ -37,20 +34,21 @@ mod simulate;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use outlast_mirror::Mirror;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, OrUsage as _};
 use crate::logging;
 
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> CommandResult {
     let Cli { global, command } = cli;
     if matches!(command, Command::Guard) {
-        return Ok(guard::run());
+        return Ok(own_processes::guard());
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -65,17 +63,17 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Store(command) => store::run(&global, command).await,
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
-            Command::Ui(args) => ui_page::run(&global, args).await,
+            Command::Ui { no_open, all } => ui_page::run(&global, no_open, all).await,
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),
             Command::Config(command) => config::run(&global, command),
-            Command::Completions(args) => completions::run(args),
-            Command::Man(args) => completions::man(args),
-            Command::Explain(args) => explain::run(&args),
+            Command::Completions { shell } => completions::run(shell),
+            Command::Man { dir } => completions::man(dir),
+            Command::Explain { code } => explain::run(code),
             Command::Version => completions::version(),
             Command::Demo => demo::run().await,
-            Command::Guard => Ok(guard::run()),
+            Command::Guard => Ok(own_processes::guard()),
             Command::Simulate(args) => simulate::run(args).await,
         }
     });
@@ -100,11 +98,11 @@ fn misconfigured(error: ConfigError) -> CommandError {
 
 /// What the command line says about the configuration.
 fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
-    let not_utf8 = |dir: &PathBuf| {
-        let error = anyhow::anyhow!("--data-dir = `{}` is not UTF-8", dir.display());
-        CommandError::usage(error, "give a directory whose name is UTF-8")
+    let text = |dir: &PathBuf| {
+        let text = dir.to_str().map(str::to_owned);
+        text.with_context(|| format!("--data-dir = `{}` is not UTF-8", dir.display()))
+            .or_usage("give a directory whose name is UTF-8")
     };
-    let text = |dir: &PathBuf| dir.to_str().map(str::to_owned).ok_or_else(|| not_utf8(dir));
     let of_all = [
         ("store.url", "--store", global.store.clone()),
         ("store.data_dir", "--data-dir", global.data_dir.as_ref().map(text).transpose()?),
@@ -154,9 +152,9 @@ fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
 }
 
 fn start_log_at(global: &Global, config: &Config, filter: &str) -> CommandResult<()> {
-    logging::start(global, filter).map_err(|why| {
-        let error = anyhow::anyhow!("the log filter `{}` cannot be read: {why}", config.log);
-        CommandError::usage(error, "set OUTLAST_LOG to error, warn, info, debug or trace")
+    logging::start(std::io::stderr, global, filter).map_err(|why| {
+        let why = format!("the log filter `{}` cannot be read: {why}", config.log);
+        CommandError::wrong(why, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");

@@ -85,8 +85,10 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// Folders of documents.
     pub(crate) library: Vec<PathBuf>,
-    /// The programs that read its PDFs and office files.
-    pub(crate) converters: ConverterPrograms,
+    /// The programs that read its PDFs and office files, and where they are looked for.
+    pub(crate) pdftotext: PathBuf,
+    pub(crate) pandoc: PathBuf,
+    pub(crate) search_path: String,
     /// Where conversations are shown as files; `None` where they are not.
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
@@ -100,14 +102,6 @@ pub(crate) struct Config {
     pub(crate) wrap: WrapSettings,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
-}
-
-/// The programs that turn documents into text, and where they are looked for.
-#[derive(Clone, Debug)]
-pub(crate) struct ConverterPrograms {
-    pub(crate) pdftotext: PathBuf,
-    pub(crate) pandoc: PathBuf,
-    pub(crate) search_path: String,
 }
 
 /// The limits of research by any provider, and what is spoken at Perplexity.
@@ -255,11 +249,9 @@ impl Config {
             research_mode: layers.research_mode(),
             data_dir: layers.data_dir_beside(&store)?,
             library,
-            converters: ConverterPrograms {
-                pdftotext: layers.program("library.converters.pdftotext")?,
-                pandoc: layers.program("library.converters.pandoc")?,
-                search_path: layers.search_path(),
-            },
+            pdftotext: layers.program("library.converters.pdftotext")?,
+            pandoc: layers.program("library.converters.pandoc")?,
+            search_path: layers.search_path(),
             tools,
             tools_are_named: layers.is_set("server.tools"),
             async_mode,

@@ -6,7 +6,6 @@
 
 mod identity;
 pub(crate) mod socket;
-pub(crate) mod message;
 pub(crate) mod start;
 pub(crate) mod worker;
 pub(crate) mod telling;

@@ -6,6 +6,9 @@ use std::process::ExitCode;
 /// What came of a command, or of a part of one.
 pub(crate) type CommandResult<T = ExitCode> = Result<T, CommandError>;
 
+/// All went well.
+pub(crate) const DONE: CommandResult = Ok(ExitCode::SUCCESS);
+
 /// A command's failure as a person reads it.
 #[derive(Debug)]
 pub(crate) struct CommandError {
@@ -27,6 +30,16 @@ impl CommandError {
         Self { error: error.into(), hint: Some(hint.into()), exit_code: USAGE }
     }
 
+    /// The same, in words of our own.
+    pub(crate) fn wrong(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::usage(anyhow::Error::msg(why.into()), hint)
+    }
+
+    /// Work that failed, in words of our own, with a next step.
+    pub(crate) fn failed(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::from(anyhow::Error::msg(why.into())).hint(hint)
+    }
+
     /// The time given ended first.
     pub(crate) fn timed_out(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), hint: None, exit_code: TIMED_OUT }
@@ -37,6 +50,11 @@ impl CommandError {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// The same failure, of the command line or the configuration where that is so.
+    pub(crate) fn usage_if(self, is_usage: bool) -> Self {
+        Self { exit_code: if is_usage { USAGE } else { self.exit_code }, ..self }
+    }
+
     /// The next step, if one is known.
     pub(crate) fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -45,6 +63,23 @@ impl CommandError {
     /// What the shell sees.
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
+    }
+}
+
+/// Refuses a command line or a configuration: what is wrong with it, and what would be right.
+pub(crate) fn refuse<T>(why: impl Into<String>, hint: impl Into<String>) -> CommandResult<T> {
+    Err(CommandError::wrong(why, hint))
+}
+
+/// Whatever went wrong is wrong with the command line or the configuration.
+pub(crate) trait OrUsage<T> {
+    /// `hint` says what would be right.
+    fn or_usage(self, hint: impl Into<String>) -> CommandResult<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> OrUsage<T> for Result<T, E> {
+    fn or_usage(self, hint: impl Into<String>) -> CommandResult<T> {
+        self.map_err(|error| CommandError::usage(error, hint))
     }
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
     Checkpoint, Claimed, Insert, Inserted, Job, JobId, Lease, Profile, Settlement, Store,
-    StoreError, StoreMethod, StoreWrapper, WorkerId,
+    StoreError, StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
 
@@ -42,13 +42,6 @@ pub(crate) enum KillPoint {
 }
 
 impl KillPoint {
-    /// Dies here if this is the place.
-    fn reached(armed: Self, here: Self) {
-        if armed == here {
-            Self::die();
-        }
-    }
-
     /// Dies here.
     pub(crate) fn die() {
         let died = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
@@ -64,46 +57,19 @@ pub(crate) struct KillPointStore {
     pub(crate) point: KillPoint,
 }
 
+impl KillPointStore {
+    /// Dies here if this is the place.
+    fn reached(&self, here: KillPoint) {
+        if self.point == here {
+            KillPoint::die();
+        }
+    }
+}
+
 #[async_trait]
 impl StoreWrapper for KillPointStore {
     fn inner(&self) -> &dyn Store {
         &*self.store
-    }
-
-    fn after(&self, method: StoreMethod, _error: Option<&StoreError>) {
-        match method {
-            StoreMethod::Insert => KillPoint::reached(self.point, KillPoint::AfterInsert),
-            StoreMethod::Settle => KillPoint::reached(self.point, KillPoint::AfterSettle),
-            // These reach a point only with a certain result or argument: see below.
-            StoreMethod::Claim | StoreMethod::Take | StoreMethod::Checkpoint => {}
-            StoreMethod::Rev
-            | StoreMethod::Orphans
-            | StoreMethod::Renew
-            | StoreMethod::Note
-            | StoreMethod::ShowText
-            | StoreMethod::Cancel
-            | StoreMethod::Rescue
-            | StoreMethod::RecordLateRun
-            | StoreMethod::OwedStops
-            | StoreMethod::RecordStop
-            | StoreMethod::ClaimNotice
-            | StoreMethod::RecordNotice
-            | StoreMethod::RecordAnswer
-            | StoreMethod::Kept
-            | StoreMethod::Keep
-            | StoreMethod::HasWorker
-            | StoreMethod::Queued
-            | StoreMethod::Ahead
-            | StoreMethod::Dismiss
-            | StoreMethod::Prune
-            | StoreMethod::Job
-            | StoreMethod::List
-            | StoreMethod::Turns
-            | StoreMethod::Conversations
-            | StoreMethod::Counts
-            | StoreMethod::Spend
-            | StoreMethod::Changes => {}
-        }
     }
 
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
@@ -111,8 +77,9 @@ impl StoreWrapper for KillPointStore {
         insert.carrier = insert.carrier.filter(|_| self.point != KillPoint::AfterInsert);
         let inserted = self.store.insert(insert).await?;
         if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
-            KillPoint::reached(self.point, KillPoint::AfterBeginning);
+            self.reached(KillPoint::AfterBeginning);
         }
+        self.reached(KillPoint::AfterInsert);
         Ok(inserted)
     }
 
@@ -124,7 +91,7 @@ impl StoreWrapper for KillPointStore {
     ) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.store.claim(worker, profiles, lease).await?;
         if claimed.is_some() {
-            KillPoint::reached(self.point, KillPoint::AfterClaim);
+            self.reached(KillPoint::AfterClaim);
         }
         Ok(claimed)
     }
@@ -138,28 +105,26 @@ impl StoreWrapper for KillPointStore {
     ) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.store.take(worker, profiles, id, lease).await?;
         if claimed.is_some() {
-            KillPoint::reached(self.point, KillPoint::AfterClaim);
+            self.reached(KillPoint::AfterClaim);
         }
         Ok(claimed)
     }
 
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         if let Checkpoint::Running(run) = checkpoint {
-            KillPoint::reached(self.point, KillPoint::AfterAnswer);
+            self.reached(KillPoint::AfterAnswer);
             if run.cursor.as_deref() == Some(SENT) {
-                KillPoint::reached(self.point, KillPoint::BeforeSent);
+                self.reached(KillPoint::BeforeSent);
             }
         }
         self.store.checkpoint(lease, checkpoint).await?;
         match checkpoint {
             Checkpoint::NotBegun => {}
-            Checkpoint::Beginning { .. } => {
-                KillPoint::reached(self.point, KillPoint::AfterBeginning)
-            }
+            Checkpoint::Beginning { .. } => self.reached(KillPoint::AfterBeginning),
             Checkpoint::Running(run) => {
-                KillPoint::reached(self.point, KillPoint::AfterRunning);
+                self.reached(KillPoint::AfterRunning);
                 if run.cursor.as_deref().is_some_and(|cursor| cursor.starts_with(SENDING)) {
-                    KillPoint::reached(self.point, KillPoint::AfterSending);
+                    self.reached(KillPoint::AfterSending);
                 }
             }
         }
@@ -167,7 +132,9 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        KillPoint::reached(self.point, KillPoint::BeforeSettle);
-        self.store.settle(lease, settlement).await
+        self.reached(KillPoint::BeforeSettle);
+        let settled = self.store.settle(lease, settlement).await;
+        self.reached(KillPoint::AfterSettle);
+        settled
     }
 }

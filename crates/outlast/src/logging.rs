@@ -7,20 +7,10 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Format;
 
 use crate::cli::Global;
-use crate::detached::log::RotatingLog;
 use unrepeated::Unrepeated;
 
-/// Starts the log. `-v` and `-q` win over the configured filter.
-pub(crate) fn start(global: &Global, configured: &str) -> Result<(), String> {
-    start_to(std::io::stderr, global, configured)
-}
-
-/// Starts it in a file.
-pub(crate) fn start_in(log: RotatingLog, global: &Global, configured: &str) -> Result<(), String> {
-    start_to(std::sync::Arc::new(log), global, configured)
-}
-
-fn start_to<W>(writer: W, global: &Global, configured: &str) -> Result<(), String>
+/// Starts the log on standard error, or in a file. `-v` and `-q` win over the configured filter.
+pub(crate) fn start<W>(writer: W, global: &Global, configured: &str) -> Result<(), String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {

@@ -22,9 +22,7 @@ mod ui;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let started = commands::launch::run(std::env::args_os())
-        .or_else(|| commands::limited::run(std::env::args_os()));
-    if let Some(code) = started {
+    if let Some(code) = commands::own_processes::run(std::env::args_os()) {
         return code;
     }
     let done = match cli::Cli::read() {

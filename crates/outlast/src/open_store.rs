@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use outlast_core::{Clock, EndNotices, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
@@ -17,7 +18,7 @@ use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::detached::WorkerStarter;
 use crate::detached::socket::SocketFolder;
 use crate::detached::telling::TellingStore;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::front::FrontStore;
 use crate::kill_points::{KillPoint, KillPointStore};
 use crate::metered::MeteredStore;
@@ -35,11 +36,11 @@ pub(crate) struct OpenEngine {
 /// An open store, to be closed by the command that opened it.
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
-    backend: Backend,
+    pub(crate) backend: Backend,
 }
 
 /// What only some stores can do is asked of them.
-enum Backend {
+pub(crate) enum Backend {
     Memory,
     Sqlite(Arc<SqliteStore>),
     Postgres(Arc<PostgresStore>),
@@ -144,16 +145,6 @@ impl OpenStore {
     pub(crate) async fn engine(
         &self,
         config: &Config,
-        providers: Providers,
-        stop: Shutdown,
-    ) -> CommandResult<OpenEngine> {
-        self.engine_with(config, options(config), providers, stop).await
-    }
-
-    /// Makes an engine over it with these options.
-    pub(crate) async fn engine_with(
-        &self,
-        config: &Config,
         options: Options,
         providers: Providers,
         stop: Shutdown,
@@ -165,11 +156,9 @@ impl OpenStore {
             Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,
             None => Arc::clone(&self.store),
         };
+        let made = Engine::new(store, providers, options, stop).await;
         let (engine, follower) =
-            Engine::new(store, providers, options, stop).await.map_err(|error| {
-                let hint = store_hint(&error, &config.store);
-                CommandError::usage(anyhow::Error::new(error).context("read the job store"), hint)
-            })?;
+            made.map_err(|error| unusable(error, "read the job store".to_owned(), &config.store))?;
         Ok(OpenEngine { engine, follower, mirror })
     }
 
@@ -178,40 +167,16 @@ impl OpenStore {
     fn mirror(&self, config: &Config, providers: &Providers) -> CommandResult<Option<Arc<Mirror>>> {
         let Some(logs_dir) = &config.conversation_logs else { return Ok(None) };
         let state_dir = match (&config.store, &self.backend) {
-            (StoreUrl::Sqlite(database), _) => {
-                let mut beside = database.clone().into_os_string();
-                beside.push(".mirror");
-                beside.into()
-            }
+            (StoreUrl::Sqlite(database), _) => database.with_added_extension("mirror"),
             (_, Backend::Postgres(store)) => config.data_dir.join(format!("{}.mirror", store.id())),
             (StoreUrl::Memory | StoreUrl::Postgres(_), _) => return Ok(None),
         };
         let options =
             MirrorOptions { logs_dir: logs_dir.clone(), state_dir, owner: config.owner.clone() };
-        match Mirror::open(Arc::clone(&self.store), providers.clone(), options) {
-            Ok(mirror) => Ok(Some(Arc::new(mirror))),
-            Err(error) => {
-                let error = anyhow::Error::new(error)
-                    .context(format!("find the conversations' directory {}", logs_dir.display()));
-                Err(CommandError::usage(error, "set CONVERSATION_LOGS_DIR, or give --no-mirror"))
-            }
-        }
-    }
-
-    /// The file store behind it, for what only a file can do.
-    pub(crate) fn sqlite(&self) -> Option<&SqliteStore> {
-        match &self.backend {
-            Backend::Sqlite(store) => Some(store),
-            Backend::Memory | Backend::Postgres(_) => None,
-        }
-    }
-
-    /// The database store behind it, for what only a database can do.
-    pub(crate) fn postgres(&self) -> Option<&PostgresStore> {
-        match &self.backend {
-            Backend::Postgres(store) => Some(store),
-            Backend::Memory | Backend::Sqlite(_) => None,
-        }
+        let mirror = Mirror::open(Arc::clone(&self.store), providers.clone(), options)
+            .with_context(|| format!("find the conversations' directory {}", logs_dir.display()))
+            .or_usage("set CONVERSATION_LOGS_DIR, or give --no-mirror")?;
+        Ok(Some(Arc::new(mirror)))
     }
 
     /// Closes it; everything acknowledged was durable before.
@@ -253,10 +218,10 @@ pub(crate) fn options(config: &Config) -> Options {
 /// Refuses the owner that stands for "the person at this machine" where many machines share the store.
 pub(crate) fn check_owner(config: &Config) -> CommandResult<()> {
     if matches!(config.store, StoreUrl::Postgres(_)) && config.owner.as_str() == LOCAL {
-        let error = anyhow::anyhow!(
+        let why = format!(
             "a store that many machines share needs named owners: `{LOCAL}` would be one on every machine"
         );
-        return Err(CommandError::usage(error, "set OUTLAST_OWNER to your name"));
+        return refuse(why, "set OUTLAST_OWNER to your name");
     }
     Ok(())
 }
@@ -268,9 +233,13 @@ fn is_there(url: &StoreUrl, path: &Path) -> CommandResult<bool> {
 }
 
 fn cannot_open(error: StoreError, url: &StoreUrl) -> CommandError {
+    unusable(error, format!("open the job store at {url}"), url)
+}
+
+/// What was attempted with a store that cannot be used.
+pub(crate) fn unusable(error: StoreError, attempt: String, url: &StoreUrl) -> CommandError {
     let hint = store_hint(&error, url);
-    let error = anyhow::Error::new(error).context(format!("open the job store at {url}"));
-    CommandError::usage(error, hint)
+    CommandError::usage(anyhow::Error::new(error).context(attempt), hint)
 }
 
 const OUTDATED: &str = "stop every process that uses the store, then run `outlast store restore --in-place`: it ends \

@@ -60,8 +60,8 @@ pub(crate) fn finish() -> CommandResult<()> {
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => {
             let error = anyhow::Error::new(error).context("write to standard output");
-            Err(CommandError::from(error)
-                .hint("what could not be written is incomplete; make room, or write elsewhere"))
+            let hint = "what could not be written is incomplete; make room, or write elsewhere";
+            Err(CommandError::from(error).hint(hint))
         }
         None => Ok(()),
     }

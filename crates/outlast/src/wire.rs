@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use outlast_client::{Endpoint, ProxyOptions};
+use outlast_client::Endpoint;
 use outlast_core::{Notifier, Profile, Provider, ProviderError};
 use outlast_engine::Providers;
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
@@ -21,12 +21,12 @@ use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::{Checked, VendorOptions};
 use outlast_store::StoreClock;
 
-use crate::commands::limited;
+use crate::commands::own_processes::LIMITED;
 use crate::config::{
-    self, Config, ConverterPrograms, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl,
-    Tool, VendorName, VendorSettings, Workflow, WorkflowAction,
+    self, Config, Dialect, Notify, Program, ResearchProvider, Secret, StoreUrl, Tool, VendorName,
+    VendorSettings, Workflow, WorkflowAction,
 };
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 
 /// A provider and the profile of its jobs.
@@ -34,7 +34,7 @@ pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
 /// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
 /// others count as paid for, so a provider that cannot be set up is left out.
-pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
+pub(crate) fn natures(config: &Config) -> CommandResult<Providers> {
     let mut providers = workflow_providers(config, None)?;
     providers.extend(research_providers(config).unwrap_or_default());
     Ok(providers)
@@ -43,7 +43,7 @@ pub(crate) fn natures(config: &Config) -> Result<Providers, CommandError> {
 /// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one
 /// goes on with its own conversations (P1). Empty where none is configured; one that was named and cannot be set up is an
 /// error.
-pub(crate) fn research_providers(config: &Config) -> Result<Vec<Profiled>, CommandError> {
+pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>> {
     let mut providers = Vec::new();
     for provider in &config.providers {
         match research_provider(config, provider) {
@@ -61,12 +61,13 @@ pub(crate) fn research_providers(config: &Config) -> Result<Vec<Profiled>, Comma
     Ok(providers)
 }
 
-fn research_provider(
-    config: &Config,
-    provider: &ResearchProvider,
-) -> Result<Profiled, CommandError> {
+fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
     let vendor = match provider {
-        ResearchProvider::Library => return library_provider(config, named_folders(config)?),
+        ResearchProvider::Library if config.library.is_empty() => {
+            let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
+            return refuse("OUTLAST_PROVIDERS names library, which has no folders", hint);
+        }
+        ResearchProvider::Library => return library_provider(config, config.library.clone()),
         ResearchProvider::Vendor(vendor) => vendor,
     };
     Ok(match adapter(config, vendor)? {
@@ -83,7 +84,7 @@ pub(crate) async fn check_vendor(
     config: &Config,
     vendor: &VendorSettings,
     limit: Duration,
-) -> Result<Result<Checked, ProviderError>, CommandError> {
+) -> CommandResult<Result<Checked, ProviderError>> {
     Ok(match adapter(config, vendor)? {
         Adapter::Agent(it) => it.check(limit).await,
         Adapter::Sonar(it) => it.check(limit).await,
@@ -103,16 +104,16 @@ enum Adapter {
 }
 
 /// The adapter for a vendor, which needs a key.
-fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, CommandError> {
+fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter> {
     let VendorSettings { name, api_key, base_url, model, proxy, timeout } = settings.clone();
     let vendor = name.vendor();
     let Some(Secret(api_key)) = api_key else {
         let (name, variable) = (name.as_str(), vendor.key_variable);
-        let error = anyhow::anyhow!("OUTLAST_PROVIDERS names {name}, which has no key");
+        let why = format!("OUTLAST_PROVIDERS names {name}, which has no key");
         let hint = format!(
             "set {variable}, or api_key under [{name}] in outlast.toml; or leave {name} out of OUTLAST_PROVIDERS"
         );
-        return Err(CommandError::usage(error, hint));
+        return refuse(why, hint);
     };
     let http = HttpOptions { timeout, proxy };
     let clock = Arc::new(config.clock.clone());
@@ -124,25 +125,13 @@ fn adapter(config: &Config, settings: &VendorSettings) -> Result<Adapter, Comman
         (VendorName::Anthropic, _) => Anthropic::new(options).map(Adapter::Anthropic),
         (VendorName::Gemini, _) => Gemini::new(options).map(Adapter::Gemini),
     };
-    made.map_err(|error| {
-        let error = anyhow::anyhow!(error).context("set up the provider");
-        let (base_url, proxy) = (vendor.base_url_variable, vendor.proxy_variable);
-        CommandError::usage(error, format!("check {base_url} and {proxy}"))
-    })
-}
-
-/// The library's folders, which a library that was named must have.
-fn named_folders(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
-    if config.library.is_empty() {
-        let error = anyhow::anyhow!("OUTLAST_PROVIDERS names library, which has no folders");
-        let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
-        return Err(CommandError::usage(error, hint));
-    }
-    Ok(config.library.clone())
+    let (base_url, proxy) = (vendor.base_url_variable, vendor.proxy_variable);
+    let made = made.map_err(anyhow::Error::from_boxed).context("set up the provider");
+    made.or_usage(format!("check {base_url} and {proxy}"))
 }
 
 /// What tells ends of jobs, if `[notify]` is configured.
-pub(crate) fn notifier(config: &Config) -> Result<Option<Arc<dyn Notifier>>, CommandError> {
+pub(crate) fn notifier(config: &Config) -> CommandResult<Option<Arc<dyn Notifier>>> {
     let notifier: Arc<dyn Notifier> = match &config.notify {
         None => return Ok(None),
         Some(Notify::Command(program)) => Arc::new(NotifyCommand::new(NotifyCommandOptions {
@@ -157,11 +146,9 @@ pub(crate) fn notifier(config: &Config) -> Result<Option<Arc<dyn Notifier>>, Com
                 proxy: config.proxy.clone(),
                 clock: Arc::new(config.clock.clone()),
             };
-            let webhook = Webhook::new(options).map_err(|error| {
-                let error = anyhow::anyhow!(error).context("set up [notify]");
-                CommandError::usage(error, "check notify.url in outlast.toml and the proxy")
-            })?;
-            Arc::new(webhook)
+            let webhook = Webhook::new(options).map_err(anyhow::Error::from_boxed);
+            let webhook = webhook.context("set up [notify]");
+            Arc::new(webhook.or_usage("check notify.url in outlast.toml and the proxy")?)
         }
     };
     Ok(Some(notifier))
@@ -173,10 +160,7 @@ fn is_shared(config: &Config) -> bool {
 }
 
 /// The documents in these folders as a research provider, and the profile of its jobs.
-pub(crate) fn library_provider(
-    config: &Config,
-    folders: Vec<PathBuf>,
-) -> Result<Profiled, CommandError> {
+pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Profiled> {
     let cache_dir = config.data_dir.join("library");
     let converters = converters(config)?;
     let clock = Arc::new(config.clock.clone());
@@ -188,21 +172,18 @@ pub(crate) fn library_provider(
         converters,
         clock,
     });
-    let library = library.map_err(|error| {
-        let error = anyhow::Error::new(error).context("open the library");
-        CommandError::usage(error, "give --library (or OUTLAST_LIBRARY) folders that can be read")
-    })?;
+    let hint = "give --library (or OUTLAST_LIBRARY) folders that can be read";
+    let library = library.context("open the library").or_usage(hint)?;
     Ok((library.profile(), Arc::new(library)))
 }
 
 /// The programs that read a library's PDFs and office files.
-pub(crate) fn converters(config: &Config) -> Result<Converters, CommandError> {
-    let ConverterPrograms { pdftotext, pandoc, search_path } = config.converters.clone();
+pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
     Ok(Converters {
-        launcher: vec![own_program()?.into(), limited::NAME.into()],
-        search_path: search_path.into(),
-        pdftotext,
-        pandoc,
+        launcher: vec![own_program()?.into(), LIMITED.into()],
+        search_path: config.search_path.clone().into(),
+        pdftotext: config.pdftotext.clone(),
+        pandoc: config.pandoc.clone(),
         limits: ConvertLimits::default(),
     })
 }
@@ -220,7 +201,7 @@ pub(crate) fn workflow_profile(workflow: &Workflow) -> Profile {
 pub(crate) fn workflow_providers(
     config: &Config,
     point: Option<KillPoint>,
-) -> Result<Providers, CommandError> {
+) -> CommandResult<Providers> {
     let program = own_program()?;
     let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
     // A command has a working directory of its own.
@@ -235,19 +216,16 @@ pub(crate) fn workflow_providers(
             true => format!("{name}@{}", outlast_provider::host_name()),
             false => name.clone(),
         };
-        let upstream = Upstream::new(
-            known_as,
-            server(name, upstream, config.proxy.as_ref())?,
-            Arc::clone(&children.guard),
-        );
+        let upstream =
+            Upstream::new(known_as, server(config, name, upstream)?, Arc::clone(&children.guard));
         upstreams.insert(name.as_str(), Arc::new(upstream));
     }
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
         WorkflowAction::Command { program, timeout } => {
-            Ok(command(workflow, program, *timeout, &children))
+            Ok(children.command(workflow, program, *timeout))
         }
         WorkflowAction::Tool(called) => match upstreams.get(called.upstream.as_str()) {
-            Some(upstream) => Ok(tool(workflow, called, upstream, &config.clock)),
+            Some(upstream) => Ok(children.tool(workflow, called, upstream)),
             None => Err(anyhow::anyhow!("there is no upstream `{}`", called.upstream).into()),
         },
     });
@@ -263,55 +241,43 @@ struct Children {
     clock: StoreClock,
 }
 
-fn command(
-    workflow: &Workflow,
-    program: &Program,
-    timeout: Duration,
-    children: &Children,
-) -> Profiled {
-    let command = Command::new(CommandOptions {
-        program: program.argv.clone(),
-        cwd: program.cwd.clone(),
-        environment: program.environment.0.clone(),
-        timeout,
-        rerun: rerun(workflow),
-        guard: Arc::clone(&children.guard),
-        launcher: children.launcher.clone(),
-        scratch: children.scratch.clone(),
-        started: (children.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
-        clock: Arc::new(children.clock.clone()),
-    });
-    (workflow_profile(workflow), Arc::new(command))
-}
+impl Children {
+    fn command(&self, workflow: &Workflow, program: &Program, timeout: Duration) -> Profiled {
+        let command = Command::new(CommandOptions {
+            program: program.argv.clone(),
+            cwd: program.cwd.clone(),
+            environment: program.environment.0.clone(),
+            timeout,
+            rerun: rerun(workflow),
+            guard: Arc::clone(&self.guard),
+            launcher: self.launcher.clone(),
+            scratch: self.scratch.clone(),
+            started: (self.point == Some(KillPoint::AfterSpawn)).then_some(KillPoint::die),
+            clock: Arc::new(self.clock.clone()),
+        });
+        (workflow_profile(workflow), Arc::new(command))
+    }
 
-fn tool(
-    workflow: &Workflow,
-    tool: &Tool,
-    upstream: &Arc<Upstream>,
-    clock: &StoreClock,
-) -> Profiled {
-    let tool = McpTool::new(McpToolOptions {
-        upstream: Arc::clone(upstream),
-        tool: tool.name.clone(),
-        message_argument: tool.message_argument.clone(),
-        idle_timeout: tool.idle_timeout,
-        reset_on_progress: tool.reset_on_progress,
-        total_timeout: tool.total_timeout,
-        rerun: rerun(workflow),
-        clock: Arc::new(clock.clone()),
-    });
-    (workflow_profile(workflow), Arc::new(tool))
+    fn tool(&self, workflow: &Workflow, tool: &Tool, upstream: &Arc<Upstream>) -> Profiled {
+        let tool = McpTool::new(McpToolOptions {
+            upstream: Arc::clone(upstream),
+            tool: tool.name.clone(),
+            message_argument: tool.message_argument.clone(),
+            idle_timeout: tool.idle_timeout,
+            reset_on_progress: tool.reset_on_progress,
+            total_timeout: tool.total_timeout,
+            rerun: rerun(workflow),
+            clock: Arc::new(self.clock.clone()),
+        });
+        (workflow_profile(workflow), Arc::new(tool))
+    }
 }
 
 fn rerun(workflow: &Workflow) -> Rerun {
     if workflow.rerun_after_crash { Rerun::AfterCrash } else { Rerun::Never }
 }
 
-fn server(
-    name: &str,
-    upstream: &config::Upstream,
-    proxy: Option<&ProxyOptions>,
-) -> Result<Server, CommandError> {
+fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandResult<Server> {
     match upstream {
         config::Upstream::Program(program) => {
             let path = match program.argv.first().map(String::as_str).unwrap_or_default() {
@@ -328,28 +294,24 @@ fn server(
         }
         config::Upstream::Url { url, headers } => {
             let endpoint = Endpoint::new(url).and_then(|endpoint| {
-                let endpoint = match proxy {
+                let endpoint = match &config.proxy {
                     Some(proxy) => endpoint.proxy(proxy.clone())?,
                     None => endpoint,
                 };
                 headers.iter().try_fold(endpoint, |it, (name, value)| it.header(name, &value.0))
             });
-            endpoint.map(Server::Endpoint).map_err(|error| {
-                let error = anyhow::Error::new(error).context(format!("read [upstream.{name}]"));
-                CommandError::usage(error, "fix it in outlast.toml")
-            })
+            let endpoint = endpoint.with_context(|| format!("read [upstream.{name}]"));
+            endpoint.map(Server::Endpoint).or_usage("fix it in outlast.toml")
         }
     }
 }
 
 /// This program, also after its file was replaced by a newer one.
-pub(crate) fn own_program() -> Result<PathBuf, CommandError> {
+pub(crate) fn own_program() -> CommandResult<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }
-    let program = std::env::current_exe();
-    program
-        .map_err(|error| anyhow::Error::new(error).context("find this program's own file").into())
+    Ok(std::env::current_exe().context("find this program's own file")?)
 }
 
 /// What can be done about a missing research provider.
@@ -360,5 +322,5 @@ pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
 
 /// No research provider is configured; with the ways to get one.
 pub(crate) fn no_provider() -> CommandError {
-    CommandError::usage(anyhow::anyhow!("no research provider is configured"), WAYS)
+    CommandError::wrong("no research provider is configured", WAYS)
 }

@@ -37,7 +37,6 @@ pub(crate) struct ListConversationsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ShowConversationArgs {
     /// The conversation's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Print JSON
     #[arg(long)]
@@ -48,7 +47,6 @@ pub(crate) struct ShowConversationArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The conversation's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// As what
     #[arg(long, value_name = "FORMAT", default_value = "md")]
@@ -84,7 +82,6 @@ pub(crate) struct PruneConversationsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
     /// The conversation's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Do not ask
     #[arg(short, long)]

@@ -49,7 +49,6 @@ pub(crate) struct ListArgs {
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The job's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Print JSON
     #[arg(long)]
@@ -85,7 +84,6 @@ pub(crate) struct WaitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
     /// The job's id, or its first 8 characters or more
-    #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Begin a new run also where the first may have been paid for (SUBMIT_UNKNOWN, RUN_LOST, a cancel that the provider
     /// could not be told of)

@@ -4,13 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use outlast_core::{Effort, NanoUsd, Profile};
-use outlast_provider::anthropic::Anthropic;
-use outlast_provider::gemini::Gemini;
-use outlast_provider::openai::OpenAi;
+use outlast_core::{Effort, NanoUsd};
 
 use super::word;
-use crate::config::ResearchProvider;
+use crate::config::{ResearchProvider, VendorName};
 
 /// `outlast research`
 #[derive(Debug, Args)]
@@ -61,17 +58,11 @@ fn effort() -> impl TypedValueParser<Value = Effort> {
 }
 
 fn providers() -> [PossibleValue; 5] {
-    ResearchProvider::NAMES.map(|name| {
-        word(
-            name,
-            match name {
-                Profile::PERPLEXITY => "Perplexity, with PERPLEXITY_API_KEY",
-                OpenAi::NAME => "OpenAI, with OPENAI_API_KEY",
-                Anthropic::NAME => "Anthropic, with ANTHROPIC_API_KEY",
-                Gemini::NAME => "Gemini, with GEMINI_API_KEY",
-                _ => "The documents in the folders of OUTLAST_LIBRARY or --library",
-            },
-        )
+    ResearchProvider::NAMES.map(|name| match VendorName::named(name).map(VendorName::vendor) {
+        Some(vendor) => {
+            PossibleValue::new(name).help(format!("{}, with {}", vendor.name, vendor.key_variable))
+        }
+        None => word(name, "The documents in the folders of OUTLAST_LIBRARY or --library"),
     })
 }
 
@@ -86,10 +77,8 @@ fn budget(text: &str) -> Result<NanoUsd, String> {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Its name in outlast.toml
-    #[arg(value_name = "WORKFLOW")]
     pub(crate) workflow: String,
     /// What it works on: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
-    #[arg(value_name = "MESSAGE")]
     pub(crate) message: Option<String>,
     /// Its arguments, as a JSON object
     #[arg(long, value_name = "JSON")]

@@ -1,14 +1,17 @@
 //! `outlast spend` on the command line.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use outlast_core::{Day, SpendBy};
+
+use super::word;
 
 /// `outlast spend`
 #[derive(Debug, Args)]
 pub(crate) struct SpendArgs {
     /// What the sums are made by
-    #[arg(long, value_name = "WHAT", default_value = "day")]
-    pub(crate) by: SpendKey,
+    #[arg(long, value_name = "WHAT", default_value = "day", value_parser = by())]
+    pub(crate) by: SpendBy,
     /// The first day that counts, as YYYY-MM-DD in UTC [default: 29 days ago]
     #[arg(long, value_name = "DATE", value_parser = day)]
     pub(crate) since: Option<Day>,
@@ -17,28 +20,19 @@ pub(crate) struct SpendArgs {
     pub(crate) json: bool,
 }
 
-/// What sums are made by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SpendKey {
-    /// The UTC day on which a run was asked for
-    Day,
-    /// Who was paid
-    Provider,
-    /// The model that did the work
-    Model,
-    /// Who asked; shows every owner, not only you
-    Owner,
-}
-
-impl From<SpendKey> for SpendBy {
-    fn from(key: SpendKey) -> Self {
-        match key {
-            SpendKey::Day => Self::Day,
-            SpendKey::Provider => Self::Provider,
-            SpendKey::Model => Self::Model,
-            SpendKey::Owner => Self::Owner,
-        }
-    }
+fn by() -> impl TypedValueParser<Value = SpendBy> {
+    let words = PossibleValuesParser::new([
+        word("day", "The UTC day on which a run was asked for"),
+        word("provider", "Who was paid"),
+        word("model", "The model that did the work"),
+        word("owner", "Who asked; shows every owner, not only you"),
+    ]);
+    words.map(|word| match word.as_str() {
+        "provider" => SpendBy::Provider,
+        "model" => SpendBy::Model,
+        "owner" => SpendBy::Owner,
+        _ => SpendBy::Day,
+    })
 }
 
 fn day(text: &str) -> Result<Day, &'static str> {

@@ -25,16 +25,23 @@ pub(crate) enum StoreCommand {
     /// Make the store's tables, or bring them up to date, and say which schema they have
     ///
     /// Servers do the same when they open the store. For PostgreSQL servers whose user may not make tables, run this as one who may.
-    Migrate(MigrateArgs),
+    Migrate {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Look for damage; exit code 1 when there is any
-    Check(CheckArgs),
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `outlast store backup`
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     /// The file to make; it must not exist
-    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -77,20 +84,4 @@ pub(crate) struct CopyArgs {
 /// Takes any text: the parser would print one that it refuses, with the password in it.
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret(text.to_owned()))
-}
-
-/// `outlast store migrate`
-#[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `outlast store check`
-#[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

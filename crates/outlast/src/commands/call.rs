@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use outlast_client::{
     CallOptions, Client, ClientError, ConnectOptions, Endpoint, Limit, Limits, Program, Progress,
     StartedCall, StderrMode, TaskFate, TimedOut, ToolAnswer,
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::logging;
 use crate::ui::{self, Bars, Cell, Mark};
 
@@ -27,7 +27,8 @@ const CANCELLING: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
-    logging::start(global, "error").map_err(|why| anyhow!("the log cannot be started: {why}"))?;
+    let logs = logging::start(std::io::stderr, global, "error");
+    logs.map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
     let limits = Limits {
         timeout: args.timeout,
@@ -42,96 +43,92 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
+    let mut exchange = Exchange { client: &client, args: &args, limits, signals };
     let done = match &args.tool {
-        Some(tool) => called(&client, tool, arguments, limits, &args, &mut signals).await,
-        None => listed(&client, limits, args.json, &mut signals).await,
+        Some(tool) => exchange.call(tool, arguments).await,
+        None => exchange.list().await,
     };
     // Also when interrupted: the server hears of it, and a program gets its time to leave.
     client.close().await;
     done
 }
 
-/// The server's tools on standard output.
-async fn listed(
-    client: &Client,
+/// What is asked of a server, and how patiently.
+struct Exchange<'a> {
+    client: &'a Client,
+    args: &'a CallArgs,
     limits: Limits,
-    as_json: bool,
-    signals: &mut Signals,
-) -> CommandResult {
-    let tools = tokio::select! {
-        tools = client.list_tools(CallOptions::with_limits(limits)) => tools.map_err(failed)?,
-        _ = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
-    };
-    if as_json {
-        ui::json(&Value::Array(tools));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
-    let rows = tools.iter().map(|tool| {
-        let description = text(tool, "description");
-        let first_line = description.lines().next().unwrap_or_default();
-        vec![Cell::plain(&text(tool, "name")), Cell::plain(first_line)]
-    });
-    ui::table(&["TOOL", "DESCRIPTION"], rows.collect());
-    ui::aside("`--tool NAME --args JSON` calls one; --json shows their arguments");
-    Ok(ExitCode::SUCCESS)
+    signals: Signals,
 }
 
-/// One call, from its request to what is shown of its answer.
-async fn called(
-    client: &Client,
-    tool: &str,
-    arguments: Value,
-    limits: Limits,
-    args: &CallArgs,
-    signals: &mut Signals,
-) -> CommandResult {
-    let work = RemoteWork::at(client, args.url.is_none());
-    let noting = work.clone();
-    let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
-    if args.cancel_on_timeout {
-        options = options.cancel_on_give_up();
+impl Exchange<'_> {
+    /// The server's tools on standard output.
+    async fn list(&mut self) -> CommandResult {
+        let options = CallOptions::with_limits(self.limits);
+        let tools = tokio::select! {
+            tools = self.client.list_tools(options) => tools.map_err(failed)?,
+            _ = self.signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
+        };
+        if self.args.json {
+            ui::json(&Value::Array(tools));
+            return DONE;
+        }
+        let text = |tool: &Value, field: &str| tool[field].as_str().unwrap_or_default().to_owned();
+        let rows = tools.iter().map(|tool| {
+            let description = text(tool, "description");
+            let first_line = description.lines().next().unwrap_or_default();
+            vec![Cell::plain(&text(tool, "name")), Cell::plain(first_line)]
+        });
+        ui::table(&["TOOL", "DESCRIPTION"], rows.collect());
+        ui::aside("`--tool NAME --args JSON` calls one; --json shows their arguments");
+        DONE
     }
-    let calling = async {
-        match client.start_tool(tool, arguments, options).await? {
-            StartedCall::Answered(answer) => Ok(answer),
-            StartedCall::Task(task) => {
-                work.known().task = Some(task.id().to_owned());
-                // Ctrl-C is no limit: a task is cancelled by the second one only.
-                task.left_running().finish().await
+
+    /// One call, from its request to what is shown of its answer.
+    async fn call(&mut self, tool: &str, arguments: Value) -> CommandResult {
+        let Self { client, args, limits, .. } = *self;
+        let work = RemoteWork::at(client, args.url.is_none());
+        let noting = work.clone();
+        let mut options = CallOptions::with_limits(limits).on_progress(move |it| noting.note(it));
+        if args.cancel_on_timeout {
+            options = options.cancel_on_give_up();
+        }
+        let calling = async {
+            match client.start_tool(tool, arguments, options).await? {
+                StartedCall::Answered(answer) => Ok(answer),
+                StartedCall::Task(task) => {
+                    work.known().task = Some(task.id().to_owned());
+                    // Ctrl-C is no limit: a task is cancelled by the second one only.
+                    task.left_running().finish().await
+                }
+            }
+        };
+        let ended = tokio::select! {
+            answer = calling => Ok(answer),
+            asked = self.signals.next() => Err(asked),
+        };
+        work.known().bar = None;
+        match ended {
+            Ok(Ok(answer)) => Ok(show(&answer, args.json)),
+            Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
+            Ok(Err(error)) => Err(failed(error)),
+            Err(asked) => Ok(self.interrupted(asked, &work).await),
+        }
+    }
+
+    /// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
+    async fn interrupted(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
+        let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
+        ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
+        if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
+            ui::remark("  Ctrl-C again cancels it");
+            let second = tokio::time::timeout(SECOND_CTRL_C, self.signals.next()).await;
+            if second == Ok(StopSignal::Interrupt) {
+                cancel(self.client, &task).await;
             }
         }
-    };
-    let ended = tokio::select! {
-        answer = calling => Ok(answer),
-        asked = signals.next() => Err(asked),
-    };
-    work.known().bar = None;
-    match ended {
-        Ok(Ok(answer)) => Ok(show(&answer, args.json)),
-        Ok(Err(ClientError::TimedOut(timed_out))) => Err(gave_up(timed_out, &limits, &work)),
-        Ok(Err(error)) => Err(failed(error)),
-        Err(asked) => Ok(interrupted(client, asked, &work, signals).await),
+        ExitCode::from(INTERRUPTED)
     }
-}
-
-/// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
-async fn interrupted(
-    client: &Client,
-    asked: StopSignal,
-    work: &RemoteWork,
-    signals: &mut Signals,
-) -> ExitCode {
-    let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
-    ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
-    if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
-        ui::remark("  Ctrl-C again cancels it");
-        let second = tokio::time::timeout(SECOND_CTRL_C, signals.next()).await;
-        if second == Ok(StopSignal::Interrupt) {
-            cancel(client, &task).await;
-        }
-    }
-    ExitCode::from(INTERRUPTED)
 }
 
 async fn cancel(client: &Client, id: &str) {
@@ -249,11 +246,10 @@ fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
 fn show(answer: &ToolAnswer, as_json: bool) -> ExitCode {
     if as_json {
         let mut result = json!({ "content": answer.content, "isError": answer.is_error });
-        if let Some(structured) = &answer.structured {
-            result["structuredContent"] = structured.clone();
-        }
-        if let Some(meta) = &answer.meta {
-            result["_meta"] = meta.clone();
+        for (name, part) in [("structuredContent", &answer.structured), ("_meta", &answer.meta)] {
+            if let Some(part) = part {
+                result[name] = part.clone();
+            }
         }
         ui::json(&result);
     } else {
@@ -308,9 +304,8 @@ pub(super) fn endpoint(
         endpoint = endpoint.proxy(proxy).map_err(failed)?;
     }
     for header in headers {
-        let (name, value) = header.split_once(':').ok_or_else(|| {
-            CommandError::usage(anyhow!("a header has no colon"), "write it as 'Name: value'")
-        })?;
+        let pair = header.split_once(':').context("a header has no colon");
+        let (name, value) = pair.or_usage("write it as 'Name: value'")?;
         endpoint = endpoint.header(name.trim(), value.trim()).map_err(failed)?;
     }
     match bearer_env {
@@ -323,14 +318,13 @@ fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
     let Some((name, arguments)) = args.program.split_first() else {
         let hint = "give its address, `outlast call --url URL`, or a program that is started for the call, \
                     `outlast call -- CMD`";
-        return Err(CommandError::usage(anyhow!("no server is named"), hint));
+        return refuse("no server is named", hint);
     };
     let mut program = Program::new(name).args(arguments);
     for variable in &args.env {
         let pair = variable.split_once('=').filter(|(name, _)| !name.is_empty());
-        let (name, value) = pair.ok_or_else(|| {
-            CommandError::usage(anyhow!("--env has no NAME"), "write it as --env NAME=value")
-        })?;
+        let pair = pair.context("--env has no NAME");
+        let (name, value) = pair.or_usage("write it as --env NAME=value")?;
         program = program.env(name, value);
     }
     // Its log would break the bar up; -v shows it. Its last lines are told when it dies.
@@ -340,10 +334,9 @@ fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
 
 #[expect(clippy::disallowed_methods, reason = "no setting: the variable is named for this call")]
 pub(super) fn variable(name: &str) -> CommandResult<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty()).ok_or_else(|| {
-        let error = anyhow!("there is nothing in the variable {name}");
-        CommandError::usage(error, format!("export {name}=... before the call"))
-    })
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    let value = value.with_context(|| format!("there is nothing in the variable {name}"));
+    value.or_usage(format!("export {name}=... before the call"))
 }
 
 fn arguments(text: Option<&str>) -> CommandResult<Value> {
@@ -351,8 +344,8 @@ fn arguments(text: Option<&str>) -> CommandResult<Value> {
     let hint = "give --args a JSON object, such as '{\"query\": \"Heat pumps?\"}'";
     match serde_json::from_str(text) {
         Ok(arguments @ Value::Object(_)) => Ok(arguments),
-        Ok(_) => Err(CommandError::usage(anyhow!("--args is not a JSON object"), hint)),
-        Err(error) => Err(CommandError::usage(anyhow!("--args is not JSON: {error}"), hint)),
+        Ok(_) => refuse("--args is not a JSON object", hint),
+        Err(error) => refuse(format!("--args is not JSON: {error}"), hint),
     }
 }
 
@@ -373,21 +366,18 @@ fn failed(error: ClientError) -> CommandError {
         ClientError::HandshakeTimedOut { .. } => {
             return CommandError::timed_out(error).hint("check that this is an MCP server");
         }
-        ClientError::Usage(_) => return CommandError::usage(error, "see `outlast call --help`"),
-        ClientError::Start { .. } => {
-            return CommandError::usage(error, "check the program's name, and that it may be run");
-        }
-        ClientError::Unauthorized => {
-            return CommandError::usage(
-                error,
-                "put the token in a variable and name it: --bearer-env NAME",
-            );
-        }
+        ClientError::Usage(_) => "see `outlast call --help`",
+        ClientError::Start { .. } => "check the program's name, and that it may be run",
+        ClientError::Unauthorized => "put the token in a variable and name it: --bearer-env NAME",
         ClientError::Handshake(_) => "check that this is an MCP server; -v shows what it logs",
         ClientError::Gone { .. } => "check that the server runs; -v shows what it logs",
         ClientError::Refused { .. } => "check the tool's name and its arguments",
         ClientError::NeedsInput => "use a client with a person in front of it",
         _ => return CommandError::from(error),
     };
-    CommandError::from(error).hint(hint)
+    let is_usage = matches!(
+        error,
+        ClientError::Usage(_) | ClientError::Start { .. } | ClientError::Unauthorized
+    );
+    CommandError::from(error).hint(hint).usage_if(is_usage)
 }

@@ -1,40 +1,39 @@
 //! `outlast completions` and `outlast man`: what shells and `man` know about the command line, made from its definition.
 
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::error::CommandResult;
+use crate::cli::Cli;
+use crate::error::{CommandResult, DONE};
 use crate::ui;
 
-pub(super) fn run(args: CompletionsArgs) -> CommandResult {
+pub(super) fn run(shell: clap_complete::Shell) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::definition(), "outlast", &mut script);
+    clap_complete::generate(shell, &mut Cli::definition(), "outlast", &mut script);
     ui::raw(&script);
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// What `outlast --version` prints.
 pub(super) fn version() -> CommandResult {
     ui::line(Cli::definition().render_version().trim_end());
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
-pub(super) fn man(args: ManArgs) -> CommandResult {
+pub(super) fn man(dir: Option<PathBuf>) -> CommandResult {
     let mut command = Cli::definition();
     command.build();
-    let Some(dir) = args.dir else {
+    let Some(dir) = dir else {
         if ui::is_terminal() {
             ui::aside("This is its source; `outlast man | man -l -` shows it.");
         }
         ui::raw(&page(command).context("make the manual page")?);
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     };
     std::fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
     pages(&dir, command, "outlast")?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Writes the page of a command, then those of the commands below it.

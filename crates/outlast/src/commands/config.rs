@@ -1,12 +1,10 @@
 //! `outlast config`: every setting, its value and where the value comes from.
 
-use std::process::ExitCode;
-
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
 use crate::config::{ShownConfig, ShownSetting, Source};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::ui::{self, Cell};
 
 pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
@@ -32,7 +30,7 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
     // Shown all the same: a person who looks wants to find what is wrong.
     let config = showing.config.map_err(super::misconfigured)?;
     config.warnings.iter().for_each(|warning| ui::remark(&format!("warning: {warning}")));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// As the file has them, table by table: three columns would not fit a terminal. Only what is no default has its source.

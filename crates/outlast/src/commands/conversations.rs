@@ -1,17 +1,16 @@
 //! `outlast conversations`: what was asked and answered, for people and for scripts.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{
-    ConversationQuery, ConversationSummary, Prune, Scope, StateKind, StoreError, printable,
+    ConversationQuery, ConversationSummary, Prune, StateKind, StoreError, printable,
 };
-use outlast_engine::{Engine, Providers};
+use outlast_engine::Providers;
 use outlast_server::{Transcript, html_page, markdown_document};
 use serde_json::{Value, json};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::find::{self, FoundConversation};
 use super::job_view::show as job_show;
 use super::research::{is_stdout, writable};
@@ -19,9 +18,8 @@ use crate::cli::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, Global, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
 };
-use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
-use crate::open_store::{OpenEngine, OpenStore};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
+use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
 pub(super) async fn run(global: &Global, command: ConversationsCommand) -> CommandResult {
@@ -34,30 +32,30 @@ pub(super) async fn run(global: &Global, command: ConversationsCommand) -> Comma
             OpenStore::existing(&config).await?
         }
     };
-    with_engine(store, &config, Providers::new(), async |opened, _| match command {
-        ConversationsCommand::List(args) => list(&opened.engine, &config, args).await,
-        ConversationsCommand::Show(args) => show(opened, &config, args).await,
-        ConversationsCommand::Export(args) => export(opened, &config, args).await,
-        ConversationsCommand::Delete(args) => delete(opened, &config, args).await,
-        ConversationsCommand::Prune(args) => prune(&opened.engine, &config, args).await,
+    with_engine(global, &config, store, Providers::new(), async |session| match command {
+        ConversationsCommand::List(args) => list(session, args).await,
+        ConversationsCommand::Show(args) => show(session, args).await,
+        ConversationsCommand::Export(args) => export(session, args).await,
+        ConversationsCommand::Delete(args) => delete(session, args).await,
+        ConversationsCommand::Prune(args) => prune(session, args).await,
     })
     .await
 }
 
-async fn list(engine: &Engine, config: &Config, args: ListConversationsArgs) -> CommandResult {
+async fn list(session: &Session<'_>, args: ListConversationsArgs) -> CommandResult {
     let states = args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
     let query = ConversationQuery { states, limit: args.limit, ..ConversationQuery::default() };
-    let page = engine.conversations(&config.owner, &query).await?;
+    let page = session.engine.conversations(&session.config.owner, &query).await?;
     if args.json {
         let conversations: Vec<_> = page.conversations.iter().map(summary).collect();
         ui::json(&json!({ "conversations": conversations, "more": page.next.is_some() }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     if page.conversations.is_empty() {
         ui::remark("No conversations.");
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
-    let now = engine.now();
+    let now = session.engine.now();
     let rows = page.conversations.iter().map(|conversation| {
         vec![
             ui::Cell::id(conversation.id.as_str()),
@@ -71,7 +69,7 @@ async fn list(engine: &Engine, config: &Config, args: ListConversationsArgs) -> 
     if page.next.is_some() {
         ui::remark(&format!("Only the newest {} are shown; --limit shows more.", args.limit));
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn summary(conversation: &ConversationSummary) -> Value {
@@ -86,14 +84,14 @@ fn summary(conversation: &ConversationSummary) -> Value {
     })
 }
 
-async fn show(opened: &OpenEngine, config: &Config, args: ShowConversationArgs) -> CommandResult {
-    let told = told(opened, config, &args.id).await?;
+async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResult {
+    let told = told(session, &args.id).await?;
     if args.json {
         ui::json(&json!(told));
     } else {
         print(&told);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// For a person.
@@ -120,46 +118,44 @@ fn print(told: &Transcript) {
     }
 }
 
-async fn export(opened: &OpenEngine, config: &Config, args: ExportArgs) -> CommandResult {
+async fn export(session: &Session<'_>, args: ExportArgs) -> CommandResult {
     if let Some(path) = &args.output {
         writable(path)?;
     }
-    let told = told(opened, config, &args.id).await?;
+    let told = told(session, &args.id).await?;
     let text = match args.format {
         ExportFormat::Md => markdown_document(&told),
         ExportFormat::Json => ui::pretty_json(&json!(told)) + "\n",
         ExportFormat::Html => html_page(&told),
     };
     match &args.output {
-        Some(path) if !is_stdout(path) => write(path, &printable(&text))?,
+        Some(path) if !is_stdout(path) => {
+            let written = std::fs::write(path, printable(&text));
+            written.with_context(|| format!("write {}", path.display()))?;
+            ui::mark(Mark::Good, &format!("written to {}", path.display()));
+        }
         Some(_) | None => ui::text(text.trim_end_matches('\n')),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
-fn write(path: &Path, text: &str) -> CommandResult<()> {
-    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
-    ui::mark(Mark::Good, &format!("written to {}", path.display()));
-    Ok(())
-}
-
-async fn told(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Transcript> {
-    Ok(match find::conversation(opened, &config.owner, given).await? {
+async fn told(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {
+    Ok(match find::conversation(session, given).await? {
         FoundConversation::Stored(conversation) => Transcript::stored(&conversation),
         FoundConversation::Archived(archived) => Transcript::archived(&archived),
     })
 }
 
 /// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
-async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -> CommandResult {
+async fn prune(session: &Session<'_>, args: PruneConversationsArgs) -> CommandResult {
+    let engine = &session.engine;
     let before = engine.now().before(args.older_than);
     let ended = StateKind::ALL.into_iter().filter(|state| state.is_terminal()).collect();
     let is_old = |found: &ConversationSummary| found.updated_at <= before;
-    let old = find::conversations(engine, &config.owner, ended, is_old).await?;
-    let scope = Scope::Owner(config.owner.clone());
+    let old = find::conversations(session, ended, is_old).await?;
     let mut removed = Vec::new();
     for id in old {
-        match engine.prune(&scope, &Prune::Conversation(id.clone())).await {
+        match engine.prune(&session.own(), &Prune::Conversation(id.clone())).await {
             Ok(_) => removed.push(id),
             Err(StoreError::ConversationBusy(_) | StoreError::NotFound) => {}
             Err(error) => return Err(error.into()),
@@ -167,28 +163,26 @@ async fn prune(engine: &Engine, config: &Config, args: PruneConversationsArgs) -
     }
     if args.json {
         ui::json(&json!({ "removed": removed }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     removed.iter().for_each(|id| ui::line(id.as_str()));
     ui::remark(&format!("{} removed", ui::count(removed.len(), "conversation", "conversations")));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
-async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> CommandResult {
-    let conversation = match find::conversation(opened, &config.owner, &args.id).await? {
+async fn delete(session: &Session<'_>, args: DeleteArgs) -> CommandResult {
+    let conversation = match find::conversation(session, &args.id).await? {
         FoundConversation::Stored(conversation) => *conversation,
         FoundConversation::Archived(archived) => {
-            let error =
-                anyhow::anyhow!("the store does not know this conversation, only its files");
+            let why = "the store does not know this conversation, only its files";
             let hint = format!("remove the folder {}", archived.folder.display());
-            return Err(CommandError::from(error).hint(hint));
+            return Err(CommandError::failed(why, hint));
         }
     };
     let turns = conversation.turns().count();
     if !args.yes {
         if !ui::can_ask() {
-            let error = anyhow::anyhow!("there is no terminal to ask whether to delete it");
-            return Err(CommandError::usage(error, "give --yes"));
+            return refuse("there is no terminal to ask whether to delete it", "give --yes");
         }
         let title = ui::short(&Transcript::stored(&conversation).title, 60);
         let question =
@@ -198,8 +192,8 @@ async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> Comma
             return Ok(ExitCode::FAILURE);
         }
     }
-    let scope = Scope::Owner(config.owner.clone());
-    match opened.engine.prune(&scope, &Prune::Conversation(conversation.id.clone())).await {
+    let prune = Prune::Conversation(conversation.id.clone());
+    match session.engine.prune(&session.own(), &prune).await {
         Ok(pruned) => {
             if args.json {
                 ui::json(&json!({ "id": conversation.id, "removed": pruned.jobs }));
@@ -207,7 +201,7 @@ async fn delete(opened: &OpenEngine, config: &Config, args: DeleteArgs) -> Comma
                 ui::line(conversation.id.as_str());
             }
             ui::mark(Mark::Good, "deleted");
-            Ok(ExitCode::SUCCESS)
+            DONE
         }
         Err(error @ StoreError::ConversationBusy(job)) => Err(CommandError::from(error).hint(format!(
             "wait for it with `outlast jobs wait {job}`, or end it with `outlast jobs cancel {job}`"

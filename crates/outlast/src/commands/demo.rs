@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use super::signals::{INTERRUPTED, stop_on_signals};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::ui::{self, Bars, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
@@ -114,7 +114,7 @@ fn summary(simulator: &Simulator) -> CommandResult {
     ui::remark("  outlast research --library FOLDER \"a question to your own documents\"");
     ui::remark("With one, from your agent:");
     ui::remark("  outlast init claude-code   # or another client: `outlast init --help`");
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Polls until the research has ended or come so far, and shows how far it is.

@@ -18,6 +18,9 @@ use crate::error::CommandResult;
 use crate::ui;
 use check::{Check, Verdict, bounded};
 
+/// A check and its name.
+type NamedCheck = (&'static str, Check);
+
 pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
     if let Some(dir) = &args.try_locks {
         return Ok(store::try_locks(dir));
@@ -25,9 +28,9 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
     let begun = Instant::now();
     let flags = super::flags_of(global, &[])?;
     let (checks, servers) = checks(flags).await;
-    let failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    let failed = checks.iter().any(|(_, check)| check.verdict == Verdict::Fail);
     if args.json {
-        let listed: Vec<_> = checks.iter().map(Check::json).collect();
+        let listed: Vec<_> = checks.iter().map(|(name, check)| check.json(name)).collect();
         let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let version = env!("CARGO_PKG_VERSION");
         let report = json!({
@@ -36,8 +39,8 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
         });
         ui::json(&report);
     } else {
-        for check in &checks {
-            ui::finding(check.verdict, check.name, &check.line, check.fix.as_deref());
+        for (name, check) in &checks {
+            ui::finding(check.verdict, name, &check.line, check.fix.as_deref());
         }
         ui::remark(&summary(&checks, begun.elapsed()));
     }
@@ -45,18 +48,18 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
 }
 
 /// All checks, side by side, each of which ends by itself or is ended; and the servers of the clients that were found.
-async fn checks(flags: Flags) -> (Vec<Check>, Vec<Value>) {
+async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     let showing = ShownConfig::read(flags);
     let places = Places::read();
-    let mut all = vec![local::configuration(&showing, places.as_ref())];
+    let configuration = local::configuration(&showing, places.as_ref());
     let config = showing.ok().and_then(|showing| showing.config.ok());
     let found = Arc::new(OnceLock::new());
-    let (stored, locks, (providers, clock), ports, clients) = tokio::join!(
-        bounded(["store", "worker"], store::inspected(config.as_ref())),
-        bounded(["locks"], store::locks(config.as_ref())),
+    let ([store, worker], [locks], (providers, clock), [ports], [clients, wrapped]) = tokio::join!(
+        bounded(store::inspected(config.as_ref())),
+        bounded(store::locks(config.as_ref())),
         provider::providers_and_clock(config.as_ref()),
-        bounded(["ports"], local::ports),
-        bounded(["clients", "servers"], {
+        bounded(local::ports),
+        bounded({
             let found = Arc::clone(&found);
             move || {
                 let servers = local::servers(places.as_ref());
@@ -74,21 +77,17 @@ async fn checks(flags: Flags) -> (Vec<Check>, Vec<Value>) {
         })
     });
     let servers = servers.collect();
-    let [store, worker] = stored;
-    all.push(store);
-    all.push(local::sqlite());
-    all.extend(locks);
-    all.extend(providers);
-    all.push(clock);
-    all.extend(provider::converters(config.as_ref()));
-    all.extend(ports);
-    all.extend(clients);
-    all.push(worker);
+    let [pdftotext, pandoc] = provider::converters(config.as_ref());
+    let mut all = vec![("configuration", configuration), ("store", store)];
+    all.extend([("sqlite", local::sqlite()), ("locks", locks)]);
+    all.extend(providers.into_iter().map(|provider| ("provider", provider)));
+    all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc), ("ports", ports)]);
+    all.extend([("clients", clients), ("servers", wrapped), ("worker", worker)]);
     (all, servers)
 }
 
-fn summary(checks: &[Check], elapsed: Duration) -> String {
-    let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+fn summary(checks: &[NamedCheck], elapsed: Duration) -> String {
+    let count = |verdict| checks.iter().filter(|(_, check)| check.verdict == verdict).count();
     let said = match (count(Verdict::Fail), count(Verdict::Warn)) {
         (0, 0) => "All is well".to_owned(),
         (0, 1) => "Ready, with one warning".to_owned(),

@@ -1,24 +1,49 @@
 //! An engine for as long as a command needs one; whatever comes of the command, the store is closed after it.
 
-use outlast_engine::{Providers, Shutdown};
+use std::sync::Arc;
 
+use outlast_core::Scope;
+use outlast_engine::{Engine, Providers, Shutdown};
+use outlast_mirror::Mirror;
+
+use crate::cli::Global;
 use crate::config::Config;
 use crate::error::CommandResult;
-use crate::open_store::{OpenEngine, OpenStore, check_owner};
+use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
+
+/// What a command works with.
+pub(super) struct Session<'a> {
+    pub(super) global: &'a Global,
+    pub(super) config: &'a Config,
+    pub(super) engine: Engine,
+    /// The files of the owner's conversations, where there are any.
+    pub(super) mirror: Option<Arc<Mirror>>,
+    /// Ends the engine's work.
+    pub(super) stop: Shutdown,
+}
+
+impl Session<'_> {
+    /// The owner's own jobs.
+    pub(super) fn own(&self) -> Scope {
+        Scope::Owner(self.config.owner.clone())
+    }
+}
 
 /// Runs a command on an engine over this store.
 pub(super) async fn with_engine(
-    store: OpenStore,
+    global: &Global,
     config: &Config,
+    store: OpenStore,
     providers: Providers,
-    command: impl AsyncFnOnce(&OpenEngine, &Shutdown) -> CommandResult,
+    command: impl AsyncFnOnce(&Session<'_>) -> CommandResult,
 ) -> CommandResult {
     check_owner(config)?;
     let stop = Shutdown::new();
-    let opened = store.engine(config, providers, stop.clone()).await?;
-    let done = command(&opened, &stop).await;
+    let opened = store.engine(config, options(config), providers, stop.clone()).await?;
+    let OpenEngine { engine, follower, mirror } = opened;
+    let done = command(&Session { global, config, engine, mirror, stop: stop.clone() }).await;
     stop.ask();
-    drop(opened.follower.await);
+    drop(follower.await);
     store.close().await;
     done
 }

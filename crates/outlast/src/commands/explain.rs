@@ -1,25 +1,22 @@
 //! `outlast explain CODE`: what an error code means for one's money, and what to do. The text is that of docs/errors.md.
 
-use std::process::ExitCode;
-
-use crate::cli::ExplainArgs;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, DONE, refuse};
 use crate::ui;
 
 const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
 
-pub(super) fn run(args: &ExplainArgs) -> CommandResult {
-    let Some(code) = &args.code else {
+pub(super) fn run(code: Option<String>) -> CommandResult {
+    let Some(code) = code else {
         sections().for_each(|(code, _)| ui::line(code));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     };
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
     let Some((code, text)) = sections().find(|(code, _)| *code == wanted) else {
-        let error = anyhow::anyhow!("there is no code `{}`", ui::short(code, 64));
-        return Err(CommandError::usage(error, "`outlast explain` lists every code"));
+        let why = format!("there is no code `{}`", ui::short(&code, 64));
+        return refuse(why, "`outlast explain` lists every code");
     };
     ui::report(&format!("# {code}\n\n{}", unlinked(text)));
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Every code with its section, in the order of the page.

@@ -2,14 +2,12 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, ConversationQuery, ConversationSummary, Job, JobId, JobQuery, OwnerId, Scope,
-    StateKind,
+    ConversationId, ConversationQuery, ConversationSummary, Job, JobId, JobQuery, StateKind,
 };
-use outlast_engine::Engine;
 use outlast_mirror::ArchivedConversation;
 
-use crate::error::{CommandError, CommandResult};
-use crate::open_store::OpenEngine;
+use super::engine::Session;
+use crate::error::{CommandError, CommandResult, refuse};
 use crate::ui;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
@@ -22,7 +20,8 @@ const SHOWN: usize = 5;
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
 /// The job of this id or unique prefix.
-pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandResult<Job> {
+pub(super) async fn job(session: &Session<'_>, given: &str) -> CommandResult<Job> {
+    let (engine, scope) = (&session.engine, session.own());
     let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
         && given.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let id_prefix = Some(given.to_owned());
@@ -30,60 +29,49 @@ pub(super) async fn job(engine: &Engine, scope: &Scope, given: &str) -> CommandR
     let ids: Vec<JobId> = match given.parse() {
         _ if !is_prefix => Vec::new(),
         Ok(id) => vec![id],
-        Err(_) => engine.list(scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
+        Err(_) => engine.list(&scope, &query).await?.jobs.iter().map(|job| job.id).collect(),
     };
     let job = match ids.as_slice() {
-        [id] => engine.job(scope, id).await?,
+        [id] => engine.job(&scope, id).await?,
         [] => None,
         many => return Err(ambiguous("jobs", given, many)),
     };
     if let Some(job) = job {
         return Ok(job);
     }
-    if let Some(failed) = is_conversation(engine, scope, given).await? {
+    if let Some(failed) = is_conversation(session, given).await? {
         return Err(failed);
     }
     if is_prefix {
-        let error = anyhow::anyhow!("there is no job `{given}`");
-        return Err(CommandError::from(error).hint(JOB_IDS));
+        return Err(CommandError::failed(format!("there is no job `{given}`"), JOB_IDS));
     }
-    let error = anyhow::anyhow!("`{}` is not the id of a job", ui::short(given, 64));
     let hint = format!("give 8 to 32 lower-case hexadecimal digits; {JOB_IDS}");
-    Err(CommandError::usage(error, hint))
+    refuse(format!("`{}` is not the id of a job", ui::short(given, 64)), hint)
 }
 
 /// Where a job was asked for: that this is a conversation, if it is.
 async fn is_conversation(
-    engine: &Engine,
-    scope: &Scope,
+    session: &Session<'_>,
     given: &str,
 ) -> CommandResult<Option<CommandError>> {
-    let Scope::Owner(owner) = scope else { return Ok(None) };
     let is_prefix = given.len() >= SHORTEST_PREFIX;
-    let found = if is_prefix { starting_with(engine, owner, given).await? } else { Vec::new() };
+    let found = if is_prefix { starting_with(session, given).await? } else { Vec::new() };
     let [id] = found.as_slice() else { return Ok(None) };
-    let error = anyhow::anyhow!("`{given}` is a conversation, not a job");
     let hint = format!("`outlast conversations show {id}` shows it, with the ids of its jobs");
-    Ok(Some(CommandError::from(error).hint(hint)))
+    Ok(Some(CommandError::failed(format!("`{given}` is a conversation, not a job"), hint)))
 }
 
 /// Where a conversation was asked for: that this is a job, if it is.
-async fn is_job(
-    engine: &Engine,
-    owner: &OwnerId,
-    given: &str,
-) -> CommandResult<Option<CommandError>> {
-    let scope = Scope::Owner(owner.clone());
+async fn is_job(session: &Session<'_>, given: &str) -> CommandResult<Option<CommandError>> {
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
-    let found = engine.list(&scope, &query).await?.jobs;
+    let found = session.engine.list(&session.own(), &query).await?.jobs;
     let [job] = found.as_slice() else { return Ok(None) };
-    let error = anyhow::anyhow!("`{given}` is a job, not a conversation");
     let hint = match &job.conversation {
         Some(id) => format!("it is a turn of the conversation {id}"),
         None => "it belongs to no conversation".to_owned(),
     };
     let hint = format!("{hint}; `outlast jobs show {}` shows it", job.id);
-    Ok(Some(CommandError::from(error).hint(hint)))
+    Ok(Some(CommandError::failed(format!("`{given}` is a job, not a conversation"), hint)))
 }
 
 /// A conversation, and who knows it.
@@ -96,64 +84,56 @@ pub(super) enum FoundConversation {
 
 /// The conversation of this id or unique prefix.
 pub(super) async fn conversation(
-    opened: &OpenEngine,
-    owner: &OwnerId,
+    session: &Session<'_>,
     given: &str,
 ) -> CommandResult<FoundConversation> {
     let hint = "`outlast conversations list` shows the ids";
     let is_prefix = (SHORTEST_PREFIX..=64).contains(&given.len())
         && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_prefix {
-        let error = anyhow::anyhow!("`{}` is not the id of a conversation", ui::short(given, 64));
         let hint = format!("give its first 8 characters or more; {hint}");
-        return Err(CommandError::usage(error, hint));
+        return refuse(format!("`{}` is not the id of a conversation", ui::short(given, 64)), hint);
     }
-    if let Some(found) = whole(opened, owner, &ConversationId::new(given)).await? {
+    if let Some(found) = whole(session, &ConversationId::new(given)).await? {
         return Ok(found);
     }
-    let ids = starting_with(&opened.engine, owner, given).await?;
+    let ids = starting_with(session, given).await?;
     let found = match ids.as_slice() {
-        [id] => whole(opened, owner, id).await?,
+        [id] => whole(session, id).await?,
         [] => None,
         many => return Err(ambiguous("conversations", given, many)),
     };
     if let Some(found) = found {
         return Ok(found);
     }
-    Err(is_job(&opened.engine, owner, given).await?.unwrap_or_else(|| {
-        CommandError::from(anyhow::anyhow!("there is no conversation `{given}`")).hint(hint)
-    }))
+    let none = || CommandError::failed(format!("there is no conversation `{given}`"), hint);
+    Err(is_job(session, given).await?.unwrap_or_else(none))
 }
 
 async fn whole(
-    opened: &OpenEngine,
-    owner: &OwnerId,
+    session: &Session<'_>,
     id: &ConversationId,
 ) -> CommandResult<Option<FoundConversation>> {
-    if let Some(stored) = opened.engine.conversation(owner, id).await? {
+    let owner = &session.config.owner;
+    if let Some(stored) = session.engine.conversation(owner, id).await? {
         return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
-    let Some(mirror) = &opened.mirror else { return Ok(None) };
+    let Some(mirror) = &session.mirror else { return Ok(None) };
     let archived = mirror.archived(owner, id).await?;
     Ok(archived.map(|archived| FoundConversation::Archived(Box::new(archived))))
 }
 
 /// The ids that start with this, no more than an answer names.
-async fn starting_with(
-    engine: &Engine,
-    owner: &OwnerId,
-    given: &str,
-) -> CommandResult<Vec<ConversationId>> {
+async fn starting_with(session: &Session<'_>, given: &str) -> CommandResult<Vec<ConversationId>> {
     let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
-    let mut ids = conversations(engine, owner, Vec::new(), starts).await?;
+    let mut ids = conversations(session, Vec::new(), starts).await?;
     ids.truncate(SHOWN);
     Ok(ids)
 }
 
 /// The ids of the conversations in these states, or in any, that are wanted.
 pub(super) async fn conversations(
-    engine: &Engine,
-    owner: &OwnerId,
+    session: &Session<'_>,
     states: Vec<StateKind>,
     is_wanted: impl Fn(&ConversationSummary) -> bool,
 ) -> CommandResult<Vec<ConversationId>> {
@@ -161,7 +141,7 @@ pub(super) async fn conversations(
     let mut query = ConversationQuery { states, limit, ..ConversationQuery::default() };
     let mut ids = Vec::new();
     loop {
-        let page = engine.conversations(owner, &query).await?;
+        let page = session.engine.conversations(&session.config.owner, &query).await?;
         ids.extend(page.conversations.into_iter().filter(&is_wanted).map(|found| found.id));
         if page.next.is_none() {
             return Ok(ids);
@@ -172,6 +152,6 @@ pub(super) async fn conversations(
 
 fn ambiguous(what: &str, given: &str, ids: &[impl std::fmt::Display]) -> CommandError {
     let list = ids.iter().map(|id| format!("  {id}")).collect::<Vec<_>>().join("\n");
-    let error = anyhow::anyhow!("several {what} start with `{given}`:\n{list}");
-    CommandError::usage(error, "give more of the id")
+    let why = format!("several {what} start with `{given}`:\n{list}");
+    CommandError::wrong(why, "give more of the id")
 }

@@ -1,5 +1,5 @@
-//! Follows jobs: every change is shown, until all of them have ended, the person leaves or the time is over. Every command
-//! that waits for jobs waits here.
+//! Follows jobs: every change is shown, until all of them have ended or the person leaves. Every command that waits for jobs
+//! waits here.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,7 +8,6 @@ use outlast_core::{Job, JobState, Scope, StateKind, Waits};
 use outlast_engine::{Engine, Reading};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::job_view::outcome;
 use crate::error::CommandResult;
@@ -26,29 +25,16 @@ pub(super) enum CarriedBy {
     ThisProcess,
 }
 
-/// How jobs are followed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FollowOptions {
-    pub(super) carried_by: CarriedBy,
-    /// When to give up.
-    pub(super) until: Option<Instant>,
-}
-
 /// Follows one job with a bar on the screen; the job as it ended, or as it stands when the person leaves.
-pub(super) async fn with_bar(
-    engine: &Engine,
-    job: Job,
-    carried_by: CarriedBy,
-) -> CommandResult<Job> {
+pub(super) async fn with_bar(engine: &Engine, job: Job, by: CarriedBy) -> CommandResult<Job> {
     let mut bar = Bars::one();
-    let options = FollowOptions { carried_by, until: None };
     let mut show = |_, reading: &Reading| {
         if !reading.job.state.kind().is_terminal() {
             let (percent, words) = standing(reading);
             bar.show(0, percent, &words);
         }
     };
-    let mut jobs = follow(engine, vec![job.clone()], options, &mut show).await?;
+    let mut jobs = follow(engine, vec![job.clone()], by, &mut show).await?;
     Ok(jobs.pop().unwrap_or(job))
 }
 
@@ -56,10 +42,9 @@ pub(super) async fn with_bar(
 pub(super) async fn follow(
     engine: &Engine,
     mut jobs: Vec<Job>,
-    options: FollowOptions,
+    carried_by: CarriedBy,
     show: &mut dyn FnMut(usize, &Reading),
 ) -> CommandResult<Vec<Job>> {
-    let FollowOptions { carried_by, until } = options;
     let carries = carried_by == CarriedBy::ThisProcess;
     let (sender, mut readings) = mpsc::channel(jobs.len().max(1));
     let mut watches = JoinSet::new();
@@ -80,7 +65,6 @@ pub(super) async fn follow(
                 continue;
             }
             () = &mut looking, if !carries => continue,
-            () = reached(until) => break,
             () = engine.leaving() => break,
         };
         if carries {
@@ -138,11 +122,4 @@ async fn watch(
 
 fn is_due(job: &Job, engine: &Engine) -> bool {
     matches!(job.state, JobState::Queued { run_at } if run_at <= engine.now())
-}
-
-async fn reached(until: Option<Instant>) {
-    match until {
-        Some(until) => tokio::time::sleep_until(until).await,
-        None => std::future::pending().await,
-    }
 }

@@ -1,7 +1,6 @@
 //! `outlast init`: one entry in a client's configuration file, put in and taken out without a trace.
 
 pub(super) mod clients;
-pub(super) mod entry;
 pub(super) mod file;
 
 pub(super) mod edit;
@@ -14,13 +13,12 @@ pub(super) mod diff;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 use file::Document;
@@ -28,12 +26,7 @@ use json::Refusal;
 
 pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     let InitArgs { client, library, print, dry_run, remove } = args;
-    let places = Places::read().ok_or_else(|| {
-        CommandError::usage(
-            anyhow::anyhow!("there is no home directory"),
-            "set HOME to an absolute path",
-        )
-    })?;
+    let places = places()?;
     let path = client.file(&places);
     let program = program(global, &library)?;
     let entry = client.entry(&program);
@@ -41,7 +34,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     if print {
         ui::raw(client.format().put("", &entry).map_err(refused)?.as_bytes());
         ui::remark(&format!("For {}.", places.short(&path)));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let document = Document::read(&path)?;
     let before = document.text.as_deref();
@@ -63,7 +56,7 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
         if let FileChange::Nothing = step {
             ui::remark("Nothing would change.");
         }
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let told = InitReport {
         client,
@@ -79,7 +72,12 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     } else {
         told.put(&step, before.is_some(), &program)
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
+}
+
+/// The user's folders.
+pub(super) fn places() -> CommandResult<Places> {
+    Places::read().context("there is no home directory").or_usage("set HOME to an absolute path")
 }
 
 /// What is found in a client's file.
@@ -239,12 +237,8 @@ fn joined(folders: &[PathBuf]) -> CommandResult<Option<String>> {
     let mut paths = Vec::new();
     for folder in folders {
         if !folder.is_dir() {
-            let error =
-                anyhow::anyhow!("the library's folder {} is no directory", folder.display());
-            return Err(CommandError::usage(
-                error,
-                "give --library (or OUTLAST_LIBRARY) folders that exist",
-            ));
+            let why = format!("the library's folder {} is no directory", folder.display());
+            return refuse(why, "give --library (or OUTLAST_LIBRARY) folders that exist");
         }
         paths.push(absolute(folder)?);
     }
@@ -253,11 +247,8 @@ fn joined(folders: &[PathBuf]) -> CommandResult<Option<String>> {
     }
     let joined =
         std::env::join_paths(paths).context("put the library's folders into one variable")?;
-    let Ok(joined) = joined.into_string() else {
-        let error = anyhow::anyhow!("the name of a library's folder is not UTF-8");
-        return Err(CommandError::usage(error, "give a folder whose name is UTF-8"));
-    };
-    Ok(Some(joined))
+    let joined = joined.into_string().ok().context("the name of a library's folder is not UTF-8");
+    joined.map(Some).or_usage("give a folder whose name is UTF-8")
 }
 
 fn absolute(path: &Path) -> CommandResult<PathBuf> {

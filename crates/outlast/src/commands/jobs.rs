@@ -1,22 +1,19 @@
 //! `outlast jobs`: what is in the store, for people and for scripts.
 
-mod list;
 mod watch;
-mod wait;
-mod cancel;
 mod retry;
 
-use std::process::ExitCode;
+use outlast_core::{
+    Cancelled, JobId, JobQuery, JobState, Prune, RemoteStop, Scope, StateKind, Summary, Timestamp,
+    Waits,
+};
+use outlast_engine::{Providers, Reading};
 
-use outlast_core::{JobId, Prune, Scope, StateKind, Waits};
-use outlast_engine::{Engine, Providers, Reading};
-
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::find;
 use super::job_view::{json, show};
-use crate::cli::{Global, JobArgs, JobsCommand, PruneArgs};
-use crate::config::Config;
-use crate::error::CommandResult;
+use crate::cli::{Global, JobArgs, JobsCommand, ListArgs, PruneArgs};
+use crate::error::{CommandError, CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui;
 use crate::wire::research_providers;
@@ -40,33 +37,29 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
         }
         _ => Providers::new(),
     };
-    with_engine(store, &config, providers, async |opened, stop| {
-        let engine = &opened.engine;
-        engine.find_dead_workers().await;
+    with_engine(global, &config, store, providers, async |session| {
+        session.engine.find_dead_workers().await;
         match command {
-            JobsCommand::List(args) => list::run(engine, &config, args).await,
-            JobsCommand::Show(args) => show(engine, &config, args).await,
-            JobsCommand::Watch(args) => watch::run(engine, &config, args, stop).await,
-            JobsCommand::Wait(args) => wait::run(engine, &config, args, stop).await,
-            JobsCommand::Cancel(args) => cancel::run(engine, &config, args).await,
-            JobsCommand::Retry(args) => retry::run(engine, global, &config, args).await,
-            JobsCommand::Prune(args) => prune(engine, &config, args).await,
+            JobsCommand::List(args) => list(session, args).await,
+            JobsCommand::Show(args) => show(session, args).await,
+            JobsCommand::Watch(args) => watch::run(session, args).await,
+            JobsCommand::Wait(args) => watch::wait(session, args).await,
+            JobsCommand::Cancel(args) => cancel(session, args).await,
+            JobsCommand::Retry(args) => retry::run(session, args).await,
+            JobsCommand::Prune(args) => prune(session, args).await,
         }
     })
     .await
 }
 
-fn own(config: &Config) -> Scope {
-    Scope::Owner(config.owner.clone())
-}
-
-fn own_or_all(config: &Config, all: bool) -> Scope {
-    if all { Scope::Operator } else { own(config) }
+fn own_or_all(session: &Session<'_>, all: bool) -> Scope {
+    if all { Scope::Operator } else { session.own() }
 }
 
 /// The job as it stands. On a shared database a command is too young to judge who is dead, and sees that none is alive.
-async fn reading(engine: &Engine, scope: &Scope, id: &JobId) -> CommandResult<Option<Reading>> {
-    let Some(mut reading) = engine.reading(scope, id).await? else { return Ok(None) };
+async fn reading(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
+    let engine = &session.engine;
+    let Some(mut reading) = engine.reading(&session.own(), id).await? else { return Ok(None) };
     let job = &reading.job;
     if job.state.kind() == StateKind::Running
         && job.new.visibility.goes_through_queue()
@@ -77,30 +70,113 @@ async fn reading(engine: &Engine, scope: &Scope, id: &JobId) -> CommandResult<Op
     Ok(Some(reading))
 }
 
-async fn show(engine: &Engine, config: &Config, args: JobArgs) -> CommandResult {
-    let scope = own(config);
-    let job = find::job(engine, &scope, &args.id).await?;
+async fn list(session: &Session<'_>, args: ListArgs) -> CommandResult {
+    let states: Vec<StateKind> =
+        args.state.iter().filter_map(|word| StateKind::parse(word)).collect();
+    let is_filtered = !states.is_empty() || args.search.is_some();
+    let query = JobQuery { states, search: args.search, limit: args.limit, ..JobQuery::default() };
+    let page = session.engine.list(&own_or_all(session, args.all), &query).await?;
+    if args.json {
+        ui::json(&json::page(&page));
+        return DONE;
+    }
+    if page.jobs.is_empty() {
+        ui::remark(match is_filtered {
+            true => "No such jobs.",
+            false => "No jobs yet; `outlast research QUESTION` starts one.",
+        });
+        return DONE;
+    }
+    let now = session.engine.now();
+    let rows = page.jobs.iter().map(|job| row(job, now, args.all));
+    let mut heads = vec!["ID", "STATE", "AGE", "QUESTION"];
+    if args.all {
+        heads.insert(3, "OWNER");
+    }
+    ui::table(&heads, rows.collect());
+    if page.next.is_some() {
+        ui::remark(&format!("Only the newest {} are shown; --limit shows more.", args.limit));
+    }
+    DONE
+}
+
+fn row(job: &Summary, now: Timestamp, with_owner: bool) -> Vec<ui::Cell> {
+    let percent = job.progress.as_ref().and_then(|progress| progress.percent);
+    let state = match percent.filter(|_| job.state == StateKind::Running) {
+        Some(percent) => format!("{} {percent} %", job.state.as_str()),
+        None => job.state.as_str().to_owned(),
+    };
+    let mut cells = vec![
+        ui::Cell::id(&job.id.to_string()),
+        ui::Cell::state(state, job.state),
+        ui::Cell::plain(&ui::ago(now.since(job.created_at))),
+        ui::Cell::plain(&job.title),
+    ];
+    if with_owner {
+        cells.insert(3, ui::Cell::plain(job.owner.as_str()));
+    }
+    cells
+}
+
+async fn show(session: &Session<'_>, args: JobArgs) -> CommandResult {
+    let job = find::job(session, &args.id).await?;
+    let now = session.engine.now();
+    if args.json {
+        ui::json(&json::job(&job, now));
+    } else {
+        let retries = retry::retries_of(session, &job).await?;
+        let waits = reading(session, &job.id).await?.and_then(|reading| reading.waits);
+        show::job(&job, waits, now, &retries);
+    }
+    DONE
+}
+
+async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
+    let engine = &session.engine;
+    let job = find::job(session, &args.id).await?;
+    let Some(cancelled) = engine.cancel(&session.own(), &job.id).await? else {
+        return Err(anyhow::anyhow!("job {} was removed", job.id).into());
+    };
+    let (job, was_ended) = match cancelled {
+        Cancelled::Now(job) => (job, false),
+        Cancelled::Already(job) => (job, true),
+    };
+    if was_ended && job.state.kind() != StateKind::Cancelled {
+        let state = job.state.kind().as_str();
+        let why = format!("job {} has ended already: {state}", job.id);
+        return Err(CommandError::failed(why, "`outlast jobs show` has what came of it"));
+    }
     if args.json {
         ui::json(&json::job(&job, engine.now()));
     } else {
-        let retries = retry::retries_of(engine, &scope, &job).await?;
-        let waits = reading(engine, &scope, &job.id).await?.and_then(|reading| reading.waits);
-        show::job(&job, waits, engine.now(), &retries);
+        ui::outcome(&job.id.to_string(), job.state.kind(), "");
     }
-    Ok(ExitCode::SUCCESS)
+    if was_ended {
+        ui::remark("It was cancelled before.");
+    }
+    if let Some(told) = job.stop_text() {
+        ui::remark(told);
+    }
+    if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })
+        && !engine.has_worker(&job.new.profile).await?
+    {
+        ui::remark("No worker is there to tell it: `outlast worker --until-idle` does so.");
+    }
+    DONE
 }
 
-async fn prune(engine: &Engine, config: &Config, args: PruneArgs) -> CommandResult {
+async fn prune(session: &Session<'_>, args: PruneArgs) -> CommandResult {
+    let engine = &session.engine;
     let prune = match args.older_than {
         Some(age) => Prune::EndedBefore(engine.now().before(age)),
         None => Prune::Expired,
     };
-    let pruned = engine.prune(&own_or_all(config, args.all), &prune).await?;
+    let pruned = engine.prune(&own_or_all(session, args.all), &prune).await?;
     if args.json {
         ui::json(&serde_json::json!({ "removed": pruned.jobs }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     ui::line(&pruned.jobs.to_string());
     ui::remark(if pruned.jobs == 1 { "job removed" } else { "jobs removed" });
-    Ok(ExitCode::SUCCESS)
+    DONE
 }

@@ -1,18 +1,15 @@
 //! Who goes on with a job when the person has left a command: a worker that is there, or a detached one that is started.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use outlast_core::Job;
-use outlast_engine::Engine;
 
+use super::engine::Session;
 use super::signals::INTERRUPTED;
-use crate::cli::Global;
-use crate::config::Config;
 use crate::detached::WorkerStarter;
-use crate::detached::message::Message;
-use crate::detached::start::Told;
-use crate::error::CommandError;
+use crate::detached::socket::Message;
+use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 
 /// Who goes on with a job.
@@ -26,31 +23,28 @@ pub(super) enum Carrier {
     ThisProcess,
 }
 
-/// What a worker needs to fit a job of ours: the same flags.
-pub(super) struct Flags<'a> {
-    pub(super) global: &'a Global,
-    pub(super) config: &'a Config,
-    pub(super) library: &'a [PathBuf],
-}
-
-impl Flags<'_> {
-    /// Makes sure that a worker goes on with this job.
-    pub(super) async fn ensure_worker(
-        &self,
-        engine: &Engine,
-        job: &Job,
-    ) -> Result<Carrier, CommandError> {
-        let Some(starter) = WorkerStarter::new(self.global, self.config, self.library) else {
-            return Ok(Carrier::ThisProcess);
-        };
-        if engine.has_worker(&job.new.profile).await? {
-            return Ok(Carrier::Present);
-        }
-        let log = starter.log();
-        match starter.tell(Message::Look).await {
-            Ok(Told::Present) => Ok(Carrier::Present),
-            Ok(Told::Started { pid }) => Ok(Carrier::LeftBehind { pid, log }),
-            Err(error) => Err(not_left(error, job, &log)),
+/// Makes sure that a worker goes on with this job; to fit one of ours it has the same flags, and the same library.
+pub(super) async fn ensured(
+    session: &Session<'_>,
+    library: &[PathBuf],
+    job: &Job,
+) -> CommandResult<Carrier> {
+    let Some(starter) = WorkerStarter::new(session.global, session.config, library) else {
+        return Ok(Carrier::ThisProcess);
+    };
+    if session.engine.has_worker(&job.new.profile).await? {
+        return Ok(Carrier::Present);
+    }
+    let log = starter.log();
+    match starter.tell(Message::Look).await {
+        Ok(None) => Ok(Carrier::Present),
+        Ok(Some(pid)) => Ok(Carrier::LeftBehind { pid, log }),
+        Err(error) => {
+            let error = error.context(format!("leave a worker behind for job {}", job.id));
+            Err(CommandError::from(error).hint(format!(
+                "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
+                log.display()
+            )))
         }
     }
 }
@@ -86,12 +80,4 @@ pub(super) fn tell(carrier: &Carrier, job: &Job) {
 /// As much of the id as a command needs.
 pub(super) fn short_id(job: &Job) -> String {
     job.id.to_string().chars().take(8).collect()
-}
-
-fn not_left(error: anyhow::Error, job: &Job, log: &Path) -> CommandError {
-    let error = error.context(format!("leave a worker behind for job {}", job.id));
-    CommandError::from(error).hint(format!(
-        "the job is kept; `outlast worker --until-idle` goes on with it. The log may say why: {}",
-        log.display()
-    ))
 }

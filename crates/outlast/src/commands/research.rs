@@ -6,21 +6,20 @@ mod file;
 
 use std::io::Read as _;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{Job, JobState, NewJob, Output, Profile, Scope};
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_core::{Job, JobState, NewJob, Output, Profile};
+use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
-use super::left_worker::{self, Flags, short_id};
+use super::left_worker::{self, short_id};
 use super::signals::stop_on_signals;
 use super::{MirrorTask, start};
 use crate::cli::{Global, ResearchArgs};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
@@ -37,19 +36,17 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     let providers = asking::providers(&config, &args)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
 
-    let flags = Flags { global, config: &config, library: &args.library };
     let store = OpenStore::open(&config).await?;
     let providers: Providers = providers.into_iter().collect();
-    with_engine(store, &config, providers, async |opened, stop| {
-        let engine = &opened.engine;
-        let job = asking::new_job(opened, &config, &profiles, &question, &args).await?;
+    with_engine(global, &config, store, providers, async |session| {
+        let job = asking::new_job(session, &profiles, &question, &args).await?;
         if args.detach {
-            let job = start::start(engine, job).await?;
-            return start::detach(engine, &flags, &job, args.json).await;
+            let job = start::start(&session.engine, job).await?;
+            return start::detach(session, &args.library, &job, args.json).await;
         }
-        outlast_engine::spawn(stop_on_signals(stop.clone())?);
-        let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
-        let done = attended(engine, &flags, job, &args, stop).await;
+        outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
+        let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
+        let done = attended(session, job, &args).await;
         mirror_task.finish().await;
         done
     })
@@ -60,17 +57,16 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
 fn check(question: &str, args: &ResearchArgs) -> CommandResult<()> {
     let example = "outlast research \"How does a job survive a crash?\"";
     match question.chars().count() {
-        0 => return Err(CommandError::usage(anyhow::anyhow!("the question is empty"), example)),
+        0 => return refuse("the question is empty", example),
         1..=MAX_QUESTION_CHARS => {}
         length => {
-            let error = anyhow::anyhow!("the question has {length} characters");
-            return Err(CommandError::usage(error, format!("ask in {MAX_QUESTION_CHARS} at most")));
+            let why = format!("the question has {length} characters");
+            return refuse(why, format!("ask in {MAX_QUESTION_CHARS} at most"));
         }
     }
     match &args.output {
         Some(path) if is_stdout(path) && args.json => {
-            let error = anyhow::anyhow!("--json and `-o -` both write to standard output");
-            Err(CommandError::usage(error, "give one of them"))
+            refuse("--json and `-o -` both write to standard output", "give one of them")
         }
         Some(path) => writable(path),
         None => Ok(()),
@@ -86,9 +82,8 @@ fn question(words: &[String]) -> CommandResult<String> {
     let mut question = String::new();
     let most = 4 * MAX_QUESTION_CHARS as u64 + 1024;
     let read = std::io::stdin().take(most).read_to_string(&mut question);
-    read.context("read the question from standard input").map_err(|error| {
-        CommandError::usage(error, "give the question as text in UTF-8, or as an argument")
-    })?;
+    read.context("read the question from standard input")
+        .or_usage("give the question as text in UTF-8, or as an argument")?;
     Ok(question.trim().to_owned())
 }
 
@@ -110,18 +105,13 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
     } else {
         return Ok(());
     };
-    let error = anyhow::anyhow!("{} cannot be written: {why}", path.display());
-    Err(CommandError::usage(error, "give -o the path of a file in a directory that exists"))
+    let why = format!("{} cannot be written: {why}", path.display());
+    refuse(why, "give -o the path of a file in a directory that exists")
 }
 
 /// Starts the job, carries it in this process, and shows what comes of it.
-async fn attended(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: NewJob,
-    args: &ResearchArgs,
-    stop: &Shutdown,
-) -> CommandResult {
+async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
     let worker = outlast_engine::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
     let job = match start::start(engine, job).await {
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
@@ -132,12 +122,11 @@ async fn attended(
     drop(worker.await);
     let job = job?;
     // The worker may have come to the end after the last reading.
-    let scope = Scope::Owner(job.new.owner.clone());
-    let job = engine.job(&scope, &job.id).await?.unwrap_or(job);
+    let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
     if job.state.kind().is_terminal() {
         return ended(engine, args, &job);
     }
-    let carrier = flags.ensure_worker(engine, &job).await?;
+    let carrier = left_worker::ensured(session, &args.library, &job).await?;
     Ok(left_worker::left(&carrier, &job))
 }
 
@@ -161,7 +150,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
     if let Some(warning) = output.cost.warning() {
         ui::remark(&warning);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// What it took, and how to go on, in one line.

@@ -6,23 +6,23 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{Body, Job, JobState, NewJob};
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
-use super::engine::with_engine;
+use super::engine::{Session, with_engine};
 use super::follow::{self, CarriedBy};
 use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
-use super::left_worker::{self, Carrier, Flags};
+use super::left_worker::{self, Carrier};
 use super::serve::jobs::startable;
 use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
-use crate::wire::{research_providers, workflow_providers};
+use crate::wire::{Profiled, research_providers, workflow_providers};
 
 pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
@@ -33,40 +33,33 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
     let mut providers: Providers = workflow_providers(&config, None)?;
     providers.extend(research);
 
-    let flags = Flags { global, config: &config, library: &[] };
     let store = OpenStore::open(&config).await?;
-    with_engine(store, &config, providers, async |opened, stop| {
-        let engine = &opened.engine;
-        let job = start::start(engine, job).await?;
+    with_engine(global, &config, store, providers, async |session| {
+        let job = start::start(&session.engine, job).await?;
         if args.detach {
-            return start::detach(engine, &flags, &job, args.json).await;
+            return start::detach(session, &[], &job, args.json).await;
         }
-        outlast_engine::spawn(stop_on_signals(stop.clone())?);
-        attended(engine, &flags, job, &args, stop).await
+        outlast_engine::spawn(stop_on_signals(session.stop.clone())?);
+        attended(session, job, &args).await
     })
     .await
 }
 
-fn new_job(
-    config: &Config,
-    research: &[crate::wire::Profiled],
-    args: &RunArgs,
-) -> CommandResult<NewJob> {
+fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandResult<NewJob> {
     let workflows = startable(config, research.first().map(|(profile, _)| profile));
     let Some(workflow) = workflows.iter().find(|workflow| workflow.name == args.workflow) else {
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
-        let error = anyhow::anyhow!("there is no workflow `{}`", ui::short(&args.workflow, 64));
+        let why = format!("there is no workflow `{}`", ui::short(&args.workflow, 64));
         let hint = match names.as_slice() {
             [] => "configure a [[workflow]] in outlast.toml: docs/workflows.md".to_owned(),
             names => format!("there is: {}", names.join(", ")),
         };
-        return Err(CommandError::usage(error, hint));
+        return refuse(why, hint);
     };
     let arguments: Map<String, Value> = match &args.arguments {
-        Some(text) => serde_json::from_str(text).map_err(|error| {
-            let error = anyhow::Error::new(error).context("read --arguments");
-            CommandError::usage(error, "give a JSON object, such as '{\"since\":\"2026-01-01\"}'")
-        })?,
+        Some(text) => serde_json::from_str(text)
+            .context("read --arguments")
+            .or_usage("give a JSON object, such as '{\"since\":\"2026-01-01\"}'")?,
         None => Map::new(),
     };
     let message = match args.message.as_deref() {
@@ -78,21 +71,15 @@ fn new_job(
         given => given.map(str::to_owned),
     };
     let job = workflow.job(&config.owner, message, arguments, config.job_ttl);
-    let job = job.map_err(|why| {
-        CommandError::usage(anyhow::anyhow!(why), "`outlast run --help` says what goes where")
-    })?;
+    let hint = "`outlast run --help` says what goes where";
+    let job = job.map_err(|why| CommandError::wrong(why, hint))?;
     Ok(job.made_by("outlast run"))
 }
 
 /// Follows the job while a worker carries it, and shows what comes of it.
-async fn attended(
-    engine: &Engine,
-    flags: &Flags<'_>,
-    job: Job,
-    args: &RunArgs,
-    stop: &Shutdown,
-) -> CommandResult {
-    let carrier = flags.ensure_worker(engine, &job).await?;
+async fn attended(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
+    let carrier = left_worker::ensured(session, &[], &job).await?;
     let own_worker = matches!(carrier, Carrier::ThisProcess)
         .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
     let job = follow::with_bar(engine, job, CarriedBy::Workers).await;
@@ -121,5 +108,5 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
         ui::mark(Mark::Bad, "the tool says that it failed");
         return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }

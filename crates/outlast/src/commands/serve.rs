@@ -5,7 +5,6 @@ pub(super) mod jobs;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::cli::{Global, ServeArgs};
 use crate::config::{Config, Detach};
 use crate::detached::socket::SocketFolder;
 use crate::detached::{WorkerStarter, telling};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 use crate::test_clock::TestClock;
@@ -66,7 +65,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         }
         Some(address) => {
             // Its own worker goes on with what the page asks.
-            let page = super::page::options(&config, &profiles, Arc::new(|_| Box::pin(async {})));
+            let page =
+                super::ui_page::page_options(&config, &profiles, Arc::new(|_| Box::pin(async {})));
             Some(http::open(address, &args, &config, page).await?)
         }
     };
@@ -87,7 +87,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
     let folder =
-        SocketFolder::of(&config).filter(|folder| front.is_some() || folder.is_beside_a_file());
+        SocketFolder::of(&config).filter(|folder| front.is_some() || folder.is_beside_a_file);
     let store = store.telling(folder.clone(), SocketFolder::front_name());
     let (store, front) = store.fronted(front);
     let mut options = options(&config);
@@ -97,7 +97,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     options.lease = args.lease_ms.map_or(options.lease, Duration::from_millis);
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = metered::providers(providers, &metrics);
-    let opened = store.engine_with(&config, options, providers, stop.clone()).await?;
+    let opened = store.engine(&config, options, providers, stop.clone()).await?;
     let sets = sets(&opened, &profiles, jobs, &config);
     let OpenEngine { engine, follower, mirror } = opened;
     if let Err(failed) = jobs::check_names(&sets, &config) {
@@ -158,7 +158,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     drop(follower.await);
     store.close().await;
     served?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// What starts the worker that this server leaves its jobs to; `None` where it carries them itself. The flags of tests that change
@@ -185,12 +185,7 @@ fn page(config: &Config, listens_at: Option<SocketAddr>) -> Option<String> {
 
 /// Whether a tool set is on that answers nothing without a research provider.
 fn needs_research(config: &Config) -> bool {
-    config.tools.iter().any(|set| match set {
-        ToolSet::Research | ToolSet::ResearchJobs | ToolSet::DeepResearch | ToolSet::Perplexity => {
-            true
-        }
-        ToolSet::Jobs => false,
-    })
+    config.tools.iter().any(|set| *set != ToolSet::Jobs)
 }
 
 /// Tools that carry Perplexity's name and were asked for are answered by the provider that is first in line: one warning (G2).
@@ -255,32 +250,18 @@ fn sets(
 ) -> Vec<Tools> {
     let engine = &opened.engine;
     let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
+    let made = |set: &ToolSet| match (set, profiles.split_first()?) {
+        (ToolSet::Research, line) => Some(research(opened, ResearchSet::Perplexity, line, config)),
+        (ToolSet::DeepResearch, line) => {
+            Some(research(opened, ResearchSet::AnyProvider, line, config))
+        }
+        (ToolSet::ResearchJobs, (profile, _)) => Some(research_jobs(engine, profile, config)),
+        (ToolSet::Perplexity, (profile, _)) => Some(perplexity(engine, profile, config)),
+        (ToolSet::Jobs, _) => None,
+    };
     let mut sets = Vec::new();
     for set in &config.tools {
-        match (set, profiles.split_first()) {
-            (ToolSet::Research, Some(line)) => {
-                let research = research(opened, ResearchSet::Perplexity, line, config);
-                sets.push(Tools::Research(Box::new(research)));
-            }
-            (ToolSet::DeepResearch, Some(line)) => {
-                let research = research(opened, ResearchSet::AnyProvider, line, config);
-                sets.push(Tools::Research(Box::new(research)));
-            }
-            (ToolSet::ResearchJobs, Some((profile, _))) => {
-                sets.push(Tools::ResearchJobs(Box::new(research_jobs(engine, profile, config))));
-            }
-            (ToolSet::Perplexity, Some((profile, _))) => {
-                sets.push(Tools::Perplexity(Box::new(perplexity(engine, profile, config))));
-            }
-            (ToolSet::Jobs, _) => sets.extend(jobs.clone()),
-            (
-                ToolSet::Research
-                | ToolSet::ResearchJobs
-                | ToolSet::DeepResearch
-                | ToolSet::Perplexity,
-                None,
-            ) => {}
-        }
+        sets.extend(if *set == ToolSet::Jobs { jobs.clone() } else { made(set) });
     }
     if !config.async_mode {
         sets.extend(jobs);
@@ -318,7 +299,7 @@ fn research(
     set: ResearchSet,
     (profile, others): (&Profile, &[Profile]),
     config: &Config,
-) -> Research {
+) -> Tools {
     let options = ResearchOptions {
         set,
         profile: profile.clone(),
@@ -332,10 +313,10 @@ fn research(
         disclaimer: config.perplexity.disclaimer,
         mirror: opened.mirror.clone(),
     };
-    Research::new(opened.engine.clone(), options)
+    Tools::Research(Box::new(Research::new(opened.engine.clone(), options)))
 }
 
-fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity {
+fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Tools {
     let options = PerplexityOptions {
         profile: profile.clone(),
         quick_timeout: config.perplexity.timeout,
@@ -343,10 +324,10 @@ fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Perplexity
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
     };
-    Perplexity::new(engine.clone(), options)
+    Tools::Perplexity(Box::new(Perplexity::new(engine.clone(), options)))
 }
 
-fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> ResearchJobs {
+fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> Tools {
     let options = ResearchJobsOptions {
         profile: profile.clone(),
         poll_budget: config.perplexity.research_poll_budget,
@@ -356,5 +337,5 @@ fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> Researc
         keep: config.perplexity.research_job_ttl,
         disclaimer: config.perplexity.disclaimer,
     };
-    ResearchJobs::new(engine.clone(), options)
+    Tools::ResearchJobs(Box::new(ResearchJobs::new(engine.clone(), options)))
 }

@@ -1,20 +1,15 @@
 //! `outlast simulate`: the simulated provider in the foreground.
 
-use std::process::ExitCode;
-
 use anyhow::Context as _;
 use outlast_simulator::{ClockMode, Options, Simulator, SonarMode};
 
 use crate::cli::SimulateArgs;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, DONE, refuse};
 use crate::ui;
 
 pub(super) async fn run(args: SimulateArgs) -> CommandResult {
     if !(args.speed.is_finite() && args.speed > 0.0) {
-        return Err(CommandError::usage(
-            anyhow::anyhow!("--speed must be greater than 0"),
-            "for example --speed 10",
-        ));
+        return refuse("--speed must be greater than 0", "for example --speed 10");
     }
     let port = args.port;
     let simulator = Simulator::start(options(&args)).await;
@@ -30,7 +25,7 @@ pub(super) async fn run(args: SimulateArgs) -> CommandResult {
         done = tokio::signal::ctrl_c() => done?,
     }
     simulator.stop().await;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn options(args: &SimulateArgs) -> Options {

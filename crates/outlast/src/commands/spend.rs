@@ -1,14 +1,12 @@
 //! `outlast spend`: the ledger, for people and for scripts (G6).
 
-use std::process::ExitCode;
-
 use outlast_core::{Day, NanoUsd, Scope, SpendBy, SpendQuery, SpendSum};
 use outlast_engine::Providers;
 use serde_json::{Value, json};
 
 use super::engine::with_engine;
 use crate::cli::{Global, SpendArgs};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Cell};
 
@@ -18,21 +16,20 @@ const DAYS: i64 = 30;
 pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
     let store = OpenStore::to_read(&config).await?;
-    with_engine(store, &config, Providers::new(), async |opened, _| {
-        let engine = &opened.engine;
-        let until = engine.now().day();
+    with_engine(global, &config, store, Providers::new(), async |session| {
+        let until = session.engine.now().day();
         let since = args.since.unwrap_or(Day(until.0 - (DAYS - 1)));
-        let by = SpendBy::from(args.by);
+        let by = args.by;
         let scope = match by {
             SpendBy::Owner => Scope::Operator,
-            SpendBy::Day | SpendBy::Provider | SpendBy::Model => Scope::Owner(config.owner.clone()),
+            SpendBy::Day | SpendBy::Provider | SpendBy::Model => session.own(),
         };
-        let sums = engine.spend(&scope, &SpendQuery { by, since }).await?;
+        let sums = session.engine.spend(&scope, &SpendQuery { by, since }).await?;
         match args.json {
             true => ui::json(&shape(&sums, since, until)),
             false => table(&sums, by, since, until),
         }
-        Ok(ExitCode::SUCCESS)
+        DONE
     })
     .await
 }

@@ -1,38 +1,38 @@
 //! What the commands that start a job share: why it is not accepted, and `--detach`.
 
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use outlast_core::{Job, NewJob, StoreError};
 use outlast_engine::Engine;
 
+use super::engine::Session;
 use super::job_view::json;
-use super::left_worker::{self, Flags};
+use super::left_worker;
 use crate::config::{Config, StoreUrl};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui::{self, Mark};
 
 /// Refuses `--detach` where no other process could go on with the job.
-pub(super) fn check_detach(detach: bool, config: &Config) -> Result<(), CommandError> {
+pub(super) fn check_detach(detach: bool, config: &Config) -> CommandResult<()> {
     if detach && config.store == StoreUrl::Memory {
-        let error = anyhow::anyhow!("a job in a memory store ends with this command");
-        return Err(CommandError::usage(error, "leave out --detach, or name a store with --store"));
+        let hint = "leave out --detach, or name a store with --store";
+        return refuse("a job in a memory store ends with this command", hint);
     }
     Ok(())
 }
 
 /// Refuses `--notify` where it is not known whom to tell of the end.
-pub(super) fn check_notify(notify: bool, config: &Config) -> Result<(), CommandError> {
+pub(super) fn check_notify(notify: bool, config: &Config) -> CommandResult<()> {
     if notify && config.notify.is_none() {
-        let error = anyhow::anyhow!("--notify has no one to tell: [notify] is not configured");
         let hint = "set notify.command, or notify.url and notify.secret, in outlast.toml \
                     (docs/configuration.md, \"Told when done\")";
-        return Err(CommandError::usage(error, hint));
+        return refuse("--notify has no one to tell: [notify] is not configured", hint);
     }
     Ok(())
 }
 
 /// Starts a job.
-pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandError> {
+pub(super) async fn start(engine: &Engine, job: NewJob) -> CommandResult<Job> {
     let job = engine.start(job, None).await.map_err(refused)?.job;
     if let Some(note) = engine.expects(&job.new.profile, &job.new.ask).budget_note {
         ui::remark(&note);
@@ -42,20 +42,25 @@ pub(super) async fn start(engine: &Engine, job: NewJob) -> Result<Job, CommandEr
 
 /// Prints the job's id, or the job as JSON, and leaves it to a worker.
 pub(super) async fn detach(
-    engine: &Engine,
-    flags: &Flags<'_>,
+    session: &Session<'_>,
+    library: &[PathBuf],
     job: &Job,
     as_json: bool,
-) -> Result<ExitCode, CommandError> {
+) -> CommandResult {
     // First of all, so that the id is known whatever follows.
+    print(&session.engine, job, as_json);
+    let carrier = left_worker::ensured(session, library, job).await?;
+    ui::mark(Mark::Good, "started");
+    left_worker::tell(&carrier, job);
+    DONE
+}
+
+/// The job as data: its id, or all of it.
+pub(super) fn print(engine: &Engine, job: &Job, as_json: bool) {
     match as_json {
         true => ui::json(&json::job(job, engine.now())),
         false => ui::line(&job.id.to_string()),
     }
-    let carrier = flags.ensure_worker(engine, job).await?;
-    ui::mark(Mark::Good, "started");
-    left_worker::tell(&carrier, job);
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Why a job was not accepted, with what can be done about it.

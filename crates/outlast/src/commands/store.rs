@@ -9,10 +9,10 @@ use anyhow::Context as _;
 use outlast_store::PostgresStore;
 use serde_json::json;
 
-use crate::cli::{BackupArgs, CheckArgs, Global, MigrateArgs, StoreCommand};
+use crate::cli::{BackupArgs, Global, StoreCommand};
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult};
-use crate::open_store::{OpenStore, store_hint};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
+use crate::open_store::{Backend, OpenStore, unusable};
 use crate::ui;
 
 pub(super) async fn run(global: &Global, command: StoreCommand) -> CommandResult {
@@ -21,8 +21,8 @@ pub(super) async fn run(global: &Global, command: StoreCommand) -> CommandResult
     match command {
         StoreCommand::Backup(args) => backup(&config, args).await,
         StoreCommand::Restore(args) => restore::run(&config, &args).await,
-        StoreCommand::Check(args) => check(&config, args).await,
-        StoreCommand::Migrate(args) => migrate(&config, &args).await,
+        StoreCommand::Check { json } => check(&config, json).await,
+        StoreCommand::Migrate { json } => migrate(&config, json).await,
         StoreCommand::Copy(args) => copy::run(&config, &args).await,
     }
 }
@@ -31,16 +31,15 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
     match &config.store {
         StoreUrl::Sqlite(_) => {}
         StoreUrl::Postgres(address) => {
-            let error = anyhow::anyhow!("PostgreSQL's own programs back up a database");
             let file = quoted(&args.file.display().to_string());
             let address = quoted(&address.without_password());
             let hint = format!("pg_dump --format=custom --file={file} {address}");
-            return Err(CommandError::usage(error, hint));
+            return refuse("PostgreSQL's own programs back up a database", hint);
         }
         StoreUrl::Memory => return Err(no_file()),
     }
     let store = OpenStore::to_read(config).await?;
-    let Some(sqlite) = store.sqlite() else { return Err(no_store(&config.store)) };
+    let Backend::Sqlite(sqlite) = &store.backend else { return Err(no_store(&config.store)) };
     let copied = sqlite.backup(&args.file).await;
     store.close().await;
     copied.with_context(|| format!("back up the job store to {}", args.file.display()))?;
@@ -49,22 +48,22 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
         true => ui::json(&json!({ "file": file })),
         false => ui::line(&file),
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
-async fn check(config: &Config, args: CheckArgs) -> CommandResult {
+async fn check(config: &Config, as_json: bool) -> CommandResult {
     if config.store == StoreUrl::Memory {
         return Err(no_file());
     }
     let store = OpenStore::to_read(config).await?;
-    let damages = match (store.sqlite(), store.postgres()) {
-        (Some(sqlite), _) => sqlite.check().await,
-        (None, Some(postgres)) => postgres.check().await,
-        (None, None) => return Err(no_store(&config.store)),
+    let damages = match &store.backend {
+        Backend::Sqlite(store) => store.check().await,
+        Backend::Postgres(store) => store.check().await,
+        Backend::Memory => return Err(no_store(&config.store)),
     };
     store.close().await;
     let damages = damages.context("check the job store")?;
-    match args.json {
+    match as_json {
         true => ui::json(&json!({ "damages": damages })),
         false => damages.iter().for_each(|damage| ui::text(damage)),
     }
@@ -72,16 +71,16 @@ async fn check(config: &Config, args: CheckArgs) -> CommandResult {
         return Ok(ExitCode::FAILURE);
     }
     ui::remark("The job store is sound.");
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
-async fn migrate(config: &Config, args: &MigrateArgs) -> CommandResult {
+async fn migrate(config: &Config, as_json: bool) -> CommandResult {
     let before = schema(&config.store).await?;
     OpenStore::open(config).await?.close().await;
     let now = schema(&config.store).await?;
-    if args.json {
+    if as_json {
         ui::json(&json!({ "store": config.store.to_string(), "schema": now, "before": before }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     ui::line(&format!("schema {}", now.unwrap_or_default()));
     ui::remark(&match before {
@@ -89,7 +88,7 @@ async fn migrate(config: &Config, args: &MigrateArgs) -> CommandResult {
         Some(_) if before == now => format!("It was up to date: {}", config.store),
         Some(before) => format!("It was brought up to date from schema {before}: {}", config.store),
     });
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The schema of the tables, if there are any.
@@ -103,23 +102,19 @@ async fn schema(url: &StoreUrl) -> CommandResult<Option<u32>> {
             PostgresStore::inspect(address).await.map(|found| found.schema)
         }
     };
-    let schema = found.map_err(|error| {
-        let hint = store_hint(&error, url);
-        let error = anyhow::Error::new(error).context(format!("look at the job store at {url}"));
-        CommandError::usage(error, hint)
-    })?;
+    let attempt = format!("look at the job store at {url}");
+    let schema = found.map_err(|error| unusable(error, attempt, url))?;
     // A file without a table is one that is still to be made.
     Ok(schema.filter(|schema| *schema > 0))
 }
 
 fn no_file() -> CommandError {
-    let error = anyhow::anyhow!("a memory store has no file");
-    CommandError::usage(error, "name one with --store sqlite:FILE")
+    CommandError::wrong("a memory store has no file", "name one with --store sqlite:FILE")
 }
 
 fn no_store(url: &StoreUrl) -> CommandError {
-    let error = anyhow::anyhow!("there is no job store at {url}");
-    CommandError::from(error).hint("`outlast config show` says where it is looked for")
+    let hint = "`outlast config show` says where it is looked for";
+    CommandError::failed(format!("there is no job store at {url}"), hint)
 }
 
 /// A word of a command line that a shell leaves as it is.

@@ -3,27 +3,27 @@
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::{Job, Profile};
-use outlast_engine::{Engine, Providers, Takes, Until, Worker};
+use outlast_engine::{Providers, Takes, Until, Worker};
 use outlast_server::{
-    Callers, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageView, Rates, Room,
-    Server, Tokens, serve_http,
+    Callers, Carry, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageResearch,
+    PageView, Rates, Room, Server, Tokens, serve_http,
 };
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::engine::with_engine;
-use super::left_worker::Flags;
+use super::MirrorTask;
+use super::engine::{Session, with_engine};
+use super::left_worker;
 use super::signals::stop_on_signals;
-use super::{MirrorTask, page};
-use crate::cli::{Global, UiArgs};
-use crate::config::StoreUrl;
-use crate::error::CommandResult;
+use crate::cli::Global;
+use crate::config::{Config, StoreUrl};
+use crate::error::{CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui;
 use crate::wire::research_providers;
@@ -34,15 +34,15 @@ const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
 /// Nothing but the page is served, so no session of MCP ever is.
 const SESSION_IDLE: Duration = Duration::from_secs(60);
 
-pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
+pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandResult {
     let config = super::configured(global, &[])?;
     super::start_quiet_log(global, &config)?;
     let providers = research_providers(&config)?;
     let profiles: Vec<Profile> = providers.iter().map(|(profile, _)| profile.clone()).collect();
     let providers: Providers = providers.into_iter().collect();
-    let flags = Flags { global, config: &config, library: &[] };
     let store = OpenStore::open(&config).await?;
-    with_engine(store, &config, providers, async |opened, stop| {
+    with_engine(global, &config, store, providers, async |session| {
+        let Session { engine, stop, .. } = session;
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listen on this machine")?;
         let address = listener.local_addr().context("find the port")?;
@@ -56,9 +56,9 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
             Box::pin(async {})
         });
         let page = PageOptions {
-            view: if args.all { PageView::AllOwners } else { PageView::Own },
+            view: if all { PageView::AllOwners } else { PageView::Own },
             entry: Some(entry),
-            ..page::options(&config, &profiles, carry)
+            ..page_options(&config, &profiles, carry)
         };
         let options = HttpOptions {
             // None: the link is the only way in, and no MCP is served.
@@ -71,44 +71,56 @@ pub(super) async fn run(global: &Global, args: UiArgs) -> CommandResult {
             page,
         };
         outlast_engine::spawn(stop_on_signals(stop.clone())?);
-        let mirror_task = MirrorTask::spawn(opened.mirror.as_ref());
+        let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
         // A store that ends with this process can be worked on by no other.
         let is_memory = config.store == StoreUrl::Memory;
-        let worker = is_memory.then(|| {
-            outlast_engine::spawn(Worker::new(&opened.engine, Takes::TheQueue).run(Until::Asked))
-        });
+        let worker = is_memory
+            .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
         ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
-        if !args.no_open {
+        if !no_open {
             open(&link);
         }
         let face = Face {
             owner: config.owner.clone(),
-            engine: opened.engine.clone(),
+            engine: engine.clone(),
             sets: Vec::new(),
             page: None,
         };
         let server = Server::new(face);
         tokio::select! {
             () = serve_http(server.clone(), server, options, listener, stop.clone()) => {}
-            () = keep_carried(&flags, &opened.engine, started) => {}
-            () = opened.engine.keep_finding_dead_workers() => {}
+            () = keep_carried(session, started) => {}
+            () = engine.keep_finding_dead_workers() => {}
         }
         stop.ask();
         if let Some(worker) = worker {
             drop(worker.await);
         }
         mirror_task.finish().await;
-        Ok(ExitCode::SUCCESS)
+        DONE
     })
     .await
 }
 
+/// What the page is told of the configuration, here and under `outlast serve --http`: the page of one owner after the other,
+/// who sign in with their tokens.
+pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) -> PageOptions {
+    let research = (!profiles.is_empty()).then(|| PageResearch {
+        profiles: profiles.to_vec(),
+        max_failures: config.perplexity.max_job_retries,
+        attempt_timeout: config.perplexity.polling_timeout,
+        life: config.perplexity.async_max_wait,
+        carry,
+    });
+    PageOptions { research, limits: config.spend_limits, view: PageView::Own, entry: None }
+}
+
 /// Makes sure that a worker goes on with each job that the page starts, for as long as the page is served.
-async fn keep_carried(flags: &Flags<'_>, engine: &Engine, mut started: UnboundedReceiver<Job>) {
+async fn keep_carried(session: &Session<'_>, mut started: UnboundedReceiver<Job>) {
     while let Some(job) = started.recv().await {
-        if let Err(failed) = flags.ensure_worker(engine, &job).await {
+        if let Err(failed) = left_worker::ensured(session, &[], &job).await {
             // The job is kept, and its page says that no worker fits it.
             ui::error(&failed);
         }

@@ -2,7 +2,7 @@
 
 mod background;
 
-use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,12 +12,12 @@ use outlast_engine::{Shutdown, Takes, Until, Worker};
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::Config;
-use crate::detached::log::RotatingLog;
+use crate::detached::log::{MAX_BYTES, RotatingLog};
 use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity, telling};
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE};
 use crate::logging;
-use crate::open_store::{OpenEngine, OpenStore};
+use crate::open_store::{OpenEngine, OpenStore, options};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
 
@@ -30,7 +30,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let concurrency = args.concurrency.map(|n| n.to_string());
     let config =
         super::configured(global, &[("server.concurrency", "--concurrency", concurrency)])?;
-    match &args.detached {
+    let identity = args.detached.as_ref().map(|_| Identity::of(&config, &args.library));
+    match &identity {
         Some(identity) => start_detached(global, &config, &args, identity)?,
         None => super::start_log(global, &config)?,
     }
@@ -46,38 +47,29 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
 
     let profiles: Vec<Profile> = providers.keys().cloned().collect();
     let stop = Shutdown::new();
-    let mut store = OpenStore::open(&config).await?;
     let folder = SocketFolder::of(&config);
-    let mut listens_in = None;
-    if args.detached.is_some() {
-        let own = Identity::of(&config, &args.library).socket_name();
-        store = store.telling(folder, own);
-    } else {
-        listens_in = folder.filter(SocketFolder::is_beside_a_file);
-        store = store.telling(listens_in.clone(), SocketFolder::front_name());
-    }
+    let folder = folder.filter(|folder| identity.is_some() || folder.is_beside_a_file);
+    let own = identity.as_ref().map_or_else(SocketFolder::front_name, Identity::socket_name);
+    let store = OpenStore::open(&config).await?.telling(folder.clone(), own);
     let OpenEngine { engine, follower, mirror } =
-        store.engine(&config, providers, stop.clone()).await?;
+        store.engine(&config, options(&config), providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
-    let listener = listens_in.and_then(|folder| telling::listen(&folder, &engine));
+    // A detached worker has a socket of its own.
+    let folder = folder.filter(|_| identity.is_none());
+    let listener = folder.and_then(|folder| telling::listen(&folder, &engine));
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
-    let until = match args.until_idle {
-        _ if args.detached.is_some() => Until::Asked,
-        true => {
-            ui::waiting("Working until no job is left. Ctrl-C gives the jobs back and ends it.");
-            Until::IdleFor(Duration::ZERO)
+    let worked = match &identity {
+        Some(identity) => {
+            detached::worker::work(&engine, &config, identity, &profiles, &stop).await
         }
-        false => {
-            ui::waiting("Waiting for jobs in the store. Ctrl-C gives them back and ends it.");
-            Until::Asked
+        None => {
+            ui::waiting(match args.until_idle {
+                true => "Working until no job is left. Ctrl-C gives the jobs back and ends it.",
+                false => "Waiting for jobs in the store. Ctrl-C gives them back and ends it.",
+            });
+            let until = if args.until_idle { Until::IdleFor(Duration::ZERO) } else { Until::Asked };
+            Worker::new(&engine, Takes::TheQueue).run(until).await.map_err(Into::into)
         }
-    };
-    let worked = match args.detached {
-        Some(_) => {
-            let identity = Identity::of(&config, &args.library);
-            detached::worker::work(&engine, &config, &identity, &profiles, &stop).await
-        }
-        None => Worker::new(&engine, Takes::TheQueue).run(until).await.map_err(Into::into),
     };
 
     stop.ask();
@@ -86,7 +78,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     drop(follower.await);
     store.close().await;
     worked?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// Starts the log of a detached worker, and refuses to be one whose configuration or program was changed since its starter
@@ -95,13 +87,12 @@ fn start_detached(
     global: &Global,
     config: &Config,
     args: &WorkerArgs,
-    identity: &str,
+    own: &Identity,
 ) -> CommandResult<()> {
-    let log = RotatingLog::open(detached::log::path(&config.data_dir));
+    let log = RotatingLog::open(detached::log::path(&config.data_dir), MAX_BYTES);
     let log = log.context("open the log of workers")?;
-    logging::start_in(log, global, &config.log).map_err(|why| anyhow::anyhow!(why))?;
-    let own = Identity::of(config, &args.library).to_string();
-    if own != identity {
+    logging::start(Arc::new(log), global, &config.log).map_err(anyhow::Error::msg)?;
+    if args.detached != Some(own.to_string()) {
         let why = "the configuration or the program has changed since the process that wants a worker was started";
         return Err(anyhow::anyhow!(why).into());
     }

@@ -22,9 +22,9 @@ use super::call::{endpoint, variable};
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
-use crate::open_store::{OpenStore, check_owner};
+use crate::open_store::{OpenStore, check_owner, options};
 use crate::wire::own_program;
 
 /// How long a keeper without a client waits for it to come back.
@@ -38,11 +38,8 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
         return wrap_install::run(global, args.install);
     }
     if args.program.is_empty() && !has_address(&args) {
-        let error = anyhow::anyhow!("no server is given");
-        return Err(CommandError::usage(
-            error,
-            "give its command after `--`: `outlast wrap -- CMD...`",
-        ));
+        let hint = "give its command after `--`: `outlast wrap -- CMD...`";
+        return refuse("no server is given", hint);
     }
     let config = super::configured(global, &[])?;
     check_owner(&config)?;
@@ -102,11 +99,8 @@ fn identity(args: &WrapArgs) -> CommandResult<Identity> {
 /// The same flags and the same command. What the store's address holds is shown to no one who does not see it already.
 fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["wrap".into(), "--keeper".into()];
-    let Global { store, data_dir, config, .. } = global;
+    arguments.extend(global.passed_on().flat_map(|(flag, value)| [flag.into(), value]));
     let flags = [
-        ("--store", store.as_ref().map(OsString::from)),
-        ("--data-dir", data_dir.as_ref().map(OsString::from)),
-        ("--config", config.as_ref().map(OsString::from)),
         ("--url", args.url.as_ref().map(OsString::from)),
         ("--url-env", args.url_env.as_ref().map(OsString::from)),
         ("--bearer-env", args.bearer_env.as_ref().map(OsString::from)),
@@ -139,10 +133,8 @@ fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>
     let Some(url) = address(args)? else { return Ok(None) };
     let mut headers = args.header.clone();
     for header in &args.header_env {
-        let (name, from) = header.split_once('=').ok_or_else(|| {
-            let error = anyhow::anyhow!("--header-env has no =");
-            CommandError::usage(error, "write it as Name=VARIABLE")
-        })?;
+        let pair = header.split_once('=').context("--header-env has no =");
+        let (name, from) = pair.or_usage("write it as Name=VARIABLE")?;
         headers.push(format!("{name}: {}", variable(from)?));
     }
     endpoint(global, &url, &headers, args.bearer_env.as_deref()).map(Some)
@@ -180,7 +172,7 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     let rows = Arc::new(ConfiguredRows { config, kill_at, store: OnceCell::new() });
     let options = KeeperOptions { command, identity, data_dir, rows, idle };
     keeper::run(options).await.context("keep the server")?;
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// The configured store, opened with the first call that is stored.
@@ -199,7 +191,7 @@ impl CallRows for ConfiguredRows {
         };
         let opened = self.store.get_or_try_init(open).await;
         let store = opened.map_err(|error| error.to_string())?;
-        let opened = store.engine(&self.config, providers, stop).await;
+        let opened = store.engine(&self.config, options(&self.config), providers, stop).await;
         opened.map(|opened| opened.engine).map_err(|error| error.to_string())
     }
 

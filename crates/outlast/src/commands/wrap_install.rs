@@ -9,18 +9,17 @@ mod toml_entry;
 #[cfg(test)]
 mod tests;
 
-use std::process::ExitCode;
-
+use anyhow::Context as _;
 use clap::ValueEnum as _;
 use serde_json::Value;
 
 use super::init::diff;
 use super::init::file::Document;
 use super::init::json::Refusal;
-use super::init::{own_path, passed_on};
+use super::init::{own_path, passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::config::Places;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use place::{Place, servers};
 use record::{Record, Replaced};
@@ -29,14 +28,10 @@ use server::{Server, Wrapper, unwrapped};
 /// `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
 pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
     let Some((change, client, server)) = args.asked() else {
-        let error = anyhow::anyhow!("no client and no server are named");
-        return Err(CommandError::usage(error, "see `outlast wrap --help`"));
+        return refuse("no client and no server are named", "see `outlast wrap --help`");
     };
     let client = known_client(client)?;
-    let Some(places) = Places::read() else {
-        let error = anyhow::anyhow!("there is no home directory");
-        return Err(CommandError::usage(error, "set HOME to an absolute path"));
-    };
+    let places = places()?;
     let path = client.file(&places);
     let document = Document::read(&path)?;
     let text = document.text.as_deref().unwrap_or_default();
@@ -47,9 +42,7 @@ pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
         document: &document,
         is_trial: args.dry_run,
     };
-    let project = std::env::current_dir().ok();
-    let listed = servers(client, text, project.as_deref().and_then(std::path::Path::to_str))
-        .map_err(|refusal| job.refused(refusal))?;
+    let listed = job.or_refused(servers(client, text, project().as_deref()))?;
     let found = listed.iter().find(|(place, _)| place.name() == server);
     let Some((place, entry)) = found else { return Err(job.unknown(&listed, change)) };
     let read = Server::read(entry).map_err(|why| job.not_understood(&why))?;
@@ -71,10 +64,8 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
     let Ok(Document { text: Some(text), .. }) = Document::read(&client.file(places)) else {
         return Vec::new();
     };
-    let project = std::env::current_dir().ok();
-    let project = project.as_deref().and_then(std::path::Path::to_str);
     let mut listed = Vec::new();
-    for (place, entry) in servers(client, &text, project).unwrap_or_default() {
+    for (place, entry) in servers(client, &text, project().as_deref()).unwrap_or_default() {
         let wrapped_by = match Server::read(&entry) {
             Ok(Server::Outlast) => continue,
             Ok(Server::Wrapped { program, .. }) => Some(program),
@@ -85,11 +76,16 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
     listed
 }
 
+/// The folder whose own servers count.
+fn project() -> Option<String> {
+    std::env::current_dir().ok()?.into_os_string().into_string().ok()
+}
+
 fn known_client(name: &str) -> CommandResult<Client> {
     Client::from_str(name, false).map_err(|_| {
         let known: Vec<_> = Client::value_variants().iter().map(|client| client.id()).collect();
-        let error = anyhow::anyhow!("`{name}` is no client whose file is known");
-        CommandError::usage(error, format!("give one of {}", known.join(", ")))
+        let why = format!("`{name}` is no client whose file is known");
+        CommandError::wrong(why, format!("give one of {}", known.join(", ")))
     })
 }
 
@@ -114,26 +110,25 @@ impl Job<'_> {
         let program = own_path()?;
         match read {
             Server::Outlast => {
-                let error = anyhow::anyhow!("`{}` is outlast itself", self.name);
-                return Err(CommandError::usage(error, "its calls last without wrap"));
+                let why = format!("`{}` is outlast itself", self.name);
+                return refuse(why, "its calls last without wrap");
             }
             Server::Wrapped { program: found, .. } if *found == program => {
                 ui::mark(
                     Mark::Good,
                     &format!("{} is wrapped already; nothing was changed.", self.whose()),
                 );
-                return Ok(ExitCode::SUCCESS);
+                return DONE;
             }
             Server::Wrapped { .. } | Server::Program { .. } | Server::Address(_) => {}
         }
         let mut args = vec!["wrap".to_owned(), "--name".to_owned(), self.name.to_owned()];
         args.extend(passed_on(global)?);
         let wrapper = Wrapper { client: self.client, program: &program, args: &args };
-        let after = place
-            .changed(self.text(), &wrapper.put_before(read, entry))
-            .map_err(|refusal| self.refused(refusal))?;
+        let changes = wrapper.put_before(read, entry);
+        let after = self.or_refused(place.changed(self.text(), &changes))?;
         if self.show(&after) {
-            return Ok(ExitCode::SUCCESS);
+            return DONE;
         }
         let mut record = self.record();
         let [now, then] = [self.text(), after.as_str()].map(|text| self.entry_in(place, text));
@@ -165,7 +160,7 @@ impl Job<'_> {
             self.client.id(),
             self.name
         ));
-        Ok(ExitCode::SUCCESS)
+        DONE
     }
 
     fn uninstall(&self, place: &Place, entry: &Value, read: &Server) -> CommandResult {
@@ -177,12 +172,12 @@ impl Job<'_> {
             if let (Some(known), false) = (known, self.is_trial) {
                 record.forget(&known)?;
             }
-            return Ok(ExitCode::SUCCESS);
+            return DONE;
         };
         let untouched = known.as_ref().filter(|known| is_as_written(place, known, &now, entry));
         let (after, said) = match untouched {
             Some(known) => {
-                let span = place.span(self.text()).map_err(|refusal| self.refused(refusal))?;
+                let span = self.or_refused(place.span(self.text()))?;
                 let text = self.text();
                 let after = format!("{}{}{}", &text[..span.start], known.was, &text[span.end..]);
                 (after, format!("{} is as it was before wrap.", self.whose()))
@@ -190,9 +185,7 @@ impl Job<'_> {
             None => {
                 let was = known.as_ref().and_then(|known| place.meaning(&known.was).ok());
                 let changes = unwrapped(self.client, behind, entry, was.as_ref());
-                let after = place
-                    .changed(self.text(), &changes)
-                    .map_err(|refusal| self.refused(refusal))?;
+                let after = self.or_refused(place.changed(self.text(), &changes))?;
                 let why = match known {
                     Some(_) => {
                         "The entry was changed since the install: that stays, and wrap is gone from it."
@@ -205,7 +198,7 @@ impl Job<'_> {
             }
         };
         if self.show(&after) {
-            return Ok(ExitCode::SUCCESS);
+            return DONE;
         }
         self.document.replace(&after)?;
         if let Some(known) = known {
@@ -214,7 +207,7 @@ impl Job<'_> {
         self.told_path();
         ui::mark(Mark::Good, &said);
         ui::remark(&format!("  Start {} again.", self.client.title()));
-        Ok(ExitCode::SUCCESS)
+        DONE
     }
 
     fn text(&self) -> &str {
@@ -222,43 +215,39 @@ impl Job<'_> {
     }
 
     fn record(&self) -> Record {
-        Record::beside(self.document.path())
+        Record::beside(&self.document.path)
     }
 
     fn entry_in(&self, place: &Place, text: &str) -> CommandResult<String> {
-        let span = place.span(text).map_err(|refusal| self.refused(refusal))?;
-        Ok(text[span].to_owned())
+        Ok(text[self.or_refused(place.span(text))?].to_owned())
     }
 
     /// Shows what would change, where only that was asked for.
     fn show(&self, after: &str) -> bool {
         if self.is_trial {
-            let name = self.document.path().display().to_string();
+            let name = self.document.path.display().to_string();
             ui::raw(diff::unified(&name, Some(self.text()), Some(after)).as_bytes());
         }
         self.is_trial
     }
 
     fn told_path(&self) {
-        ui::line(&self.document.path().display().to_string());
+        ui::line(&self.document.path.display().to_string());
     }
 
     fn whose(&self) -> String {
         format!("{} in {}", self.name, self.file)
     }
 
-    fn refused(&self, refusal: Refusal) -> CommandError {
-        let error = anyhow::Error::new(refusal)
-            .context(format!("{} cannot be changed; nothing was written", self.file));
-        CommandError::usage(error, "fix the file and try again")
+    fn or_refused<T>(&self, made: Result<T, Refusal>) -> CommandResult<T> {
+        made.with_context(|| format!("{} cannot be changed; nothing was written", self.file))
+            .or_usage("fix the file and try again")
     }
 
     fn not_understood(&self, why: &str) -> CommandError {
-        let error = anyhow::anyhow!("the entry {} cannot be changed: {why}", self.whose());
-        CommandError::usage(
-            error,
-            "nothing was written; put `outlast wrap -- ` before its command by hand",
-        )
+        let why = format!("the entry {} cannot be changed: {why}", self.whose());
+        let hint = "nothing was written; put `outlast wrap -- ` before its command by hand";
+        CommandError::wrong(why, hint)
     }
 
     /// There is no such server: the ones there are listed, and what was kept of it goes.
@@ -267,8 +256,8 @@ impl Job<'_> {
         if change == WrapChange::Uninstall && !self.is_trial {
             match self.record().forget_name(self.name) {
                 Ok(true) => {
-                    let error = anyhow::anyhow!("there is no server {whose} any more");
-                    return CommandError::usage(error, "what was kept of it is removed");
+                    let why = format!("there is no server {whose} any more");
+                    return CommandError::wrong(why, "what was kept of it is removed");
                 }
                 Ok(false) => {}
                 Err(error) => return error.into(),
@@ -280,7 +269,7 @@ impl Job<'_> {
             (true, Some(_)) => format!("{title} has no servers there; add one first"),
             (true, None) => format!("there is no such file; is {title} used here?"),
         };
-        CommandError::usage(anyhow::anyhow!("there is no server {whose}"), hint)
+        CommandError::wrong(format!("there is no server {whose}"), hint)
     }
 }
 

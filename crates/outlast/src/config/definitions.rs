@@ -8,6 +8,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::{ConfigError, ConfigResult};
+use super::file::line_and_column;
+
+/// A value with its place, where the file has it.
+pub(super) type Given<T> = Option<Spanned<T>>;
 
 /// What the file has of them.
 #[derive(Debug, Default, Deserialize)]
@@ -30,9 +34,9 @@ pub(super) struct WrapEntry {
 /// Unknown keys are refused with those of every other section.
 #[derive(Debug, Deserialize)]
 pub(super) struct NotifyEntry {
-    pub(super) command: Option<Spanned<Vec<String>>>,
-    pub(super) url: Option<Spanned<String>>,
-    pub(super) secret: Option<Spanned<String>>,
+    pub(super) command: Given<Vec<String>>,
+    pub(super) url: Given<String>,
+    pub(super) secret: Given<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,30 +45,30 @@ pub(super) struct WorkflowEntry {
     pub(super) name: Spanned<String>,
     #[serde(default)]
     pub(super) description: String,
-    pub(super) command: Option<Spanned<Vec<String>>>,
-    pub(super) tool: Option<Spanned<String>>,
-    pub(super) timeout: Option<Spanned<String>>,
-    pub(super) retries: Option<Spanned<u32>>,
+    pub(super) command: Given<Vec<String>>,
+    pub(super) tool: Given<String>,
+    pub(super) timeout: Given<String>,
+    pub(super) retries: Given<u32>,
     #[serde(default)]
     pub(super) rerun_after_crash: bool,
-    pub(super) message_argument: Option<Spanned<String>>,
-    pub(super) reset_timeout_on_progress: Option<Spanned<bool>>,
-    pub(super) max_total_timeout: Option<Spanned<String>>,
-    pub(super) cwd: Option<Spanned<PathBuf>>,
-    pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
-    pub(super) pass_env: Option<Spanned<Vec<String>>>,
+    pub(super) message_argument: Given<String>,
+    pub(super) reset_timeout_on_progress: Given<bool>,
+    pub(super) max_total_timeout: Given<String>,
+    pub(super) cwd: Given<PathBuf>,
+    pub(super) env: Given<BTreeMap<String, String>>,
+    pub(super) pass_env: Given<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpstreamEntry {
-    pub(super) command: Option<Spanned<Vec<String>>>,
-    pub(super) url: Option<Spanned<String>>,
-    pub(super) headers: Option<Spanned<BTreeMap<String, String>>>,
-    pub(super) bearer_env: Option<Spanned<String>>,
-    pub(super) cwd: Option<Spanned<PathBuf>>,
-    pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
-    pub(super) pass_env: Option<Spanned<Vec<String>>>,
+    pub(super) command: Given<Vec<String>>,
+    pub(super) url: Given<String>,
+    pub(super) headers: Given<BTreeMap<String, String>>,
+    pub(super) bearer_env: Given<String>,
+    pub(super) cwd: Given<PathBuf>,
+    pub(super) env: Given<BTreeMap<String, String>>,
+    pub(super) pass_env: Given<Vec<String>>,
 }
 
 /// Reads the definitions; the settings are read elsewhere.
@@ -105,17 +109,13 @@ pub(super) struct FilePlace<'a> {
 impl FilePlace<'_> {
     pub(super) fn wrong(
         &self,
-        span: &Range<usize>,
+        at: &Range<usize>,
         key: &str,
         why: impl Into<String>,
     ) -> ConfigError {
-        let before = self.text.get(..span.start).unwrap_or_default();
-        ConfigError::BadEntry {
-            path: self.path.to_owned(),
-            line: before.matches('\n').count() + 1,
-            key: key.to_owned(),
-            why: why.into(),
-        }
+        let (line, _) = line_and_column(self.text, at.start);
+        let (path, key) = (self.path.to_owned(), key.to_owned());
+        ConfigError::BadEntry { path, line, key, why: why.into() }
     }
 
     /// What stands before the `=` of a line, if it is a plain key; a part of a value is not repeated.

@@ -25,21 +25,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads the file that was named, else the one in the user's own directory, if there is one.
-    pub(super) fn find(
-        named: Option<&Path>,
-        environment: &HashMap<String, String>,
-    ) -> ConfigResult<Option<Self>> {
-        match named {
-            Some(path) => Self::read(path).map(Some),
-            None => match default_path(environment) {
-                Some(path) if path.is_file() => Self::read(&path).map(Some),
-                _ => Ok(None),
-            },
-        }
-    }
-
-    fn read(path: &Path) -> ConfigResult<Self> {
+    pub(super) fn read(path: &Path) -> ConfigResult<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
             path: path.to_owned(),
             why: error.to_string(),
@@ -112,7 +98,8 @@ fn is_known(key: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.key == key) || RENAMED.iter().any(|(old, _)| *old == key)
 }
 
-fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {
+/// The file in the user's own directory.
+pub(super) fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {
     // etcetera would do, but an empty home directory must not be an error here.
     environment.get("HOME").filter(|home| !home.is_empty())?;
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))

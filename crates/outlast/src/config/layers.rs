@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::{ConfigError, ConfigResult};
-use super::file::ConfigFile;
+use super::file::{ConfigFile, default_path};
 use super::redact::presentable;
 use super::settings::{SETTINGS, Setting};
 
@@ -82,10 +82,12 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Reads the environment and the file.
+    /// Reads the environment and the file that was named, else the one in the user's own directory, if there is one.
     pub(super) fn read(flags: Flags) -> ConfigResult<Self> {
         let environment = environment();
-        let file = ConfigFile::find(flags.config.as_deref(), &environment)?;
+        let usual = || default_path(&environment).filter(|path| path.is_file());
+        let path = flags.config.clone().or_else(usual);
+        let file = path.map(|path| ConfigFile::read(&path)).transpose()?;
         Ok(Self { flags, environment, file, warnings: Vec::new() })
     }
 
@@ -104,7 +106,8 @@ impl Layers {
     pub(super) fn find(&self, key: &str) -> FoundValue {
         // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
         let setting = SETTINGS.iter().find(|setting| setting.key == key).unwrap_or(&SETTINGS[0]);
-        let counts = |found: &FoundValue| !is_key(key) || !is_placeholder(&found.text);
+        let counts =
+            |found: &FoundValue| !key.ends_with(".api_key") || !is_placeholder(&found.text);
         let text = setting.default.to_owned();
         let default = FoundValue { setting, text, source: Source::Default };
         self.set(setting).find(counts).unwrap_or(default)
@@ -172,11 +175,6 @@ impl Layers {
         let found = self.find(key);
         parse(&found.text).ok_or_else(|| found.bad(allowed))
     }
-}
-
-/// Whether a setting is the key of a provider's account.
-fn is_key(key: &str) -> bool {
-    key.ends_with(".api_key")
 }
 
 /// Whether a value is one that a client was to replace: `$NAME`, `${NAME}`, `${NAME:-}`, `${env:NAME}`, `%NAME%`.

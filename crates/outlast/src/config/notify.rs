@@ -1,5 +1,7 @@
 //! Who is told when a job has ended, as `[notify]` of outlast.toml has it.
 
+use std::collections::BTreeMap;
+
 use super::Secret;
 use super::definitions::FilePlace;
 use super::error::ConfigResult;
@@ -25,7 +27,7 @@ impl Layers {
         match (&entry.command, &entry.url, &entry.secret) {
             (None, None, None) => Ok(None),
             (Some(command), None, None) => {
-                let reader = Reader { layers: self, at };
+                let reader = Reader { layers: self, at, upstreams: BTreeMap::new() };
                 Ok(Some(Notify::Command(reader.program(command, &None, &None, &None)?)))
             }
             (None, Some(url), Some(secret)) if !secret.get_ref().trim().is_empty() => {

@@ -1,6 +1,7 @@
 //! Who may be asked, in order (G1): the names of OUTLAST_PROVIDERS, and the tables of the vendors among them. A vendor that
 //! is not named there is not read at all, whatever its variables say.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,7 +63,8 @@ pub(crate) enum VendorName {
 impl VendorName {
     const ALL: [Self; 4] = [Self::Perplexity, Self::OpenAi, Self::Anthropic, Self::Gemini];
 
-    fn named(name: &str) -> Option<Self> {
+    /// The vendor of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|vendor| vendor.as_str() == name)
     }
 
@@ -118,7 +120,7 @@ impl Layers {
         }
         let mut providers = Vec::new();
         for name in self.provider_names()? {
-            providers.push(match VendorName::named(&name) {
+            providers.push(match VendorName::named(name) {
                 Some(vendor) => ResearchProvider::Vendor(self.vendor(vendor, timeout)?),
                 None => ResearchProvider::Library,
             });
@@ -127,21 +129,14 @@ impl Layers {
     }
 
     /// The names as they are given; each is known and there once.
-    fn provider_names(&self) -> ConfigResult<Vec<String>> {
-        let mut found = self.find(KEY);
+    fn provider_names(&self) -> ConfigResult<Vec<&'static str>> {
         let allowed = format!("{}, each of them once", ResearchProvider::NAMES.join(", "));
-        let mut names: Vec<String> = Vec::new();
-        for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            if !ResearchProvider::NAMES.contains(&name) {
-                found.text = name.to_owned();
-                return Err(found.bad(allowed));
-            }
-            if names.iter().any(|known| known == name) {
-                return Err(found.bad(allowed));
-            }
-            names.push(name.to_owned());
+        let known = |name: &str| ResearchProvider::NAMES.into_iter().find(|known| *known == name);
+        let names = self.list(KEY, &allowed, known)?;
+        match names.iter().collect::<HashSet<_>>().len() == names.len() {
+            true => Ok(names),
+            false => Err(self.find(KEY).bad(allowed)),
         }
-        if names.is_empty() { Err(found.bad(allowed)) } else { Ok(names) }
     }
 
     /// A vendor's table; `timeout` bounds the calls to every vendor that has no limit of its own.

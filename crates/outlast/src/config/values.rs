@@ -224,8 +224,7 @@ impl Layers {
 
     /// The tool sets; where none is named, those that suit the provider that is asked first (G2).
     pub(super) fn tools(&self, first: Option<&ResearchProvider>) -> ConfigResult<Vec<ToolSet>> {
-        let mut found = self.find("server.tools");
-        if found.source == Source::Default {
+        if self.find("server.tools").source == Source::Default {
             let research = match first {
                 Some(provider) if provider.name() != Profile::PERPLEXITY => ToolSet::DeepResearch,
                 Some(_) | None => ToolSet::Research,
@@ -234,20 +233,31 @@ impl Layers {
         }
         let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
         let mut sets = Vec::new();
-        for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            match ToolSet::named(name) {
-                Ok(set) if sets.contains(&set) => {}
-                Ok(set) => sets.push(set),
-                Err(_) => {
-                    found.text = name.to_owned();
-                    return Err(found.bad(allowed));
-                }
+        for set in self.list("server.tools", &allowed, |name| ToolSet::named(name).ok())? {
+            if !sets.contains(&set) {
+                sets.push(set);
             }
         }
-        if sets.is_empty() {
-            return Err(found.bad(allowed));
-        }
         Ok(sets)
+    }
+
+    /// A list separated by commas, of which each must be one of those allowed; at least one.
+    pub(super) fn list<T>(
+        &self,
+        key: &str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> ConfigResult<Vec<T>> {
+        let mut found = self.find(key);
+        let mut list = Vec::new();
+        for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let Some(parsed) = parse(name) else {
+                found.text = name.to_owned();
+                return Err(found.bad(allowed));
+            };
+            list.push(parsed);
+        }
+        if list.is_empty() { Err(found.bad(allowed)) } else { Ok(list) }
     }
 
     /// Where jobs live.

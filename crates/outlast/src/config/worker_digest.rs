@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
@@ -33,6 +33,12 @@ impl PartsDigest {
         let part = part.as_ref();
         self.0.update((part.len() as u64).to_le_bytes());
         self.0.update(part);
+    }
+
+    /// A path as every process of this machine knows it.
+    pub(crate) fn add_absolute(&mut self, path: &Path) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.add(path.as_os_str().as_encoded_bytes());
     }
 
     /// The digest in hexadecimal digits.
@@ -90,10 +96,9 @@ impl Config {
         let mut digest = PartsDigest::default();
         digest.add(&self.settings_digest);
         for folder in &self.library {
-            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-            digest.add(folder.as_os_str().as_encoded_bytes());
+            digest.add_absolute(folder);
         }
-        digest.add(&self.converters.search_path);
+        digest.add(&self.search_path);
         for Workflow { work, .. } in &self.workflows {
             match work {
                 WorkflowAction::Command { program, .. } => add_program(&mut digest, program),

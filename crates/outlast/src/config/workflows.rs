@@ -9,7 +9,7 @@ use outlast_server::DEEP_RESEARCH;
 use toml::Spanned;
 
 use super::Secret;
-use super::definitions::{FilePlace, UpstreamEntry, WorkflowEntry};
+use super::definitions::{FilePlace, Given, UpstreamEntry, WorkflowEntry};
 use super::error::ConfigResult;
 use super::layers::Layers;
 
@@ -90,41 +90,40 @@ impl Layers {
     /// The configured workflows, and the servers that some of them are tools of.
     pub(super) fn workflows(&self) -> ConfigResult<(Vec<Workflow>, BTreeMap<String, Upstream>)> {
         let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
-        let reader = Reader { layers: self, at: FilePlace { path: &file.path, text: &file.text } };
-        let mut upstreams = BTreeMap::new();
+        let at = FilePlace { path: &file.path, text: &file.text };
+        let mut reader = Reader { layers: self, at, upstreams: BTreeMap::new() };
         for (name, entry) in &file.definitions.upstream {
-            upstreams.insert(name.get_ref().clone(), reader.upstream(name, entry)?);
+            let upstream = reader.upstream(name, entry)?;
+            reader.upstreams.insert(name.get_ref().clone(), upstream);
         }
         let mut workflows: Vec<Workflow> = Vec::new();
         for entry in &file.definitions.workflow {
-            let workflow = reader.workflow(entry, &upstreams)?;
+            let workflow = reader.workflow(entry)?;
             if workflows.iter().any(|other| other.name == workflow.name) {
                 return Err(reader.at.wrong(&entry.name.span(), "name", "is used twice"));
             }
             workflows.push(workflow);
         }
-        Ok((workflows, upstreams))
+        Ok((workflows, reader.upstreams))
     }
 }
 
 pub(super) struct Reader<'a> {
     pub(super) layers: &'a Layers,
     pub(super) at: FilePlace<'a>,
+    /// The servers whose tools workflows may name.
+    pub(super) upstreams: BTreeMap<String, Upstream>,
 }
 
 impl Reader<'_> {
-    fn workflow(
-        &self,
-        entry: &WorkflowEntry,
-        upstreams: &BTreeMap<String, Upstream>,
-    ) -> ConfigResult<Workflow> {
+    fn workflow(&self, entry: &WorkflowEntry) -> ConfigResult<Workflow> {
         let name = self.name(&entry.name, "name")?;
         if name == DEEP_RESEARCH {
             return self.wrong(&entry.name, "name", "is that of the built-in workflow");
         }
         let work = match (&entry.command, &entry.tool) {
             (Some(command), None) => self.command(entry, command)?,
-            (None, Some(tool)) => self.tool(entry, tool, upstreams)?,
+            (None, Some(tool)) => self.tool(entry, tool)?,
             (Some(_), Some(tool)) => {
                 return self.wrong(tool, "tool", "cannot stand beside `command`");
             }
@@ -165,12 +164,7 @@ impl Reader<'_> {
         Ok(WorkflowAction::Command { program, timeout: timeout.unwrap_or(COMMAND_TIMEOUT) })
     }
 
-    fn tool(
-        &self,
-        entry: &WorkflowEntry,
-        tool: &Spanned<String>,
-        upstreams: &BTreeMap<String, Upstream>,
-    ) -> ConfigResult<WorkflowAction> {
+    fn tool(&self, entry: &WorkflowEntry, tool: &Spanned<String>) -> ConfigResult<WorkflowAction> {
         let of_commands = "is for commands; a tool's server has its own, in [upstream]";
         self.absent("cwd", &entry.cwd, of_commands)?;
         self.absent("env", &entry.env, of_commands)?;
@@ -180,7 +174,7 @@ impl Reader<'_> {
             let why = "must be the name of an upstream, a dot and the name of its tool";
             return self.wrong(tool, "tool", why);
         };
-        if !upstreams.contains_key(upstream) {
+        if !self.upstreams.contains_key(upstream) {
             let why =
                 format!("names the server `{upstream}`, but there is no [upstream.{upstream}]");
             return self.wrong(tool, "tool", why);
@@ -243,9 +237,9 @@ impl Reader<'_> {
     pub(super) fn program(
         &self,
         command: &Spanned<Vec<String>>,
-        cwd: &Option<Spanned<PathBuf>>,
-        env: &Option<Spanned<BTreeMap<String, String>>>,
-        pass_env: &Option<Spanned<Vec<String>>>,
+        cwd: &Given<PathBuf>,
+        env: &Given<BTreeMap<String, String>>,
+        pass_env: &Given<Vec<String>>,
     ) -> ConfigResult<Program> {
         let argv = command.get_ref();
         if argv.first().is_none_or(|program| program.is_empty()) {
@@ -296,11 +290,7 @@ impl Reader<'_> {
         self.wrong(name, key, "must have 1 to 48 of the characters A-Z a-z 0-9 - _")
     }
 
-    fn duration(
-        &self,
-        key: &str,
-        given: &Option<Spanned<String>>,
-    ) -> ConfigResult<Option<Duration>> {
+    fn duration(&self, key: &str, given: &Given<String>) -> ConfigResult<Option<Duration>> {
         let Some(given) = given else { return Ok(None) };
         let parsed = crate::duration::parse(given.get_ref());
         let parsed = parsed.map_err(|why| self.at.wrong(&given.span(), key, why))?;
@@ -310,17 +300,12 @@ impl Reader<'_> {
         Ok(Some(parsed))
     }
 
-    fn absent<T>(&self, key: &str, given: &Option<Spanned<T>>, why: &str) -> ConfigResult<()> {
+    fn absent<T>(&self, key: &str, given: &Given<T>, why: &str) -> ConfigResult<()> {
         given.as_ref().map_or(Ok(()), |given| self.wrong(given, key, why))
     }
 
     /// What is wrong with a value, and where it stands.
-    fn wrong<T, N>(
-        &self,
-        value: &Spanned<T>,
-        key: &str,
-        why: impl Into<String>,
-    ) -> ConfigResult<N> {
-        Err(self.at.wrong(&value.span(), key, why))
+    fn wrong<T, N>(&self, at: &Spanned<T>, key: &str, why: impl Into<String>) -> ConfigResult<N> {
+        Err(self.at.wrong(&at.span(), key, why))
     }
 }

@@ -21,15 +21,11 @@ impl Identity {
         digest.add(config.worker_digest());
         match &config.store {
             StoreUrl::Memory => {}
-            StoreUrl::Sqlite(path) => {
-                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                digest.add(path.as_os_str().as_encoded_bytes());
-            }
+            StoreUrl::Sqlite(path) => digest.add_absolute(path),
             StoreUrl::Postgres(Secret(address)) => digest.add(address),
         }
         for folder in library {
-            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-            digest.add(folder.as_os_str().as_encoded_bytes());
+            digest.add_absolute(folder);
         }
         digest.add(env!("CARGO_PKG_VERSION"));
         let program = std::env::current_exe().and_then(std::fs::metadata);

@@ -8,8 +8,7 @@ use outlast_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::identity::{Identity, SOCKET_SUFFIX, WORKER_PREFIX};
-use super::message::Message;
-use super::socket::SocketFolder;
+use super::socket::{Message, SocketFolder};
 use crate::config::Config;
 
 const SUFFIX: &str = ".json";
@@ -70,7 +69,7 @@ impl Drop for InfoFile {
 /// The workers of a store that live. What a killed one left is removed.
 pub(crate) fn living(folder: &SocketFolder) -> Vec<WorkerInfo> {
     let mut living = Vec::new();
-    for name in folder.worker_names() {
+    for name in folder.names().filter(|name| name.starts_with(WORKER_PREFIX)) {
         let path = folder.beside(&name, SUFFIX);
         match folder.send_or_remove(&name, Message::Look) {
             Ok(()) => living.extend(read(&path)),

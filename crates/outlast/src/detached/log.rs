@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// How large the file may become.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// Where it is.
 pub(crate) fn path(data_dir: &Path) -> PathBuf {
@@ -23,11 +23,7 @@ pub(crate) struct RotatingLog {
 }
 
 impl RotatingLog {
-    pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
-        Self::limited(path, MAX_BYTES)
-    }
-
-    fn limited(path: PathBuf, max_bytes: u64) -> io::Result<Self> {
+    pub(crate) fn open(path: PathBuf, max_bytes: u64) -> io::Result<Self> {
         let file = Mutex::new(appended(&path)?);
         Ok(Self { path, file, max_bytes })
     }
@@ -39,9 +35,7 @@ impl RotatingLog {
             return Ok(());
         }
         if std::fs::metadata(&self.path).is_ok_and(|named| named.ino() == open.ino()) {
-            let mut old = self.path.clone().into_os_string();
-            old.push(".1");
-            std::fs::rename(&self.path, old)?;
+            std::fs::rename(&self.path, self.path.with_added_extension("1"))?;
         }
         *file = appended(&self.path)?;
         Ok(())
@@ -72,7 +66,7 @@ mod tests {
     fn h1_the_log_of_workers_begins_anew_when_it_is_large() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("worker.log");
-        let logs = [(); 2].map(|()| RotatingLog::limited(path.clone(), 100).unwrap());
+        let logs = [(); 2].map(|()| RotatingLog::open(path.clone(), 100).unwrap());
         for line in 0..200 {
             writeln!(&logs[line % 2], "line {line:03}").unwrap();
         }

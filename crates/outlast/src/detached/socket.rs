@@ -9,20 +9,55 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
+use outlast_core::JobId;
 use tokio::net::UnixDatagram;
 
 use super::identity::{FRONT_PREFIX, SOCKET_SUFFIX, WORKER_PREFIX};
-use super::message::{MAX_MESSAGE_BYTES, Message};
 use crate::config::{Config, PartsDigest, Secret, StoreUrl};
 
 /// Systems take no longer path of a socket than about this.
 const MAX_PATH_BYTES: usize = 100;
 
+/// What processes on one store tell one another, in one datagram: that there is something to look at. Nothing is lost with a
+/// lost message, which the store does not say too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The store has changed.
+    Look,
+    /// Carry this held call.
+    Carry(JobId),
+    /// Give the jobs back and leave.
+    Stop,
+}
+
+/// As long as any of them.
+const MAX_MESSAGE_BYTES: usize = 64;
+
+impl Message {
+    fn to_text(self) -> String {
+        match self {
+            Self::Look => "look".to_owned(),
+            Self::Carry(id) => format!("carry {id}"),
+            Self::Stop => "stop".to_owned(),
+        }
+    }
+
+    /// `None` for what another version may say.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        match std::str::from_utf8(bytes).ok()? {
+            "look" => Some(Self::Look),
+            "stop" => Some(Self::Stop),
+            text => text.strip_prefix("carry ")?.parse().ok().map(Self::Carry),
+        }
+    }
+}
+
 /// The folder of the sockets of one store.
 #[derive(Clone, Debug)]
 pub(crate) struct SocketFolder {
     path: PathBuf,
-    is_beside_a_file: bool,
+    /// Whether the store is a file, which tells its processes of no change by itself.
+    pub(crate) is_beside_a_file: bool,
 }
 
 /// A socket of this process; removed with the value.
@@ -48,11 +83,7 @@ impl SocketFolder {
     pub(crate) fn of(config: &Config) -> Option<Self> {
         let (path, is_beside_a_file) = match &config.store {
             StoreUrl::Memory => return None,
-            StoreUrl::Sqlite(database) => {
-                let mut beside = database.clone().into_os_string();
-                beside.push(".sockets");
-                (beside.into(), true)
-            }
+            StoreUrl::Sqlite(database) => (database.with_added_extension("sockets"), true),
             StoreUrl::Postgres(Secret(address)) => {
                 let mut digest = PartsDigest::default();
                 digest.add(address);
@@ -61,11 +92,6 @@ impl SocketFolder {
             }
         };
         Some(Self { path, is_beside_a_file })
-    }
-
-    /// Whether the store is a file, which tells its processes of no change by itself.
-    pub(crate) fn is_beside_a_file(&self) -> bool {
-        self.is_beside_a_file
     }
 
     /// Listens under this name, in the place of a process that has died.
@@ -150,11 +176,6 @@ impl SocketFolder {
         self.path.is_dir()
     }
 
-    /// The names of the sockets of workers.
-    pub(crate) fn worker_names(&self) -> Vec<String> {
-        self.names().filter(|name| name.starts_with(WORKER_PREFIX)).collect()
-    }
-
     /// The names of all sockets here.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
@@ -210,5 +231,22 @@ impl Drop for OwnSocket {
         if self.is_found() {
             drop(fs::remove_file(&self.path));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_written() {
+        let id = "0190b0a0000040008000000000000001".parse().unwrap();
+        for message in [Message::Look, Message::Carry(id), Message::Stop] {
+            let text = message.to_text();
+            assert!(text.len() <= MAX_MESSAGE_BYTES, "{text}");
+            assert_eq!(Message::parse(text.as_bytes()), Some(message));
+        }
+        assert_eq!(Message::parse(b"carry on"), None);
+        assert_eq!(Message::parse(&[0xff]), None);
     }
 }

@@ -14,8 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::identity::Identity;
-use super::message::Message;
-use super::socket::SocketFolder;
+use super::socket::{Message, SocketFolder};
 use crate::cli::Global;
 use crate::config::Config;
 
@@ -39,15 +38,6 @@ pub(crate) struct WorkerStarter {
     starting: Mutex<()>,
 }
 
-/// Who goes on with what was told.
-#[derive(Debug)]
-pub(crate) enum Told {
-    /// A worker that was there already.
-    Present,
-    /// One that was started for it.
-    Started { pid: u32 },
-}
-
 impl WorkerStarter {
     /// For the worker of this configuration; `None` where the store has one process.
     pub(crate) fn new(global: &Global, config: &Config, library: &[PathBuf]) -> Option<Self> {
@@ -59,18 +49,13 @@ impl WorkerStarter {
         for folder in library {
             arguments.extend(["--library".into(), folder.into()]);
         }
-        let Global { store, data_dir, config: file, no_mirror, .. } = global;
-        if let Some(data_dir) = data_dir {
-            arguments.extend(["--data-dir".into(), data_dir.into()]);
-        }
-        if let Some(file) = file {
-            arguments.extend(["--config".into(), file.into()]);
-        }
-        if *no_mirror {
+        // The store is no argument: every user of the machine sees those, and there may be a password in it.
+        let passed_on = global.passed_on().filter(|(flag, _)| *flag != "--store");
+        arguments.extend(passed_on.flat_map(|(flag, value)| [flag.into(), value]));
+        if global.no_mirror {
             arguments.push("--no-mirror".into());
         }
-        // Not an argument: every user of the machine sees those, and there may be a password in it.
-        let store = store.clone();
+        let store = global.store.clone();
         let (data_dir, starting) = (config.data_dir.clone(), Mutex::default());
         Some(Self { identity, folder, arguments, store, data_dir, starting })
     }
@@ -80,20 +65,21 @@ impl WorkerStarter {
         super::log::path(&self.data_dir)
     }
 
-    /// Tells the worker, which is started if there is none. Returns when a worker has been told, or none can be.
-    pub(crate) async fn tell(&self, message: Message) -> anyhow::Result<Told> {
+    /// Tells the worker. One is started if there is none: then its process id is returned. Returns when a worker has been
+    /// told, or none can be.
+    pub(crate) async fn tell(&self, message: Message) -> anyhow::Result<Option<u32>> {
         if self.is_told(message) {
-            return Ok(Told::Present);
+            return Ok(None);
         }
         let _one_start = self.starting.lock().await;
         if self.is_told(message) {
-            return Ok(Told::Present);
+            return Ok(None);
         }
         for _ in 0..SPAWNS {
             let child = self.spawn().context("start a worker beside this process")?;
             let pid = child.id().unwrap_or_default();
             if self.answers(child, message).await? {
-                return Ok(Told::Started { pid });
+                return Ok(Some(pid));
             }
         }
         anyhow::bail!("a signal ended the worker at once")

@@ -13,8 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::identity::Identity;
 use super::info::InfoFile;
-use super::message::Message;
-use super::socket::{BindError, OwnSocket, SocketFolder};
+use super::socket::{BindError, Message, OwnSocket, SocketFolder};
 use crate::config::{Config, FileRead, StoreUrl};
 
 /// How long the store may take to know the worker.
@@ -50,7 +49,7 @@ pub(crate) async fn work(
         tracing::warn!(%error, "`outlast worker list` does not show this worker");
     }
     let socket = match folder.bind(&name) {
-        Ok(socket) => Arc::new(socket),
+        Ok(socket) => socket,
         // Carries what it has claimed, unseen, to its end.
         Err(BindError::Taken) => return Ok(worker.await??),
         Err(BindError::Io(error)) => {
@@ -60,26 +59,18 @@ pub(crate) async fn work(
         }
     };
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
-    let listener = outlast_engine::spawn(listen(
-        Arc::clone(&socket),
-        engine.clone(),
-        stop.clone(),
-        Arc::clone(&base),
-    ));
-    let leaver = outlast_engine::spawn(leave_with_the_store(
-        Arc::clone(&socket),
-        folder.clone(),
-        stop.clone(),
-        Arc::clone(&base),
-    ));
+    let watched = async {
+        tokio::join!(
+            listen(&socket, engine, stop, &base),
+            leave_with_the_store(&socket, &folder, stop, &base)
+        );
+        std::future::pending().await
+    };
     let ended = tokio::select! {
         worked = &mut worker => Some(worked),
         () = base.replaced.cancelled() => None,
+        () = watched => None,
     };
-    leaver.abort();
-    listener.abort();
-    // They hold the socket.
-    drop((leaver.await, listener.await));
     // From here on no process leaves a job to this worker. One that was left before is seen by what follows.
     folder.remove_lock(&name);
     drop((info, socket, lock));
@@ -153,7 +144,7 @@ async fn registered(engine: &Engine, profiles: &[Profile]) {
 }
 
 /// Does what other processes tell.
-async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown, base: Arc<Base>) {
+async fn listen(socket: &OwnSocket, engine: &Engine, stop: &Shutdown, base: &Base) {
     let hear = |message| match message {
         Message::Stop => stop.ask(),
         // What another store has, its own process starts a worker for, as soon as this one has left its socket.
@@ -167,10 +158,10 @@ async fn listen(socket: Arc<OwnSocket>, engine: Engine, stop: Shutdown, base: Ar
 /// Leaves when the folder of the sockets is gone, and with it the store beside it, or when the socket is, without which no process leaves
 /// a job to this worker.
 async fn leave_with_the_store(
-    socket: Arc<OwnSocket>,
-    folder: SocketFolder,
-    stop: Shutdown,
-    base: Arc<Base>,
+    socket: &OwnSocket,
+    folder: &SocketFolder,
+    stop: &Shutdown,
+    base: &Base,
 ) {
     while folder.is_there() {
         if !base.is_current() {

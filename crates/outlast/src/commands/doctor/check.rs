@@ -12,74 +12,58 @@ pub(super) const CHECK_LIMIT: Duration = Duration::from_secs(2);
 /// One finding: a line, and what to do about it.
 #[derive(Debug)]
 pub(super) struct Check {
-    pub(super) name: &'static str,
     pub(super) verdict: Verdict,
     pub(super) line: String,
     pub(super) fix: Option<String>,
 }
 
 impl Check {
-    pub(super) fn pass(name: &'static str, line: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Pass, line: line.into(), fix: None }
+    pub(super) fn pass(line: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Pass, line: line.into(), fix: None }
     }
 
-    pub(super) fn warn(
-        name: &'static str,
-        line: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> Self {
-        Self { name, verdict: Verdict::Warn, line: line.into(), fix: Some(fix.into()) }
+    pub(super) fn warn(line: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warn, line: line.into(), fix: Some(fix.into()) }
     }
 
-    pub(super) fn fail(
-        name: &'static str,
-        line: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> Self {
-        Self { name, verdict: Verdict::Fail, line: line.into(), fix: Some(fix.into()) }
+    pub(super) fn fail(line: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Fail, line: line.into(), fix: Some(fix.into()) }
     }
 
-    pub(super) fn skipped(name: &'static str, line: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Skipped, line: line.into(), fix: None }
+    pub(super) fn skipped(line: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Skipped, line: line.into(), fix: None }
     }
 
     /// A check that needs a configuration, where there is none that can be used.
-    pub(super) fn unconfigured(name: &'static str) -> Self {
-        Self::skipped(name, "not looked at: the configuration cannot be used")
+    pub(super) fn unconfigured() -> Self {
+        Self::skipped("not looked at: the configuration cannot be used")
     }
 
-    pub(super) fn json(&self) -> Value {
-        json!({ "name": self.name, "status": self.verdict, "message": self.line, "fix": self.fix })
+    pub(super) fn json(&self, name: &str) -> Value {
+        json!({ "name": name, "status": self.verdict, "message": self.line, "fix": self.fix })
     }
 }
 
 /// Looks on a thread of its own, for as long as a check may.
 pub(super) async fn bounded<const N: usize>(
-    names: [&'static str; N],
     look: impl FnOnce() -> [Check; N] + Send + 'static,
 ) -> [Check; N] {
-    bounded_by(CHECK_LIMIT, names, look).await
+    bounded_by(CHECK_LIMIT, look).await
 }
 
 async fn bounded_by<const N: usize>(
     limit: Duration,
-    names: [&'static str; N],
     look: impl FnOnce() -> [Check; N] + Send + 'static,
 ) -> [Check; N] {
-    let looked = tokio::time::timeout(limit, tokio::task::spawn_blocking(look)).await;
-    match looked {
-        Ok(Ok(checks)) => checks,
-        Ok(Err(_)) => {
-            names.map(|name| Check::fail(name, "this check broke off", "please report this"))
-        }
-        Err(_) => names.map(|name| {
-            Check::fail(
-                name,
-                format!("no answer within {} s", limit.as_secs_f32()),
-                "look for a disk that hangs or another program that holds a lock",
-            )
-        }),
-    }
+    let (line, fix) = match tokio::time::timeout(limit, tokio::task::spawn_blocking(look)).await {
+        Ok(Ok(checks)) => return checks,
+        Ok(Err(_)) => ("this check broke off".to_owned(), "please report this"),
+        Err(_) => (
+            format!("no answer within {} s", limit.as_secs_f32()),
+            "look for a disk that hangs or another program that holds a lock",
+        ),
+    };
+    std::array::from_fn(|_| Check::fail(line.clone(), fix))
 }
 
 #[cfg(test)]
@@ -91,13 +75,13 @@ mod tests {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let hanging = move || {
             let _ = held.recv();
-            [Check::pass("slow", "")]
+            [Check::pass("")]
         };
-        let [slow] = bounded_by(Duration::from_millis(20), ["slow"], hanging).await;
+        let [slow] = bounded_by(Duration::from_millis(20), hanging).await;
         assert_eq!(slow.verdict, Verdict::Fail);
         assert!(slow.line.contains("0.02 s"), "{slow:?}");
         drop(release);
-        let [broken] = bounded(["broken"], || panic!("on purpose")).await;
-        assert_eq!((broken.name, broken.verdict), ("broken", Verdict::Fail));
+        let [broken] = bounded::<1>(|| panic!("on purpose")).await;
+        assert_eq!(broken.verdict, Verdict::Fail);
     }
 }

@@ -17,9 +17,8 @@ const PORT: u16 = 8080;
 
 /// The configuration can be used, and where it comes from.
 pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<&Places>) -> Check {
-    const NAME: &str = "configuration";
     let usable = showing.as_ref().and_then(|showing| Ok((showing, showing.config.as_ref()?)));
-    let unusable = |error: &ConfigError| Check::fail(NAME, error.to_string(), error.hint());
+    let unusable = |error: &ConfigError| Check::fail(error.to_string(), error.hint());
     let (showing, config) = match usable {
         Ok(usable) => usable,
         Err(error) => return unusable(error),
@@ -34,7 +33,7 @@ pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<
         fixes.push("`outlast config show` lists every value and its source".to_owned());
     }
     if !lines.is_empty() {
-        return Check::warn(NAME, lines.join("; "), fixes.join("; "));
+        return Check::warn(lines.join("; "), fixes.join("; "));
     }
     let file = showing.file.as_ref().map(|file| match places {
         Some(places) => places.short(file),
@@ -52,8 +51,8 @@ pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<
     let parts = [file.unwrap_or_default(), variables.join(", "), flags.join(", ")];
     let from: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     match from.is_empty() {
-        true => Check::pass(NAME, format!("all defaults{none}")),
-        false => Check::pass(NAME, format!("from {}{none}", from.join("; "))),
+        true => Check::pass(format!("all defaults{none}")),
+        false => Check::pass(format!("from {}{none}", from.join("; "))),
     }
 }
 
@@ -75,29 +74,27 @@ fn open_to_others(showing: &ShownConfig, places: Option<&Places>) -> Option<(Str
 
 /// The SQLite that is built in.
 pub(super) fn sqlite() -> Check {
-    Check::pass("sqlite", format!("SQLite {}, built in", outlast_store::sqlite_version()))
+    Check::pass(format!("SQLite {}, built in", outlast_store::sqlite_version()))
 }
 
 /// This machine's own address can be listened on.
 pub(super) fn ports() -> [Check; 1] {
-    const NAME: &str = "ports";
     if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         let fix =
             "only `serve --http`, `demo` and `simulate` need it: allow listening on 127.0.0.1";
-        return [Check::warn(NAME, format!("127.0.0.1 cannot be listened on: {error}"), fix)];
+        return [Check::warn(format!("127.0.0.1 cannot be listened on: {error}"), fix)];
     }
     let state = match TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)) {
         Ok(_) => "free",
         Err(_) => "taken, so give `serve --http` another",
     };
-    [Check::pass(NAME, format!("127.0.0.1 can be listened on; port {PORT} is {state}"))]
+    [Check::pass(format!("127.0.0.1 can be listened on; port {PORT} is {state}"))]
 }
 
 /// The clients that are set up run something that is there.
 pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
-    const NAME: &str = "clients";
     let Some(places) = places else {
-        return [Check::skipped(NAME, "there is no home directory to look in")];
+        return [Check::skipped("there is no home directory to look in")];
     };
     let (mut set_up, mut without) = (Vec::new(), Vec::new());
     for &client in Client::value_variants() {
@@ -107,28 +104,28 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
             ClientSetup::Runs(command) if is_there(&command) => set_up.push(client.id()),
             ClientSetup::Runs(command) => {
                 let line = format!("{} runs `{command}`, which is not there", client.id());
-                return [Check::warn(NAME, line, format!("outlast init {}", client.id()))];
+                return [Check::warn(line, format!("outlast init {}", client.id()))];
             }
             ClientSetup::Unreadable(why) => {
                 let file = places.short(&client.file(places));
                 let line = format!("{file} cannot be read: {why}");
                 let fix = format!("correct it; {} cannot read it either", client.id());
-                return [Check::warn(NAME, line, fix)];
+                return [Check::warn(line, fix)];
             }
         }
     }
     [match (set_up.as_slice(), without.first()) {
         ([], Some(client)) => {
             let line = format!("found {}; none is set up", without.join(", "));
-            Check::warn(NAME, line, format!("outlast init {client}"))
+            Check::warn(line, format!("outlast init {client}"))
         }
         ([], None) => {
             let known: Vec<_> = Client::value_variants().iter().map(|it| it.id()).collect();
-            Check::skipped(NAME, format!("none of {} is used here", known.join(", ")))
+            Check::skipped(format!("none of {} is used here", known.join(", ")))
         }
-        (_, None) => Check::pass(NAME, format!("set up: {}", set_up.join(", "))),
+        (_, None) => Check::pass(format!("set up: {}", set_up.join(", "))),
         (_, Some(_)) => {
-            Check::pass(NAME, format!("set up: {}; not: {}", set_up.join(", "), without.join(", ")))
+            Check::pass(format!("set up: {}; not: {}", set_up.join(", "), without.join(", ")))
         }
     }]
 }
@@ -144,7 +141,6 @@ pub(super) fn servers(places: Option<&Places>) -> Vec<(Client, Vec<ListedServer>
 
 /// The wrapped servers run a wrap that is there.
 pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
-    const NAME: &str = "servers";
     let mut lines = Vec::new();
     for (client, listed) in servers {
         let mut names = Vec::new();
@@ -156,15 +152,15 @@ pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
                     let id = client.id();
                     let line =
                         format!("{name} of {id} goes through `{program}`, which is not there");
-                    return Check::warn(NAME, line, format!("outlast wrap --install {id} {name}"));
+                    return Check::warn(line, format!("outlast wrap --install {id} {name}"));
                 }
             }
         }
         lines.push(format!("{}: {}", client.id(), names.join(", ")));
     }
     match lines.is_empty() {
-        true => Check::skipped(NAME, "no client has a server that could go through `outlast wrap`"),
-        false => Check::pass(NAME, lines.join("; ")),
+        true => Check::skipped("no client has a server that could go through `outlast wrap`"),
+        false => Check::pass(lines.join("; ")),
     }
 }
 

@@ -14,9 +14,6 @@ use crate::config::{Config, ResearchProvider, VendorName, VendorSettings};
 use crate::ui;
 use crate::wire;
 
-const NAME: &str = "provider";
-const CLOCK: &str = "clock";
-
 /// No clock that is right shows an earlier time: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
@@ -25,7 +22,7 @@ const SKEW: Duration = Duration::from_secs(120);
 
 /// Each provider that may be asked answers and takes its key, or can be read; and this machine's time is the providers'.
 pub(super) async fn providers_and_clock(config: Option<&Config>) -> (Vec<Check>, Check) {
-    let Some(config) = config else { return (vec![Check::unconfigured(NAME)], clock(None)) };
+    let Some(config) = config else { return (vec![Check::unconfigured()], clock(None)) };
     if config.providers.is_empty() {
         return (vec![none(config)], clock(None));
     }
@@ -71,7 +68,7 @@ async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Ti
     match checked {
         Err(failed) => {
             let fix = failed.next_step().unwrap_or("check the configuration").to_owned();
-            (Check::fail(NAME, failed.to_string(), fix), None)
+            (Check::fail(failed.to_string(), fix), None)
         }
         Ok(Err(error)) => (trouble(&error), None),
         Ok(Ok(checked)) => (answered(settings.name, &checked, &took), checked.server_time),
@@ -84,7 +81,6 @@ fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
         KeyState::Unknown => {
             let base_url = vendor.vendor().base_url_variable;
             Check::warn(
-                NAME,
                 format!(
                     "answers ({took}), but has no list of models that says whether the key is right"
                 ),
@@ -97,9 +93,9 @@ fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
             let warnings = checked.warnings.join("; ");
             let table = vendor.as_str();
             let fix = format!("update outlast, or set model under [{table}] in outlast.toml");
-            Check::warn(NAME, format!("answers and takes the key ({took}); {warnings}"), fix)
+            Check::warn(format!("answers and takes the key ({took}); {warnings}"), fix)
         }
-        KeyState::Taken => Check::pass(NAME, format!("answers and takes the key ({took})")),
+        KeyState::Taken => Check::pass(format!("answers and takes the key ({took})")),
     }
 }
 
@@ -111,33 +107,33 @@ fn trouble(error: &ProviderError) -> Check {
     };
     match error.trouble {
         Trouble::Unreachable | Trouble::TimedOut => {
-            Check::fail(NAME, format!("{line}; is this machine offline?"), fix)
+            Check::fail(format!("{line}; is this machine offline?"), fix)
         }
-        Trouble::RateLimited { .. } | Trouble::Unavailable { .. } => Check::warn(NAME, line, fix),
-        _ => Check::fail(NAME, line, fix),
+        Trouble::RateLimited { .. } | Trouble::Unavailable { .. } => Check::warn(line, fix),
+        _ => Check::fail(line, fix),
     }
 }
 
 /// No provider is configured.
 fn none(config: &Config) -> Check {
     if !config.workflows.is_empty() {
-        return Check::skipped(NAME, "none is configured; the workflows need none");
+        return Check::skipped("none is configured; the workflows need none");
     }
     let fix = "set PERPLEXITY_API_KEY, or OUTLAST_LIBRARY to a folder of documents, or try `outlast demo`";
-    Check::fail(NAME, wire::no_provider().to_string(), fix)
+    Check::fail(wire::no_provider().to_string(), fix)
 }
 
 fn library(config: &Config) -> Check {
     let unreadable = config.library.iter().find(|folder| std::fs::read_dir(folder).is_err());
     match (config.library.len(), unreadable) {
-        (0, _) => Check::fail(NAME, "the library: no folders", "set OUTLAST_LIBRARY to some"),
+        (0, _) => Check::fail("the library: no folders", "set OUTLAST_LIBRARY to some"),
         (_, Some(folder)) => {
             let line = format!("the library's folder {} cannot be read", folder.display());
-            Check::fail(NAME, line, "set OUTLAST_LIBRARY to folders that can")
+            Check::fail(line, "set OUTLAST_LIBRARY to folders that can")
         }
-        (1, None) => Check::pass(NAME, "the library: one folder of documents, no key"),
+        (1, None) => Check::pass("the library: one folder of documents, no key"),
         (folders, None) => {
-            Check::pass(NAME, format!("the library: {folders} folders of documents, no key"))
+            Check::pass(format!("the library: {folders} folders of documents, no key"))
         }
     }
 }
@@ -145,21 +141,15 @@ fn library(config: &Config) -> Check {
 /// Whether the programs are installed that read the PDFs and office files of a library.
 pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
     let Some(converters) = config.and_then(|config| wire::converters(config).ok()) else {
-        return ["pdftotext", "pandoc"].map(Check::unconfigured);
+        return [Check::unconfigured(), Check::unconfigured()];
     };
-    let check = |name, program: &Path, otherwise: &str| match converters.locate(program) {
-        Some(file) => Check::pass(name, file.display().to_string()),
-        None => {
-            Check::skipped(name, format!("{} is not installed; {otherwise}", program.display()))
-        }
+    let check = |program: &Path, otherwise: &str| match converters.locate(program) {
+        Some(file) => Check::pass(file.display().to_string()),
+        None => Check::skipped(format!("{} is not installed; {otherwise}", program.display())),
     };
     [
-        check(
-            "pdftotext",
-            &converters.pdftotext,
-            "PDFs of a library are left out until poppler-utils is",
-        ),
-        check("pandoc", &converters.pandoc, "office files of a library are left out until it is"),
+        check(&converters.pdftotext, "PDFs of a library are left out until poppler-utils is"),
+        check(&converters.pandoc, "office files of a library are left out until it is"),
     ]
 }
 
@@ -170,20 +160,17 @@ fn clock(server_time: Option<Timestamp>) -> Check {
 fn judged(now: Timestamp, server_time: Option<Timestamp>) -> Check {
     let fix = "set the time, best by a time service (NTP)";
     if now < EARLIEST {
-        return Check::fail(CLOCK, format!("it is {now} here, which cannot be"), fix);
+        return Check::fail(format!("it is {now} here, which cannot be"), fix);
     }
     let Some(there) = server_time else {
-        return Check::pass(CLOCK, format!("{now}, with nothing to compare it with"));
+        return Check::pass(format!("{now}, with nothing to compare it with"));
     };
     let apart = now.since(there).max(there.since(now));
     if apart > SKEW {
         let line = format!("{now} here is {} from the provider's time", ui::ago(apart));
-        return Check::warn(CLOCK, line, fix);
+        return Check::warn(line, fix);
     }
-    Check::pass(
-        CLOCK,
-        format!("{now}, the same as the provider's to within {} s", apart.as_secs() + 1),
-    )
+    Check::pass(format!("{now}, the same as the provider's to within {} s", apart.as_secs() + 1))
 }
 
 #[cfg(test)]

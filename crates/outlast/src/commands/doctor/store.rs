@@ -11,10 +11,6 @@ use super::check::Check;
 use crate::config::{Config, Secret, StoreUrl};
 use crate::open_store::store_hint;
 
-const STORE: &str = "store";
-const WORKER: &str = "worker";
-const LOCKS: &str = "locks";
-
 /// What another process says about locks it should not have been given.
 const GAVE_WAY: u8 = 3;
 
@@ -22,14 +18,11 @@ const GAVE_WAY: u8 = 3;
 pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
     let url = config.map(|config| config.store.clone());
     move || match url {
-        None => [STORE, WORKER].map(Check::unconfigured),
+        None => [Check::unconfigured(), Check::unconfigured()],
         Some(StoreUrl::Memory) => {
             let fix = "leave OUTLAST_STORE out to keep jobs in a file";
             let line = "in memory: jobs are gone with the process that started them";
-            [
-                Check::warn(STORE, line, fix),
-                Check::skipped(WORKER, "a store in memory has none to see"),
-            ]
+            [Check::warn(line, fix), Check::skipped("a store in memory has none to see")]
         }
         Some(StoreUrl::Sqlite(path)) => file(&path),
         Some(StoreUrl::Postgres(Secret(ref address))) => {
@@ -41,8 +34,8 @@ pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] 
 
 fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [Check; 2] {
     let unusable = |line: String, fix: &str| {
-        let store = Check::fail(STORE, format!("{url}: {line}"), fix);
-        [store, Check::skipped(WORKER, "not looked at: the store cannot be used")]
+        let store = Check::fail(format!("{url}: {line}"), fix);
+        [store, Check::skipped("not looked at: the store cannot be used")]
     };
     let found = match found {
         Ok(found) => found,
@@ -56,7 +49,7 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
         return unusable("the server is a standby and cannot be written".to_owned(), fix);
     }
     let schema = match found.schema {
-        Some(schema) if schema == found.newest_schema => format!("schema {schema}"),
+        Some(newest) if newest == found.newest_schema => schema(newest, newest),
         Some(schema) if schema > found.newest_schema => {
             let line = format!("schema {schema} is newer than this program knows");
             return unusable(line, "update outlast on this machine");
@@ -69,7 +62,7 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
                 "run `outlast store migrate` as a user who may (docs/postgres.md)",
             );
         }
-        Some(schema) => format!("schema {schema}, to be brought to {}", found.newest_schema),
+        Some(older) => schema(older, found.newest_schema),
         None => "its tables will be made when they are needed".to_owned(),
     };
     let (used, allowed) = found.connections;
@@ -77,7 +70,14 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
         "{url}: PostgreSQL {}, {schema}, {used} of {allowed} connections in use",
         found.server
     );
-    [Check::pass(STORE, line), workers(found.live_workers, found.unfinished)]
+    [Check::pass(line), workers(found.live_workers, found.unfinished)]
+}
+
+fn schema(is: u32, newest: u32) -> String {
+    match is == newest {
+        true => format!("schema {is}"),
+        false => format!("schema {is}, to be brought to {newest}"),
+    }
 }
 
 fn file(path: &Path) -> [Check; 2] {
@@ -85,19 +85,13 @@ fn file(path: &Path) -> [Check; 2] {
     match outlast_store::inspect(path) {
         Err(error) => {
             let fix = store_hint(&error, &StoreUrl::Sqlite(path.to_owned()));
-            let check =
-                Check::fail(STORE, format!("{shown}: {:#}", anyhow::Error::new(error)), fix);
-            [check, Check::skipped(WORKER, "not looked at: the store cannot be used")]
+            let check = Check::fail(format!("{shown}: {:#}", anyhow::Error::new(error)), fix);
+            [check, Check::skipped("not looked at: the store cannot be used")]
         }
-        Ok(None) => [unmade(path), Check::skipped(WORKER, "none yet; `outlast serve` brings one")],
+        Ok(None) => [unmade(path), Check::skipped("none yet; `outlast serve` brings one")],
         Ok(Some(found)) => {
-            let schema = match found.schema == found.newest_schema {
-                true => format!("schema {}", found.schema),
-                false => {
-                    format!("schema {}, to be brought to {}", found.schema, found.newest_schema)
-                }
-            };
-            let store = Check::pass(STORE, format!("{shown} can be written ({schema})"));
+            let schema = schema(found.schema, found.newest_schema);
+            let store = Check::pass(format!("{shown} can be written ({schema})"));
             [store, workers(found.live_workers, found.unfinished)]
         }
     }
@@ -105,16 +99,13 @@ fn file(path: &Path) -> [Check; 2] {
 
 fn workers(live: u32, jobs: u64) -> Check {
     match (live, jobs) {
-        (0, 0) => Check::pass(WORKER, "none is running, and no job waits for one"),
+        (0, 0) => Check::pass("none is running, and no job waits for one"),
         (0, jobs) => Check::warn(
-            WORKER,
             format!("{} and no worker is running", unfinished(jobs)),
             "start `outlast serve`, or `outlast worker`",
         ),
-        (1, jobs) => Check::pass(WORKER, format!("one is running; {}", unfinished(jobs))),
-        (workers, jobs) => {
-            Check::pass(WORKER, format!("{workers} are running; {}", unfinished(jobs)))
-        }
+        (1, jobs) => Check::pass(format!("one is running; {}", unfinished(jobs))),
+        (workers, jobs) => Check::pass(format!("{workers} are running; {}", unfinished(jobs))),
     }
 }
 
@@ -131,9 +122,8 @@ fn unmade(path: &Path) -> Check {
     let shown = path.display();
     let dir = nearest(path);
     match tempfile::tempfile_in(&dir) {
-        Ok(_) => Check::pass(STORE, format!("{shown} will be made when it is needed")),
+        Ok(_) => Check::pass(format!("{shown} will be made when it is needed")),
         Err(error) => Check::fail(
-            STORE,
             format!("{shown} cannot be made: {} cannot be written: {error}", dir.display()),
             "give --data-dir or OUTLAST_DATA_DIR a folder that can be written",
         ),
@@ -145,8 +135,8 @@ pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Se
     let url = config.map(|config| config.store.clone());
     move || {
         [match url {
-            None => Check::unconfigured(LOCKS),
-            Some(StoreUrl::Memory) => Check::skipped(LOCKS, "a store in memory needs none"),
+            None => Check::unconfigured(),
+            Some(StoreUrl::Memory) => Check::skipped("a store in memory needs none"),
             Some(StoreUrl::Sqlite(path)) => tried(&nearest(&path)),
             Some(StoreUrl::Postgres(Secret(address))) => {
                 Handle::current().block_on(sessions(address))
@@ -159,7 +149,7 @@ pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Se
 async fn sessions(address: String) -> Check {
     let is_made = PostgresStore::inspect(&address).await;
     if !is_made.is_ok_and(|found| found.schema == Some(found.newest_schema)) {
-        return Check::skipped(LOCKS, "not tried: the database has no tables of this version");
+        return Check::skipped("not tried: the database has no tables of this version");
     }
     let options = PostgresOptions {
         url: address,
@@ -173,19 +163,15 @@ async fn sessions(address: String) -> Check {
             store.close().await;
             match mode {
                 WakeupMode::Sessions => Check::pass(
-                    LOCKS,
                     "changes are heard of at once, and dead workers known by their locks",
                 ),
                 WakeupMode::Looking => Check::warn(
-                    LOCKS,
                     "changes are looked for, and dead workers known by their leases alone",
                     "connect to PostgreSQL itself, or through a pooler in session mode",
                 ),
             }
         }
-        Err(error) => {
-            Check::fail(LOCKS, format!("{:#}", anyhow::Error::new(error)), "see the line above")
-        }
+        Err(error) => Check::fail(format!("{:#}", anyhow::Error::new(error)), "see the line above"),
     }
 }
 
@@ -200,19 +186,13 @@ fn tried(dir: &Path) -> Check {
         Ok(other.stdout(Stdio::null()).stderr(Stdio::null()).status()?.code())
     };
     match asked() {
-        Ok(Some(0)) => Check::pass(LOCKS, format!("keep processes apart in {shown}")),
+        Ok(Some(0)) => Check::pass(format!("keep processes apart in {shown}")),
         Ok(Some(code)) if code == i32::from(GAVE_WAY) => Check::fail(
-            LOCKS,
             format!("do not keep processes apart in {shown}"),
             "give --data-dir a folder on a local disk: two servers would damage the store here",
         ),
-        Ok(_) => Check::warn(
-            LOCKS,
-            "could not be tried by another process",
-            "run `outlast doctor` again",
-        ),
+        Ok(_) => Check::warn("could not be tried by another process", "run `outlast doctor` again"),
         Err(error) => Check::fail(
-            LOCKS,
             format!("cannot be made in {shown}: {error:#}"),
             "give --data-dir a folder that can be written",
         ),

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum as _;
 
 use super::codex;
-use super::edit;
-use super::entry::{Entry, Field};
+use super::edit::{self, Entry, Field};
 use super::json::{Refusal, parse};
 use crate::cli::Client;
 use crate::config::Places;
@@ -22,7 +21,7 @@ const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
 
 /// How a client's file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Format {
+pub(crate) enum Format {
     /// JSON, perhaps with comments; the entry is in the object of this name.
     Json(&'static str),
     Toml,
@@ -64,7 +63,7 @@ impl Client {
     }
 
     /// The name people know.
-    pub(in crate::commands) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
             Self::ClaudeDesktop => "Claude Desktop",
@@ -93,7 +92,7 @@ impl Client {
         }
     }
 
-    pub(in crate::commands) fn format(self) -> Format {
+    pub(crate) fn format(self) -> Format {
         match self {
             Self::ClaudeCode
             | Self::ClaudeDesktop

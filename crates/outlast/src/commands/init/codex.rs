@@ -2,52 +2,42 @@
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use super::edit::NAME;
-use super::entry::{Entry, Field};
+use super::edit::{Entry, Field, NAME};
 use super::json::Refusal;
 
 /// The table of tables the entry stands in.
-pub(in crate::commands) const CONTAINER: &str = "mcp_servers";
+pub(crate) const CONTAINER: &str = "mcp_servers";
 
 /// Puts the entry in, or brings the one that is there up to date.
 pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
     if ours(&parse(text)?).is_none() {
-        let done = format!(
-            "{text}{}",
-            LineEnds::in_text(text).of(format!("{}{}", gap(text), block(entry)))
-        );
+        let block = block(&format!("{CONTAINER}.{NAME}"), &entry.value);
+        let added = with_line_ends_of(text, format!("{}{block}", gap(text)));
+        let done = format!("{text}{added}");
         // A table of that name may be written in a way that nothing can be added to.
-        return match parse(&done) {
-            Ok(_) => Ok(done),
-            Err(_) => Err(Refusal::at(
-                text,
-                text.len(),
-                format!(
-                    "no [{CONTAINER}.{NAME}] can be added, because `{CONTAINER}` is written on one line"
-                ),
-            )),
-        };
+        return parse(&done).map(|_| done).map_err(|_| {
+            let why = format!("because `{CONTAINER}` is written on one line");
+            Refusal::at(text, text.len(), format!("no [{CONTAINER}.{NAME}] can be added, {why}"))
+        });
     }
-    let (mut document, style) = exact(text)?;
+    let mut document = exact(text)?;
     let table = document.get_mut(CONTAINER).and_then(|servers| servers.get_mut(NAME));
     let Some(table) = table.and_then(Item::as_table_like_mut) else {
         return Err(Refusal::at(text, 0, format!("`{CONTAINER}.{NAME}` must be a table")));
     };
     put_into(table, &entry.value, entry.given, false);
-    Ok(style.of(document.to_string()))
+    Ok(with_line_ends_of(text, document.to_string()))
 }
 
 /// Brings a table up to date. A variable that a person set otherwise stays, unless it is given anew.
 fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_variables: bool) {
     let Field::Map(members) = wanted else { return };
     for (name, field) in members {
-        match table.get_mut(name) {
-            None => drop(table.insert(name, value(field).into())),
-            Some(item) => match (item.as_table_like_mut(), field) {
-                (Some(inner), Field::Map(_)) => put_into(inner, field, given, true),
-                _ if are_variables && given != Some(*name) => {}
-                _ => bring_up_to_date(item, field),
-            },
+        let is_there = table.contains_key(name);
+        match (table.get_mut(name).and_then(Item::as_table_like_mut), field) {
+            (Some(inner), Field::Map(_)) => put_into(inner, field, given, true),
+            _ if is_there && are_variables && given != Some(*name) => {}
+            _ => assign(table, name, field),
         }
     }
 }
@@ -57,10 +47,10 @@ pub(super) fn take(text: &str) -> Result<Option<String>, Refusal> {
     if ours(&parse(text)?).is_none() {
         return Ok(None);
     }
-    let (mut document, style) = exact(text)?;
+    let mut document = exact(text)?;
     let servers = document.get_mut(CONTAINER).and_then(Item::as_table_like_mut);
     servers.and_then(|servers| servers.remove(NAME));
-    Ok(Some(style.of(document.to_string())))
+    Ok(Some(with_line_ends_of(text, document.to_string())))
 }
 
 /// Whether the text is `before` with nothing but our entry behind it.
@@ -81,28 +71,21 @@ pub(super) fn command(text: &str) -> Result<Option<String>, Refusal> {
     Ok(command.map(|command| command.unwrap_or_default().to_owned()))
 }
 
-/// The entry as text.
-fn block(entry: &Entry) -> String {
-    let mut lines = format!("[{CONTAINER}.{NAME}]\n");
-    let Field::Map(members) = &entry.value else { return lines };
+/// The table at this path as text.
+fn block(path: &str, table: &Field) -> String {
+    let mut lines = format!("[{path}]\n");
+    let Field::Map(members) = table else { return lines };
     for (name, field) in members {
-        match field {
-            Field::Text(_) | Field::List(_) => {
-                lines.push_str(&format!("{name} = {}\n", value(field)));
-            }
+        lines.push_str(&match field {
+            Field::Text(_) | Field::List(_) => format!("{name} = {}\n", value(field)),
             // The last of them, so that it does not take the others in.
-            Field::Map(members) => {
-                lines.push_str(&format!("\n[{CONTAINER}.{NAME}.{name}]\n"));
-                for (name, field) in members {
-                    lines.push_str(&format!("{name} = {}\n", value(field)));
-                }
-            }
-        }
+            Field::Map(_) => format!("\n{}", block(&format!("{path}.{name}"), field)),
+        });
     }
     lines
 }
 
-pub(in crate::commands) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+pub(crate) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(text.len(), |span| span.start);
         let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
@@ -115,37 +98,28 @@ fn ours(document: &DocumentMut) -> Option<&dyn TableLike> {
 }
 
 /// The document to be changed. One that would not be written as it was read is left alone.
-fn exact(text: &str) -> Result<(DocumentMut, LineEnds), Refusal> {
-    let style = LineEnds::in_text(text);
-    let unix = text.replace("\r\n", "\n");
-    let document = parse(&unix)?;
-    if style.of(document.to_string()) == text {
-        return Ok((document, style));
+fn exact(text: &str) -> Result<DocumentMut, Refusal> {
+    let document = parse(&text.replace("\r\n", "\n"))?;
+    if with_line_ends_of(text, document.to_string()) == text {
+        return Ok(document);
     }
     Err(Refusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
 }
 
-/// How lines end. The library writes one kind only.
-#[derive(Clone, Copy)]
-pub(in crate::commands) enum LineEnds {
-    Unix,
-    Windows,
+/// A text of ours with the line ends of the file. The library writes one kind only.
+pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
+    if file.contains("\r\n") { text.replace('\n', "\r\n") } else { text }
 }
 
-impl LineEnds {
-    pub(in crate::commands) fn in_text(text: &str) -> Self {
-        if text.contains("\r\n") { Self::Windows } else { Self::Unix }
-    }
-
-    pub(in crate::commands) fn of(self, text: String) -> String {
-        match self {
-            Self::Unix => text,
-            Self::Windows => text.replace('\n', "\r\n"),
-        }
+/// Gives the member of a table a value.
+pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
+    match table.get_mut(name) {
+        Some(item) => bring_up_to_date(item, field),
+        None => drop(table.insert(name, value(field).into())),
     }
 }
 
-pub(in crate::commands) fn bring_up_to_date(item: &mut Item, field: &Field) {
+fn bring_up_to_date(item: &mut Item, field: &Field) {
     let wanted = value(field);
     let same = |found: &Value| match (found, field) {
         (Value::String(found), Field::Text(wanted)) => found.value() == wanted,
@@ -165,7 +139,7 @@ pub(in crate::commands) fn bring_up_to_date(item: &mut Item, field: &Field) {
     }
 }
 
-pub(in crate::commands) fn value(field: &Field) -> Value {
+fn value(field: &Field) -> Value {
     match field {
         Field::Text(text) => text.as_str().into(),
         Field::List(items) => items.iter().map(String::as_str).collect(),

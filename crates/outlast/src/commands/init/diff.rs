@@ -4,16 +4,14 @@
 const CONTEXT: usize = 3;
 
 /// The diff between two texts; empty when they are the same.
-pub(in crate::commands) fn unified(
-    name: &str,
-    before: Option<&str>,
-    after: Option<&str>,
-) -> String {
+pub(crate) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
     if before == after {
         return String::new();
     }
-    let (old_name, new_name) = (named(name, before), named(name, after));
-    let (old, new) = (lines(before), lines(after));
+    let [old_name, new_name] =
+        [before, after].map(|text| if text.is_some() { name } else { "/dev/null" });
+    let [old, new] = [before, after]
+        .map(|text| text.unwrap_or_default().split_inclusive('\n').collect::<Vec<_>>());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let shorter = old.len().min(new.len()) - same;
     let ends = old
@@ -43,14 +41,6 @@ pub(in crate::commands) fn unified(
     new[same..new_end].iter().for_each(|line| push('+', line));
     old[old_end..old_end + tail].iter().for_each(|line| push(' ', line));
     diff
-}
-
-fn named<'a>(name: &'a str, text: Option<&str>) -> &'a str {
-    if text.is_some() { name } else { "/dev/null" }
-}
-
-fn lines(text: Option<&str>) -> Vec<&str> {
-    text.unwrap_or_default().split_inclusive('\n').collect()
 }
 
 fn range(from: usize, to: usize) -> String {

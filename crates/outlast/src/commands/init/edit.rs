@@ -2,8 +2,8 @@
 //! add members too, but would take blank lines out of the object and break an object on one line into many.
 
 use jsonc_parser::cst::{CstNode, CstObject, CstRootNode};
+use serde_json::Value;
 
-use super::entry::{Entry, Field};
 use super::json::{Refusal, member, parse, span};
 use super::layout::Layout;
 
@@ -11,6 +11,33 @@ use super::layout::Layout;
 pub(super) const NAME: &str = "outlast";
 /// How deep in a document the variables of the entry are: in the container, in the entry, in its `env`.
 const PATH_OF_VARIABLES: usize = 3;
+
+/// The entry of this program.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) value: Field,
+    /// The variable that was given on the command line: it replaces the one that is there.
+    pub(super) given: Option<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Field {
+    Text(String),
+    List(Vec<String>),
+    /// Names and values, in the order people expect.
+    Map(Vec<(&'static str, Field)>),
+}
+
+impl Field {
+    /// What it says, as JSON.
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::List(items) => items.as_slice().into(),
+            Self::Map(members) => members.iter().map(|(name, it)| (*name, it.value())).collect(),
+        }
+    }
+}
 
 /// Puts the entry into the object called `container`, or brings the one that is there up to date: what it lacks is
 /// added, what runs this program is replaced, everything else in it stays.
@@ -21,8 +48,8 @@ pub(super) fn put(text: &str, container: &'static str, entry: &Entry) -> Result<
         None => {
             let layout = Layout::fresh(text);
             let is_empty = text.trim_start_matches('\u{feff}').is_empty();
-            let gap = if is_empty || text.ends_with('\n') { "" } else { layout.eol() };
-            Ok(format!("{text}{gap}{}{}", layout.object(&members), layout.eol()))
+            let gap = if is_empty || text.ends_with('\n') { "" } else { layout.eol };
+            Ok(format!("{text}{gap}{}{}", layout.object(&members), layout.eol))
         }
         Some(value) if value.as_object().is_none() => {
             let why = "`{` is expected: the file must hold an object";
@@ -43,7 +70,6 @@ fn put_into(
         let root = parse(&text)?;
         let Some(object) = object_at(&root, path) else { break };
         text = match (member(&object, name), field) {
-            (None, _) => add(&text, &root, &object, name, field),
             (Some(node), Field::Map(inner)) if node.as_object().is_some() => {
                 put_into(text, &[path, &[name]].concat(), inner, given)?
             }
@@ -53,11 +79,7 @@ fn put_into(
             }
             // A variable that a person set otherwise stays, unless it is given anew.
             (Some(_), _) if path.len() == PATH_OF_VARIABLES && given != Some(*name) => text,
-            (Some(node), _) if node.to_serde_value() == Some(field.value()) => text,
-            (Some(node), _) => {
-                let layout = Layout::around(&text, &root, span(&node).start);
-                replaced(&text, &node, &layout.rendered(field))
-            }
+            (Some(_) | None, _) => set(&text, path, name, field)?,
         };
     }
     Ok(text)
@@ -79,7 +101,7 @@ pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
     member(&object_at(root, &[container])?, NAME)
 }
 
-pub(in crate::commands) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
+pub(crate) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
     path.iter().try_fold(root.object_value()?, |object, name| member(&object, name)?.as_object())
 }
 
@@ -97,12 +119,7 @@ pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusa
 }
 
 /// Gives the member of the object at this path a value. Objects that are missing are made.
-pub(in crate::commands) fn set(
-    text: &str,
-    path: &[&str],
-    name: &str,
-    field: &Field,
-) -> Result<String, Refusal> {
+pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Result<String, Refusal> {
     let root = parse(text)?;
     let Some(object) = object_at(&root, path) else {
         let Some((last, above)) = path.split_last() else {
@@ -122,11 +139,7 @@ pub(in crate::commands) fn set(
 }
 
 /// Takes the member out of the object at this path, if it is there.
-pub(in crate::commands) fn remove(
-    text: &str,
-    path: &[&str],
-    name: &str,
-) -> Result<String, Refusal> {
+pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, Refusal> {
     let root = parse(text)?;
     let without = object_at(&root, path).and_then(|object| taken(text, &object, name));
     Ok(without.unwrap_or_else(|| text.to_owned()))

@@ -1,21 +1,21 @@
 //! Another program's file: read whole, replaced in one step with its mode kept, copied before it is changed.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
 /// A file that may not be there, as it was when it was looked at.
-pub(in crate::commands) struct Document {
+pub(crate) struct Document {
     /// Where it is; the end of the chain where the name is a link.
-    path: PathBuf,
-    pub(in crate::commands) text: Option<String>,
+    pub(crate) path: PathBuf,
+    pub(crate) text: Option<String>,
 }
 
 impl Document {
     /// Reads it.
-    pub(in crate::commands) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         // People keep such files elsewhere and link them; the link must stay one.
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
@@ -28,43 +28,36 @@ impl Document {
         Ok(Self { path, text })
     }
 
-    /// Where it is; the end of the chain where the name is a link.
-    pub(in crate::commands) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Where the copy is kept.
-    pub(in crate::commands) fn backup_path(&self) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push(".outlast-backup");
-        path.into()
+    pub(crate) fn backup_path(&self) -> PathBuf {
+        self.path.with_added_extension("outlast-backup")
     }
 
     /// The copy, if there is one.
-    pub(in crate::commands) fn backup(&self) -> anyhow::Result<Option<String>> {
+    pub(crate) fn backup(&self) -> anyhow::Result<Option<String>> {
         read(&self.backup_path())
     }
 
     /// Makes the copy, with the same mode.
-    pub(in crate::commands) fn back_up(&self) -> anyhow::Result<()> {
+    pub(crate) fn back_up(&self) -> anyhow::Result<()> {
         let Some(text) = &self.text else { return Ok(()) };
         self.place(&self.backup_path(), text)
     }
 
     /// Removes the copy.
-    pub(in crate::commands) fn forget_backup(&self) -> anyhow::Result<()> {
+    pub(crate) fn forget_backup(&self) -> anyhow::Result<()> {
         let path = self.backup_path();
         fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))
     }
 
     /// Replaces the file, unless another program did since it was read.
-    pub(in crate::commands) fn replace(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn replace(&self, text: &str) -> anyhow::Result<()> {
         self.unchanged()?;
         self.place(&self.path, text)
     }
 
     /// Removes the file.
-    pub(in crate::commands) fn delete(&self) -> anyhow::Result<()> {
+    pub(crate) fn delete(&self) -> anyhow::Result<()> {
         self.unchanged()?;
         fs::remove_file(&self.path).with_context(|| format!("remove {}", self.path.display()))
     }
@@ -79,22 +72,26 @@ impl Document {
         Ok(())
     }
 
-    /// Writes a file in one step: a reader sees the old one or the new one.
+    /// Writes a file with the mode of this one.
     fn place(&self, path: &Path, text: &str) -> anyhow::Result<()> {
-        let place = || {
-            let dir = path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(dir)?;
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            file.write_all(text.as_bytes())?;
-            if let Ok(found) = fs::metadata(&self.path) {
-                file.as_file().set_permissions(found.permissions())?;
-            }
-            file.as_file().sync_all()?;
-            file.persist(path).map_err(|error| error.error)?;
-            std::io::Result::Ok(())
-        };
-        place().with_context(|| format!("write {}", path.display()))
+        let mode = fs::metadata(&self.path).ok().map(|found| found.permissions());
+        place(path, text.as_bytes(), mode)
     }
+}
+
+/// Writes a file in one step: a reader sees the old one or the new one. Without a mode only its owner can read it.
+pub(crate) fn place(path: &Path, bytes: &[u8], mode: Option<Permissions>) -> anyhow::Result<()> {
+    let place = || {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(bytes)?;
+        mode.map_or(Ok(()), |mode| file.as_file().set_permissions(mode))?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        std::io::Result::Ok(())
+    };
+    place().with_context(|| format!("write {}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Option<String>> {

@@ -15,22 +15,22 @@ const BOM_AS_SPACE: &str = "   ";
 /// Why a text cannot be changed, and where.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
-pub(in crate::commands) struct Refusal {
-    pub(in crate::commands) line: usize,
-    pub(in crate::commands) column: usize,
-    pub(in crate::commands) why: String,
+pub(crate) struct Refusal {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) why: String,
 }
 
 impl Refusal {
     /// At this byte.
-    pub(in crate::commands) fn at(text: &str, at: usize, why: impl Into<String>) -> Self {
+    pub(crate) fn at(text: &str, at: usize, why: impl Into<String>) -> Self {
         let (line, column) = line_and_column(text, at);
         Self { line, column, why: why.into() }
     }
 }
 
 /// Reads a document.
-pub(in crate::commands) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
+pub(crate) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -52,13 +52,13 @@ pub(in crate::commands) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
 }
 
 /// The value of this name; of several the last, as clients read it.
-pub(in crate::commands) fn member(object: &CstObject, name: &str) -> Option<CstNode> {
+pub(crate) fn member(object: &CstObject, name: &str) -> Option<CstNode> {
     let named = |found: Option<String>| found.as_deref() == Some(name);
     object.properties().into_iter().rfind(|member| named(member.decoded_name()))?.value()
 }
 
 /// Where a part of a document stands in its text.
-pub(in crate::commands) fn span(node: &CstNode) -> Range<usize> {
+pub(crate) fn span(node: &CstNode) -> Range<usize> {
     let start = start(node.clone());
     start..start + node.to_string().len()
 }

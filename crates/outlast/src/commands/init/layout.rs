@@ -2,7 +2,7 @@
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
-use super::entry::Field;
+use super::edit::Field;
 use super::json::span;
 
 /// How new text is laid out at one place.
@@ -10,7 +10,7 @@ use super::json::span;
 pub(super) struct Layout {
     /// Whether members stand beside one another, not on a line each.
     is_one_line: bool,
-    eol: &'static str,
+    pub(super) eol: &'static str,
     /// What one level adds.
     unit: String,
     /// The space in front of a member here.
@@ -46,10 +46,6 @@ impl Layout {
         let value = root.value().map(|value| value.to_string()).unwrap_or_default();
         let indent = line_indent(text, at).to_owned();
         Self { is_one_line: !value.contains('\n'), eol: eol(text), unit: unit(text, root), indent }
-    }
-
-    pub(super) fn eol(&self) -> &'static str {
-        self.eol
     }
 
     /// What goes in front of a new last member and behind it; `rest` is the space up to the closing brace.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::clients::{Format, Program};
-use super::entry::{Entry, Field};
+use super::edit::{Entry, Field};
 use super::json::parse;
 use crate::cli::Client;
 

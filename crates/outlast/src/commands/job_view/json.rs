@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use outlast_server::retry_of;
 
 /// `jobs list --json`
-pub(in crate::commands) fn page(page: &JobPage) -> Value {
+pub(crate) fn page(page: &JobPage) -> Value {
     let jobs: Vec<Value> = page.jobs.iter().map(summary).collect();
     json!({ "jobs": jobs, "more": page.next.is_some() })
 }
 
 /// `jobs watch --json`, `jobs wait --json`
-pub(in crate::commands) fn jobs(jobs: &[Job], now: Timestamp) -> Value {
+pub(crate) fn jobs(jobs: &[Job], now: Timestamp) -> Value {
     let jobs: Vec<Value> = jobs.iter().map(|it| job(it, now)).collect();
     json!({ "jobs": jobs })
 }
 
 /// `jobs show --json`
-pub(in crate::commands) fn job(job: &Job, now: Timestamp) -> Value {
+pub(crate) fn job(job: &Job, now: Timestamp) -> Value {
     let output = match &job.state {
         JobState::Succeeded { output, .. } => self::output(output),
         _ => Value::Null,

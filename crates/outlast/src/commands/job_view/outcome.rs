@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::ui;
 
 /// Prints how jobs have ended; the exit code says whether all did well.
-pub(in crate::commands) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
+pub(crate) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
     if as_json {
         ui::json(&json::jobs(jobs, engine.now()));
     } else {
@@ -33,7 +33,7 @@ pub(in crate::commands) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -
 }
 
 /// Why it failed, as far as it has.
-pub(in crate::commands) fn why(job: &Job) -> String {
+pub(crate) fn why(job: &Job) -> String {
     job.failures.last().map_or_else(
         || "for no known reason".to_owned(),
         |failure| format!("{}: {}", failure.code, failure.message),
@@ -41,12 +41,12 @@ pub(in crate::commands) fn why(job: &Job) -> String {
 }
 
 /// A job that a command started ended without success; `what` was asked for.
-pub(in crate::commands) fn unsuccessful(what: &str, job: &Job) -> CommandError {
+pub(crate) fn unsuccessful(what: &str, job: &Job) -> CommandError {
     let id = short_id(job);
     if job.state.kind() == StateKind::Cancelled {
         let stop = job.stop_text().map_or_else(String::new, |stop| format!(". {stop}"));
-        let error = anyhow::anyhow!("the {what} was cancelled{stop}");
-        return CommandError::from(error).hint(format!("`outlast jobs retry {id}` asks again"));
+        let hint = format!("`outlast jobs retry {id}` asks again");
+        return CommandError::failed(format!("the {what} was cancelled{stop}"), hint);
     }
     let again = match job.run_left() {
         Some(_) => "` goes on with the provider's run, which may still finish",
@@ -61,5 +61,5 @@ pub(in crate::commands) fn unsuccessful(what: &str, job: &Job) -> CommandError {
     if let Some(failure) = job.failures.last() {
         hint.push_str(&format!("; `outlast explain {}` says more", failure.code));
     }
-    CommandError::from(anyhow::anyhow!("the {what} failed: {}", why(job))).hint(hint)
+    CommandError::failed(format!("the {what} failed: {}", why(job)), hint)
 }

@@ -10,7 +10,7 @@ use outlast_server::{DEEP_RESEARCH, cost_text};
 use crate::ui;
 use outlast_server::retry_of;
 
-pub(in crate::commands) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
+pub(crate) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
     ui::line(&job.id.to_string());
     ui::facts("workflow", Some(&job.new.workflow).filter(|name| *name != DEEP_RESEARCH));
     ui::fact("question", &job.new.title);
@@ -112,7 +112,7 @@ fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
 }
 
 /// The result itself, and what it cites.
-pub(in crate::commands) fn report(body: &Body) {
+pub(crate) fn report(body: &Body) {
     match body {
         Body::Report { text, sources, .. } => {
             ui::report(text);
@@ -128,7 +128,7 @@ pub(in crate::commands) fn report(body: &Body) {
 }
 
 /// What a report cites, by number.
-pub(in crate::commands) fn sources(sources: &[Source]) {
+pub(crate) fn sources(sources: &[Source]) {
     if sources.is_empty() {
         return;
     }

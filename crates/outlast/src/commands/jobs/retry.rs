@@ -1,32 +1,26 @@
 //! `outlast jobs retry`: the same request as a new job that names the one it comes from. Asked for twice, it is still one.
 
-use std::process::ExitCode;
-
-use outlast_core::{Job, JobId, JobQuery, NewJob, Profile, Scope, StateKind};
+use outlast_core::{Job, JobId, JobQuery, NewJob, Profile, StateKind};
 use outlast_engine::Engine;
 use outlast_server::{RetrySettings, retry_job, retry_key, retry_of};
 
-use super::{find, own};
-use crate::cli::{Global, RetryArgs};
-use crate::commands::job_view::json;
+use super::find;
+use crate::cli::RetryArgs;
+use crate::commands::engine::Session;
 use crate::commands::job_view::outcome::why;
-use crate::commands::left_worker::{self, Flags, short_id};
-use crate::commands::start::refused;
+use crate::commands::left_worker::{self, short_id};
+use crate::commands::start::{print, refused};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE};
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
 /// How many jobs with the same question are looked through for retries.
 const LOOKED_AT: u32 = 20;
 
-pub(super) async fn run(
-    engine: &Engine,
-    global: &Global,
-    config: &Config,
-    args: RetryArgs,
-) -> CommandResult {
-    let job = find::job(engine, &own(config), &args.id).await?;
+pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult {
+    let engine = &session.engine;
+    let job = find::job(session, &args.id).await?;
     let hint = match job.state.kind() {
         StateKind::Failed | StateKind::Cancelled => None,
         StateKind::Succeeded => Some("`outlast research` asks a question anew".to_owned()),
@@ -36,21 +30,18 @@ pub(super) async fn run(
     };
     if let Some(hint) = hint {
         let error = anyhow::anyhow!("job {} is {}", job.id, job.state.kind().as_str());
-        return Err(CommandError::from(
-            error.context("only what failed or was cancelled is retried"),
-        )
-        .hint(hint));
+        let error = error.context("only what failed or was cancelled is retried");
+        return Err(CommandError::from(error).hint(hint));
     }
     if (job.needs_consent() || job.may_run_on()) && !args.again {
-        let scope = own(config);
-        let Some(retry) = retries_of(engine, &scope, &job).await?.into_iter().next() else {
+        let Some(retry) = retries_of(session, &job).await?.into_iter().next() else {
             return Err(in_doubt(&job));
         };
-        let retry = engine.job(&scope, &retry).await?.ok_or_else(|| in_doubt(&job))?;
+        let retry = engine.job(&session.own(), &retry).await?.ok_or_else(|| in_doubt(&job))?;
         tell_of_the_first(engine, &job, &retry, args.json);
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
-    let new = again(&job, config);
+    let new = again(&job, session.config);
     // On the owner's word another run is begun, whatever became of the first.
     let run = job.run_left().filter(|_| !args.again);
     let started = match run {
@@ -60,7 +51,7 @@ pub(super) async fn run(
     let started = started.map_err(refused)?;
     if started.existed {
         tell_of_the_first(engine, &job, &started.job, args.json);
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     print(engine, &started.job, args.json);
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
@@ -70,17 +61,8 @@ pub(super) async fn run(
             run.id, run.provider
         ));
     }
-    go_on(engine, global, config, &started.job).await?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The new job as data.
-fn print(engine: &Engine, job: &Job, as_json: bool) {
-    if as_json {
-        ui::json(&json::job(job, engine.now()));
-    } else {
-        ui::line(&job.id.to_string());
-    }
+    go_on(session, &started.job).await?;
+    DONE
 }
 
 /// A job is retried once: the retry there is already is the answer.
@@ -91,19 +73,16 @@ fn tell_of_the_first(engine: &Engine, job: &Job, retry: &Job, as_json: bool) {
 }
 
 /// The jobs that repeat this one, newest first.
-pub(super) async fn retries_of(
-    engine: &Engine,
-    scope: &Scope,
-    job: &Job,
-) -> CommandResult<Vec<JobId>> {
+pub(super) async fn retries_of(session: &Session<'_>, job: &Job) -> CommandResult<Vec<JobId>> {
     if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
         return Ok(Vec::new());
     }
     let search = Some(job.new.title.clone());
     let query = JobQuery { search, limit: LOOKED_AT, ..JobQuery::default() };
+    let (engine, scope) = (&session.engine, session.own());
     let mut retries = Vec::new();
-    for same in engine.list(scope, &query).await?.jobs {
-        let same = engine.job(scope, &same.id).await?;
+    for same in engine.list(&scope, &query).await?.jobs {
+        let same = engine.job(&scope, &same.id).await?;
         retries.extend(same.filter(|same| retry_of(same) == Some(job.id)).map(|same| same.id));
     }
     Ok(retries)
@@ -138,12 +117,13 @@ fn again(job: &Job, config: &Config) -> NewJob {
 }
 
 /// Makes sure that a worker goes on with the job, if this configuration has one that can.
-async fn go_on(engine: &Engine, global: &Global, config: &Config, job: &Job) -> CommandResult<()> {
+async fn go_on(session: &Session<'_>, job: &Job) -> CommandResult<()> {
+    let config = session.config;
     let providers = research_providers(config).unwrap_or_default();
     let fits = providers.iter().any(|(profile, _)| *profile == job.new.profile)
         || workflow_providers(config, None).is_ok_and(|all| all.contains_key(&job.new.profile));
-    if fits || engine.has_worker(&job.new.profile).await? {
-        let carrier = Flags { global, config, library: &[] }.ensure_worker(engine, job).await?;
+    if fits || session.engine.has_worker(&job.new.profile).await? {
+        let carrier = left_worker::ensured(session, &[], job).await?;
         left_worker::tell(&carrier, job);
         return Ok(());
     }

@@ -1,39 +1,35 @@
-//! `outlast jobs watch`: a row for each job that moves until all of them have ended.
+//! `outlast jobs watch`: a row for each job that moves until all of them have ended; and `outlast jobs wait`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use outlast_core::{Job, JobQuery, Scope, StateKind, Waits};
-use outlast_engine::{Engine, Shutdown};
+use outlast_core::{Job, JobQuery, StateKind, Waits};
+use outlast_engine::{Engine, Reading};
 
-use super::{find, own};
-use crate::cli::WatchArgs;
-use crate::commands::follow::{CarriedBy, FollowOptions, follow, standing};
+use super::find;
+use crate::cli::{WaitArgs, WatchArgs};
+use crate::commands::engine::Session;
+use crate::commands::follow::{CarriedBy, follow, standing};
 use crate::commands::job_view::outcome;
 use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
-use crate::config::Config;
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DONE, TIMED_OUT};
 use crate::ui::{self, Bars, Mark};
 
 /// How many unfinished jobs are watched when none is named.
 const MAX_WATCHED: u32 = 20;
 
-pub(super) async fn run(
-    engine: &Engine,
-    config: &Config,
-    args: WatchArgs,
-    stop: &Shutdown,
-) -> CommandResult {
-    let scope = own(config);
-    let jobs = named(engine, &scope, &args.ids).await?;
+pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
+    let jobs = named(session, &args.ids).await?;
     if jobs.is_empty() {
         ui::remark("No unfinished jobs.");
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let jobs = followed(engine, jobs).await?;
     if jobs.iter().any(|job| !job.state.kind().is_terminal()) {
-        ui::mark(Mark::Step, &format!("left; {}", what_goes_on(engine, &scope, &jobs).await?));
+        ui::mark(Mark::Step, &format!("left; {}", what_goes_on(session, &jobs).await?));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let code = outcome::print(&jobs, engine, args.json);
@@ -43,22 +39,45 @@ pub(super) async fn run(
     Ok(code)
 }
 
+/// `outlast jobs wait`: for scripts. Silent until all jobs have ended, or the time has.
+pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
+    let Session { engine, stop, .. } = session;
+    let mut jobs = named(session, &args.ids).await?;
+    outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    let followed = jobs.clone();
+    let mut keep = |row: usize, reading: &Reading| jobs[row].clone_from(&reading.job);
+    let followed = follow(engine, followed, CarriedBy::Workers, &mut keep);
+    // Without a limit as long as it takes.
+    let limit = args.timeout.unwrap_or(Duration::MAX);
+    if let Ok(followed) = tokio::time::timeout(limit, followed).await {
+        followed?;
+    }
+    let code = outcome::print(&jobs, engine, args.json);
+    if jobs.iter().all(|job| job.state.kind().is_terminal()) {
+        return Ok(code);
+    }
+    let goes_on = what_goes_on(session, &jobs).await?;
+    if stop.is_asked() {
+        ui::remark(&format!("left; {goes_on}"));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    ui::remark(&goes_on);
+    Ok(ExitCode::from(TIMED_OUT))
+}
+
 /// The jobs of these ids, each once; all unfinished ones when none is given.
-pub(super) async fn named(
-    engine: &Engine,
-    scope: &Scope,
-    ids: &[String],
-) -> CommandResult<Vec<Job>> {
+pub(super) async fn named(session: &Session<'_>, ids: &[String]) -> CommandResult<Vec<Job>> {
+    let (engine, scope) = (&session.engine, session.own());
     let mut jobs: Vec<Job> = Vec::new();
     if ids.is_empty() {
         let states = vec![StateKind::Queued, StateKind::Running];
         let query = JobQuery { states, limit: MAX_WATCHED, ..JobQuery::default() };
-        for found in engine.list(scope, &query).await?.jobs {
-            jobs.extend(engine.job(scope, &found.id).await?);
+        for found in engine.list(&scope, &query).await?.jobs {
+            jobs.extend(engine.job(&scope, &found.id).await?);
         }
     }
     for id in ids {
-        let job = find::job(engine, scope, id).await?;
+        let job = find::job(session, id).await?;
         if jobs.iter().all(|known| known.id != job.id) {
             jobs.push(job);
         }
@@ -67,16 +86,12 @@ pub(super) async fn named(
 }
 
 /// What becomes of the unfinished ones among these jobs when this command leaves (P4).
-pub(super) async fn what_goes_on(
-    engine: &Engine,
-    scope: &Scope,
-    jobs: &[Job],
-) -> CommandResult<String> {
+pub(super) async fn what_goes_on(session: &Session<'_>, jobs: &[Job]) -> CommandResult<String> {
     // A job whose worker has died waits for one, whatever its row says.
-    engine.find_dead_workers().await;
+    session.engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
     for job in jobs.iter().filter(|job| !job.state.kind().is_terminal()) {
-        let Some(reading) = super::reading(engine, scope, &job.id).await? else { continue };
+        let Some(reading) = super::reading(session, &job.id).await? else { continue };
         if !reading.job.state.kind().is_terminal() {
             unfinished += 1;
         }
@@ -103,8 +118,7 @@ async fn followed(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));
     let mut rows = Bars::start(named);
     let mut warned = false;
-    let options = FollowOptions { carried_by: CarriedBy::Workers, until: None };
-    follow(engine, jobs, options, &mut |row, reading| {
+    follow(engine, jobs, CarriedBy::Workers, &mut |row, reading| {
         let (percent, message) = standing(reading);
         rows.show(row, percent, &message);
         if reading.job.state.kind().is_terminal() {

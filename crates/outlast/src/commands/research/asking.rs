@@ -4,10 +4,10 @@ use outlast_core::{ConversationId, Message, NewJob, Profile, ResearchAsk, Role, 
 use outlast_server::{how_to_configure, research_instructions};
 
 use crate::cli::ResearchArgs;
+use crate::commands::engine::Session;
 use crate::commands::find::{self, FoundConversation};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult};
-use crate::open_store::OpenEngine;
+use crate::error::{CommandResult, refuse};
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, library_provider, no_provider, research_providers};
 
@@ -21,11 +21,8 @@ pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<V
         };
     }
     if let Some(other) = args.provider.as_deref().filter(|name| *name != Profile::LIBRARY) {
-        let error = anyhow::anyhow!("--library and --provider {other} exclude each other");
-        return Err(CommandError::usage(
-            error,
-            "leave one of them out: --library asks your documents alone",
-        ));
+        let why = format!("--library and --provider {other} exclude each other");
+        return refuse(why, "leave one of them out: --library asks your documents alone");
     }
     Ok(vec![library_provider(config, args.library.clone())?])
 }
@@ -39,14 +36,13 @@ struct Earlier {
 
 /// The job for the question; of the profiles, the first is asked first. Says so where what was said before goes to another provider.
 pub(super) async fn new_job(
-    opened: &OpenEngine,
-    config: &Config,
+    session: &Session<'_>,
     profiles: &[Profile],
     question: &str,
     args: &ResearchArgs,
 ) -> CommandResult<NewJob> {
     let earlier = match &args.follow_up {
-        Some(given) => Some(earlier(opened, config, given).await?),
+        Some(given) => Some(earlier(session, given).await?),
         None => None,
     };
     let profile = profile(profiles, args, earlier.as_ref())?;
@@ -64,6 +60,7 @@ pub(super) async fn new_job(
     let messages = messages.chain([question_asked]).collect();
     let budget = args.budget;
     let ask = ResearchAsk { messages, effort: Some(effort), budget, ..ResearchAsk::default() };
+    let config = session.config;
     let job = NewJob {
         owner: config.owner.clone(),
         conversation: Some(conversation),
@@ -87,8 +84,8 @@ pub(super) async fn new_job(
     Ok(job)
 }
 
-async fn earlier(opened: &OpenEngine, config: &Config, given: &str) -> CommandResult<Earlier> {
-    Ok(match find::conversation(opened, &config.owner, given).await? {
+async fn earlier(session: &Session<'_>, given: &str) -> CommandResult<Earlier> {
+    Ok(match find::conversation(session, given).await? {
         FoundConversation::Stored(earlier) => Earlier {
             id: earlier.id.clone(),
             provider: earlier.provider().to_owned(),
@@ -124,12 +121,12 @@ fn profile(
         return Ok(profile.clone());
     }
     let Some(wanted) = wanted else { return Err(no_provider()) };
-    let error = match (named, earlier) {
-        (None, Some(earlier)) => anyhow::anyhow!(
+    let why = match (named, earlier) {
+        (None, Some(earlier)) => format!(
             "conversation {} belongs to the provider `{wanted}`, which is not configured",
             earlier.id
         ),
-        _ => anyhow::anyhow!("the provider `{wanted}` is not configured"),
+        _ => format!("the provider `{wanted}` is not configured"),
     };
     let mut hint = how_to_configure(wanted);
     if wanted == Profile::LIBRARY {
@@ -141,5 +138,5 @@ fn profile(
             "; `--provider {other}` would send what was said in the conversation to {other}"
         ));
     }
-    Err(CommandError::usage(error, hint))
+    refuse(why, hint)
 }

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use crate::cli::ServeArgs;
 use crate::commands::misconfigured;
 use crate::config::{Config, LOCAL, StoreUrl};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, OrUsage as _, refuse};
 use crate::open_store::check_owner;
 
 /// How long an unused session is kept. Clients that lose one are slow to notice, so it is long.
@@ -33,25 +33,23 @@ pub(super) async fn open(
 ) -> CommandResult<(TcpListener, HttpOptions)> {
     let (local, no_auth) = (address.ip().is_loopback(), args.no_auth);
     if no_auth && !local {
-        let error = anyhow::anyhow!("--no-auth would let in everyone who can reach {address}");
-        return Err(CommandError::usage(error, "leave it out, or listen on 127.0.0.1"));
+        let why = format!("--no-auth would let in everyone who can reach {address}");
+        return refuse(why, "leave it out, or listen on 127.0.0.1");
     }
     let hosts = match &config.http.hosts {
         Some(hosts) => hosts.clone(),
         None if local => Hosts::loopback(),
         None => {
-            let error = anyhow::anyhow!(
-                "{address} can be reached from elsewhere, under names that are not configured"
-            );
+            let why = "can be reached from elsewhere, under names that are not configured";
             let hint = "set OUTLAST_ALLOWED_HOSTS to the names clients use, or listen on 127.0.0.1";
-            return Err(CommandError::usage(error, hint));
+            return refuse(format!("{address} {why}"), hint);
         }
     };
     let callers = callers(no_auth, config)?;
     let listening = TcpListener::bind(address).await;
-    let listener = listening.with_context(|| format!("listen on {address}")).map_err(|error| {
-        CommandError::usage(error, "choose another address or port, or port 0 for any that is free")
-    })?;
+    let listener = listening
+        .with_context(|| format!("listen on {address}"))
+        .or_usage("choose another address or port, or port 0 for any that is free")?;
     raise_open_files();
     let room = Room::default();
     let options = HttpOptions {
@@ -85,10 +83,8 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
         return Ok(Callers::WithToken(tokens));
     }
     if is_shared {
-        let error = anyhow::anyhow!(
-            "a store that many machines share needs tokens that name their owners, the same on every server"
-        );
-        return Err(CommandError::usage(error, "set OUTLAST_TOKENS or OUTLAST_TOKENS_FILE"));
+        let why = "a store that many machines share needs tokens that name their owners, the same on every server";
+        return refuse(why, "set OUTLAST_TOKENS or OUTLAST_TOKENS_FILE");
     }
     let (tokens, file) = config.http.own_token().map_err(misconfigured)?;
     tracing::info!("clients need the token in {}", file.display());

@@ -6,7 +6,7 @@ use outlast_core::Profile;
 use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Workflow};
 
 use crate::config::{self, Config};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandResult, refuse};
 
 /// The options of the tool set; `None` where it would have no tool.
 pub(super) fn options(
@@ -16,10 +16,9 @@ pub(super) fn options(
     let (mode, workflows) = if config.async_mode {
         let workflows = startable(config, research);
         if workflows.is_empty() {
-            let error = anyhow::anyhow!("the tool set `jobs` has nothing to start");
             let hint = "configure a [[workflow]] in outlast.toml, or a research provider for the built-in \
                         deep_research: set PERPLEXITY_API_KEY, OUTLAST_LIBRARY or OUTLAST_PROVIDERS";
-            return Err(CommandError::usage(error, hint));
+            return refuse("the tool set `jobs` has nothing to start", hint);
         }
         let mode = match &config.fixed_workflow {
             Some(name) => JobsMode::OneWorkflow(name.clone()),
@@ -36,9 +35,8 @@ pub(super) fn options(
         (JobsMode::Held, startable(config, None))
     };
     if config.fixed_workflow.as_deref() == Some(DEEP_RESEARCH) && research.is_none() {
-        let error = anyhow::anyhow!("the workflow {DEEP_RESEARCH} needs a research provider");
-        let hint = "set PERPLEXITY_API_KEY, OUTLAST_LIBRARY or OUTLAST_PROVIDERS";
-        return Err(CommandError::usage(error, hint));
+        let why = format!("the workflow {DEEP_RESEARCH} needs a research provider");
+        return refuse(why, "set PERPLEXITY_API_KEY, OUTLAST_LIBRARY or OUTLAST_PROVIDERS");
     }
     Ok(Some(JobsOptions {
         workflows,
@@ -50,7 +48,7 @@ pub(super) fn options(
 }
 
 /// What can be started as a job: the built-in workflow where research can be done, then the configured ones.
-pub(in crate::commands) fn startable(config: &Config, research: Option<&Profile>) -> Vec<Workflow> {
+pub(crate) fn startable(config: &Config, research: Option<&Profile>) -> Vec<Workflow> {
     let built_in = research.map(|profile| deep_research(profile, config));
     built_in.into_iter().chain(config.workflows.iter().map(workflow)).collect()
 }
@@ -66,11 +64,8 @@ pub(super) fn check_names(sets: &[Tools], config: &Config) -> CommandResult<()> 
         let clash =
             [name.clone(), format!("start_{name}")].into_iter().find(|it| taken.contains(it));
         if let Some(tool) = clash {
-            let error = anyhow::anyhow!("the workflow `{name}` clashes with the tool `{tool}`");
-            return Err(CommandError::usage(
-                error,
-                "give the workflow another name in outlast.toml",
-            ));
+            let why = format!("the workflow `{name}` clashes with the tool `{tool}`");
+            return refuse(why, "give the workflow another name in outlast.toml");
         }
     }
     Ok(())

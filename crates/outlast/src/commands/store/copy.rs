@@ -1,7 +1,6 @@
 //! `outlast store copy`: every job of one store in another.
 
-use std::process::ExitCode;
-
+use anyhow::Context as _;
 use outlast_core::StoreError;
 use outlast_store::{Copied, CopyError, CopyPass, CopyRefusal, StorePlace};
 use serde_json::json;
@@ -9,7 +8,7 @@ use serde_json::json;
 use super::restore::IN_USE;
 use crate::cli::CopyArgs;
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::store_hint;
 use crate::ui;
 
@@ -18,8 +17,7 @@ const ALLOWED: &str = "sqlite:FILE, postgres://USER@HOST/DATABASE, or `-` for th
 pub(super) async fn run(config: &Config, args: &CopyArgs) -> CommandResult {
     let (from, to) = (parsed(config, "FROM", &args.from)?, parsed(config, "TO", &args.to)?);
     if from == to {
-        let error = anyhow::anyhow!("FROM and TO are the same store");
-        return Err(CommandError::usage(error, "name another TO"));
+        return refuse("FROM and TO are the same store", "name another TO");
     }
     let mut bar = ui::Bars::one();
     let mut show = |pass, done: u64, total: u64| {
@@ -44,7 +42,7 @@ pub(super) async fn run(config: &Config, args: &CopyArgs) -> CommandResult {
         false => ui::line(&format!("{} jobs", copied.jobs)),
     }
     tell(copied, &from, &to);
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<StoreUrl> {
@@ -52,19 +50,15 @@ fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<S
         return Ok(config.store.clone());
     }
     // Not shown: it may be an address with a password that was written wrongly.
-    StoreUrl::parse(text).ok_or_else(|| {
-        CommandError::usage(anyhow::anyhow!("{name} names no store"), format!("give {ALLOWED}"))
-    })
+    let parsed = StoreUrl::parse(text).with_context(|| format!("{name} names no store"));
+    parsed.or_usage(format!("give {ALLOWED}"))
 }
 
 fn place(url: &StoreUrl) -> CommandResult<StorePlace<'_>> {
     match url {
         StoreUrl::Sqlite(path) => Ok(StorePlace::Sqlite(path)),
         StoreUrl::Postgres(Secret(address)) => Ok(StorePlace::Postgres(address)),
-        StoreUrl::Memory => {
-            let error = anyhow::anyhow!("a memory store cannot be copied");
-            Err(CommandError::usage(error, format!("give {ALLOWED}")))
-        }
+        StoreUrl::Memory => refuse("a memory store cannot be copied", format!("give {ALLOWED}")),
     }
 }
 
@@ -104,10 +98,7 @@ fn not_copied(error: CopyError, from: &StoreUrl, to: &StoreUrl) -> CommandError 
         differs @ CopyError::Differs { .. } => anyhow::Error::new(differs),
     };
     let error = error.context(context);
-    match is_usage {
-        true => CommandError::usage(error, hint),
-        false => CommandError::from(error).hint(hint),
-    }
+    CommandError::from(error).hint(hint).usage_if(is_usage)
 }
 
 fn hint(refusal: &CopyRefusal, url: &StoreUrl) -> &'static str {

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use outlast_core::rules::Fate;
 use outlast_core::{Profile, StoreError};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use super::quoted;
 use crate::cli::RestoreArgs;
 use crate::config::{Config, Secret, StoreUrl};
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::open_store::store_hint;
 use crate::ui;
 use crate::wire::natures;
@@ -33,7 +32,7 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
     let store = config.store.to_string();
     if args.json {
         ui::json(&as_json(&store, &restored));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     if !restored.jobs.is_empty() {
         let rows = restored.jobs.iter().map(|RestoredJob { job, fate }| {
@@ -50,49 +49,28 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
             ui::Mark::Good,
             &format!("no job had to be changed; the store can be used: {store}"),
         );
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     tell(&store, &restored);
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 /// A database, after `pg_restore`.
-async fn of_database(
-    config: &Config,
-    address: &Secret,
-    args: &RestoreArgs,
-) -> CommandResult<Restored> {
+async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> CommandResult<Restored> {
     if let Some(file) = &args.file {
-        let error = anyhow::anyhow!("PostgreSQL's own programs restore a dump");
         let file = quoted(&file.display().to_string());
-        let address = quoted(&address.without_password());
+        let address = quoted(&url.without_password());
         let hint = format!(
             "pg_restore --clean --if-exists --dbname={address} {file}\n      \
              then end what may have been paid for since: outlast store restore --in-place --force"
         );
-        return Err(CommandError::usage(error, hint));
+        return refuse("PostgreSQL's own programs restore a dump", hint);
     }
     let providers = natures(config)?;
     let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
     let restored =
-        PostgresStore::restore_in_place(&address.0, &nature, config.end_notices(), args.force)
-            .await;
-    restored.map_err(|error| {
-        let hint = match &error {
-            RestoreError::Current { .. } => {
-                "nothing in a database shows that it is an older copy: if a dump was restored to it, add --force"
-            }
-            RestoreError::InUse => IN_USE,
-            RestoreError::Exists { .. } => GIVE_A_BACKUP,
-            RestoreError::Store(error) => store_hint(error, &config.store),
-        };
-        let is_usage = matches!(error, RestoreError::Current { .. });
-        let error = anyhow::Error::new(error).context(format!("restore {}", config.store));
-        match is_usage {
-            true => CommandError::usage(error, hint),
-            false => CommandError::from(error).hint(hint),
-        }
-    })
+        PostgresStore::restore_in_place(&url.0, &nature, config.end_notices(), args.force).await;
+    restored.map_err(|error| not_restored(error, &config.store, None))
 }
 
 fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Restored> {
@@ -106,8 +84,8 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
     };
     let restored = match &args.file {
         Some(file) if is_same(file, path) => {
-            let error = anyhow::anyhow!("{} is the store itself", file.display());
-            return Err(CommandError::usage(error, "give --in-place instead of a file"));
+            let why = format!("{} is the store itself", file.display());
+            return refuse(why, "give --in-place instead of a file");
         }
         Some(file) => {
             refuse_no_backup(file)?;
@@ -115,7 +93,7 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
         }
         None => restore.in_place(),
     };
-    restored.map_err(|error| not_restored(error, path, args.file.as_deref()))
+    restored.map_err(|error| not_restored(error, &config.store, args.file.as_deref()))
 }
 
 fn is_same(file: &Path, path: &Path) -> bool {
@@ -153,22 +131,18 @@ fn tell(store: &str, restored: &Restored) {
         ui::remark(&format!("  the store that was there: {}", kept.display()));
     }
     let count = |fate| restored.jobs.iter().filter(|job| job.fate == fate).count();
-    match count(Fate::Ended) {
-        0 => {}
-        ended => {
-            ui::remark(&format!(
-                "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
-            ));
-            ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
-        }
+    let [ended, resumes, queued] = [Fate::Ended, Fate::Resumes, Fate::RunsOn].map(count);
+    if ended > 0 {
+        ui::remark(&format!(
+            "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
+        ));
+        ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
     }
-    match count(Fate::Resumes) {
-        0 => {}
-        resumes => ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun")),
+    if resumes > 0 {
+        ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun"));
     }
-    match count(Fate::RunsOn) {
-        0 => {}
-        queued => ui::remark(&format!("  {queued} stay queued: running them twice costs nothing")),
+    if queued > 0 {
+        ui::remark(&format!("  {queued} stay queued: running them twice costs nothing"));
     }
 }
 
@@ -196,16 +170,19 @@ fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
     })
 }
 
-fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> CommandError {
+fn not_restored(error: RestoreError, store: &StoreUrl, file: Option<&Path>) -> CommandError {
     // A damaged store is no reason: it is replaced. So it is the backup.
     if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
-        let error = anyhow::anyhow!("the backup {} is damaged at {at}", file.display());
-        return CommandError::from(error).hint("give another backup");
+        let why = format!("the backup {} is damaged at {at}", file.display());
+        return CommandError::failed(why, "give another backup");
     }
     let hint = match &error {
         RestoreError::InUse => IN_USE,
         RestoreError::Exists { .. } => {
             "--force replaces it; it is kept beside the restored one, under another name"
+        }
+        RestoreError::Current { .. } if matches!(store, StoreUrl::Postgres(_)) => {
+            "nothing in a database shows that it is an older copy: if a dump was restored to it, add --force"
         }
         RestoreError::Current { .. } => {
             "give the backup's FILE, or --force if this store is an older copy all the same"
@@ -213,12 +190,9 @@ fn not_restored(error: RestoreError, path: &Path, file: Option<&Path>) -> Comman
         RestoreError::Store(StoreError::Unavailable(_)) if file.is_some() => {
             "check that the file is a backup of outlast, and that the store's directory can be written"
         }
-        RestoreError::Store(error) => store_hint(error, &StoreUrl::Sqlite(path.to_owned())),
+        RestoreError::Store(error) => store_hint(error, store),
     };
     let is_usage = matches!(error, RestoreError::Exists { .. } | RestoreError::Current { .. });
-    let error = anyhow::Error::new(error).context(format!("restore {}", path.display()));
-    match is_usage {
-        true => CommandError::usage(error, hint),
-        false => CommandError::from(error).hint(hint),
-    }
+    let error = anyhow::Error::new(error).context(format!("restore {store}"));
+    CommandError::from(error).hint(hint).usage_if(is_usage)
 }

@@ -1,6 +1,5 @@
 //! `outlast worker list` and `outlast worker stop`: the workers that servers and commands left running.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use outlast_core::Clock as _;
@@ -10,9 +9,8 @@ use tokio::time::Instant;
 use crate::cli::Global;
 use crate::commands::configured;
 use crate::detached::info::{WorkerInfo, living};
-use crate::detached::message::Message;
-use crate::detached::socket::SocketFolder;
-use crate::error::{CommandError, CommandResult};
+use crate::detached::socket::{Message, SocketFolder};
+use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui;
 
 /// How long a worker may take to give its jobs back.
@@ -25,11 +23,11 @@ pub(super) fn list(global: &Global, as_json: bool) -> CommandResult {
     let workers = folder.as_ref().map(living).unwrap_or_default();
     if as_json {
         ui::json(&serde_json::json!({ "workers": workers }));
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     if workers.is_empty() {
         ui::remark("No worker runs in the background; a server starts one when a job needs it.");
-        return Ok(ExitCode::SUCCESS);
+        return DONE;
     }
     let now = SystemClock.now();
     let row = |worker: &WorkerInfo| {
@@ -43,18 +41,18 @@ pub(super) fn list(global: &Global, as_json: bool) -> CommandResult {
         ]
     };
     ui::table(&["ID", "PID", "AGE", "VERSION", "CONFIGURATION"], workers.iter().map(row).collect());
-    Ok(ExitCode::SUCCESS)
+    DONE
 }
 
 pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
     let folder = SocketFolder::of(&configured(global, &[])?);
-    let Some(folder) = folder else { return Ok(ExitCode::SUCCESS) };
+    let Some(folder) = folder else { return DONE };
     let mut workers = living(&folder);
     if let Some(id) = &id {
         workers.retain(|worker| worker.id.starts_with(id.as_str()));
         if workers.is_empty() {
-            let error = anyhow::anyhow!("no worker `{id}` runs in the background of this store");
-            return Err(CommandError::usage(error, "`outlast worker list` shows those that do"));
+            let why = format!("no worker `{id}` runs in the background of this store");
+            return refuse(why, "`outlast worker list` shows those that do");
         }
     }
     for worker in &workers {
@@ -65,8 +63,8 @@ pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
     for worker in &workers {
         while folder.send(&worker.socket_name(), Message::Look).is_ok() {
             if Instant::now() > deadline {
-                let error = anyhow::anyhow!("worker {} (pid {}) stays", worker.id, worker.pid);
-                return Err(CommandError::from(error).hint(format!("kill {}", worker.pid)));
+                let why = format!("worker {} (pid {}) stays", worker.id, worker.pid);
+                return Err(CommandError::failed(why, format!("kill {}", worker.pid)));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -75,5 +73,5 @@ pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
     if workers.is_empty() {
         ui::remark("No worker runs in the background.");
     }
-    Ok(ExitCode::SUCCESS)
+    DONE
 }

@@ -14,13 +14,13 @@ use crate::commands::init::json::{Refusal, member, parse, span};
 
 /// The place of one entry: the objects it is in, and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::commands) struct Place {
+pub(crate) struct Place {
     is_toml: bool,
     pub(super) path: Vec<String>,
 }
 
 /// The servers of a client's file, by their places. Those of Claude Code's `project` come first, as it prefers them.
-pub(in crate::commands) fn servers(
+pub(crate) fn servers(
     client: Client,
     text: &str,
     project: Option<&str>,
@@ -50,7 +50,7 @@ pub(in crate::commands) fn servers(
 
 impl Place {
     /// The name of the server.
-    pub(in crate::commands) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
     }
 
@@ -88,13 +88,12 @@ impl Place {
             return toml_entry::changed(text, &self.path, changes);
         }
         let mut text = text.to_owned();
-        for change in changes {
-            let (Change::Set { path, .. } | Change::Remove { path, .. }) = change;
+        for Change { within, name, to } in changes {
             let here = self.path.iter().map(String::as_str);
-            let path: Vec<&str> = here.chain(path.iter().copied()).collect();
-            text = match change {
-                Change::Set { name, to, .. } => edit::set(&text, &path, name, to)?,
-                Change::Remove { name, .. } => edit::remove(&text, &path, name)?,
+            let path: Vec<&str> = here.chain(*within).collect();
+            text = match to {
+                Some(to) => edit::set(&text, &path, name, to)?,
+                None => edit::remove(&text, &path, name)?,
             };
         }
         Ok(text)

@@ -1,13 +1,13 @@
 //! What an install replaced, kept beside the client's file so that an uninstall brings the same bytes back. It may hold
 //! what the file held, keys among it, so only its owner may read it.
 
-use std::fs::{self, Permissions};
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+
+use crate::commands::init::file::place;
 
 /// One entry before and after its install.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +29,7 @@ impl Record {
     /// Reads the record beside this file. One that cannot be read knows nothing: entries are then put back by what
     /// they say.
     pub(super) fn beside(file: &Path) -> Self {
-        let mut path = file.as_os_str().to_owned();
-        path.push(".outlast-wrap");
-        let path = PathBuf::from(path);
+        let path = file.with_added_extension("outlast-wrap");
         let replaced = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         Self { path, replaced: replaced.unwrap_or_default() }
     }
@@ -66,21 +64,14 @@ impl Record {
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let write = || {
-            if self.replaced.is_empty() {
-                return match fs::remove_file(&self.path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                    Ok(()) | Err(_) => Ok(()),
-                };
+        if !self.replaced.is_empty() {
+            return place(&self.path, &serde_json::to_vec_pretty(&self.replaced)?, None);
+        }
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("remove {}", self.path.display()))
             }
-            let dir = self.path.parent().unwrap_or(Path::new("."));
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            file.as_file().set_permissions(Permissions::from_mode(0o600))?;
-            file.write_all(&serde_json::to_vec_pretty(&self.replaced)?)?;
-            file.as_file().sync_all()?;
-            file.persist(&self.path).map_err(|error| error.error)?;
-            std::io::Result::Ok(())
-        };
-        write().with_context(|| format!("write {}", self.path.display()))
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }

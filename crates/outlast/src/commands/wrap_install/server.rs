@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
+use clap::Parser as _;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::cli::Client;
-use crate::commands::init::entry::Field;
+use crate::cli::{Cli, Client, Command};
+use crate::commands::init::edit::Field;
 
 /// The variable in which a wrapped entry keeps its address.
 const URL_VARIABLE: &str = "OUTLAST_WRAP_URL";
@@ -18,24 +20,27 @@ const ADDRESS_MEMBERS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 const ONLY_THE_CLIENT: [&str; 6] =
     ["oauth", "auth", "authProviderType", "headersHelper", "oauth_resource", "scopes"];
 
-/// One change to a member of the entry; `path` is the objects it is in, inside the entry.
+/// One change to a member of the entry.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
-    Set { path: Vec<&'static str>, name: String, to: Field },
-    Remove { path: Vec<&'static str>, name: String },
+pub(super) struct Change {
+    /// The object inside the entry that it is a member of; `None` for the entry itself.
+    pub(super) within: Option<&'static str>,
+    pub(super) name: String,
+    /// `None` takes it out.
+    pub(super) to: Option<Field>,
 }
 
 impl Change {
     fn set(name: &str, to: Field) -> Self {
-        Self::Set { path: Vec::new(), name: name.to_owned(), to }
+        Self { within: None, name: name.to_owned(), to: Some(to) }
     }
 
     fn set_in(member: &'static str, name: &str, to: &str) -> Self {
-        Self::Set { path: vec![member], name: name.to_owned(), to: Field::Text(to.to_owned()) }
+        Self { within: Some(member), ..Self::set(name, Field::Text(to.to_owned())) }
     }
 
     fn remove(name: &str) -> Self {
-        Self::Remove { path: Vec::new(), name: name.to_owned() }
+        Self { within: None, name: name.to_owned(), to: None }
     }
 }
 
@@ -92,51 +97,33 @@ impl Server {
 
 /// What stands behind these arguments of `outlast wrap`.
 fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, String> {
-    if let Some(dashes) = args.iter().position(|arg| arg == "--") {
-        let Some((command, rest)) = args[dashes + 1..].split_first() else {
-            return Err("nothing stands behind the `--` of its `args`".to_owned());
-        };
-        return Ok(Server::Program { command: command.clone(), args: rest.to_vec() });
+    let words = std::iter::once("outlast").chain(args.iter().map(String::as_str));
+    let Ok(Cli { command: Command::Wrap(wrap), .. }) = Cli::try_parse_from(words) else {
+        return Err("its `args` are none that `outlast wrap` takes".to_owned());
+    };
+    let mut program = wrap.program.iter().map(|word| word.to_string_lossy().into_owned());
+    if let Some(command) = program.next() {
+        return Ok(Server::Program { command, args: program.collect() });
     }
     let variable = |name: &str| -> Option<String> {
         Some(entry.get("env")?.as_object()?.get(name)?.as_str()?.to_owned())
     };
-    let mut address = Address::default();
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        let (option, joined) = match word.split_once('=') {
-            Some((option, value)) if word.starts_with("--") => (option, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let mut value = || joined.clone().or_else(|| words.next().cloned()).unwrap_or_default();
-        match option {
-            "--url" => address.url = value(),
-            "--url-env" => {
-                let name = value();
-                address.url = variable(&name).ok_or_else(|| {
-                    format!("its `env` has no {name}, which would hold the address")
-                })?;
-            }
-            "--header" => {
-                if let Some((name, value)) = value().split_once(':') {
-                    address.headers.push((name.trim().to_owned(), value.trim().to_owned()));
-                }
-            }
-            "--header-env" => {
-                if let Some((header, name)) = value().split_once('=') {
-                    let header = header.to_owned();
-                    match variable(name) {
-                        Some(value) => address.headers.push((header, value)),
-                        None => address.header_variables.push((header, name.to_owned())),
-                    }
-                }
-            }
-            "--bearer-env" => address.bearer_variable = Some(value()),
-            _ => {}
-        }
+    let url = match &wrap.url_env {
+        Some(name) => variable(name)
+            .ok_or_else(|| format!("its `env` has no {name}, which would hold the address"))?,
+        None => wrap.url.ok_or("its `args` name no server behind `wrap`")?,
+    };
+    let bearer_variable = wrap.bearer_env;
+    let mut address = Address { url, bearer_variable, ..Address::default() };
+    for (name, value) in wrap.header.iter().filter_map(|header| header.split_once(':')) {
+        address.headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
-    if address.url.is_empty() {
-        return Err("its `args` name no server behind `wrap`".to_owned());
+    for (header, name) in wrap.header_env.iter().filter_map(|header| header.split_once('=')) {
+        let header = header.to_owned();
+        match variable(name) {
+            Some(value) => address.headers.push((header, value)),
+            None => address.header_variables.push((header, name.to_owned())),
+        }
     }
     Ok(Server::Address(address))
 }
@@ -289,12 +276,7 @@ fn address_back(
     let url = had.unwrap_or(match client {
         Client::Windsurf => "serverUrl",
         Client::GeminiCli => "httpUrl",
-        Client::ClaudeCode
-        | Client::ClaudeDesktop
-        | Client::Cursor
-        | Client::Vscode
-        | Client::Codex
-        | Client::Zed => "url",
+        _ => "url",
     });
     let mut changes = vec![Change::remove("command"), Change::remove("args")];
     let typed = matches!(client, Client::ClaudeCode | Client::Vscode).then_some("http");
@@ -323,7 +305,7 @@ fn address_back(
     match theirs.is_empty() && before("env").is_null() {
         true => changes.push(Change::remove("env")),
         false => changes.extend(
-            ours.into_iter().map(|name| Change::Remove { path: vec!["env"], name: name.clone() }),
+            ours.into_iter().map(|name| Change { within: Some("env"), ..Change::remove(name) }),
         ),
     }
     if before("env_vars").is_null() {
@@ -333,24 +315,13 @@ fn address_back(
 }
 
 fn texts(entry: &Map<String, Value>, name: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("its `{name}` is no list of texts");
-    match entry.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Array(items)) => {
-            items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
-        }
-        Some(_) => Err(wrong()),
-    }
+    let Some(value) = entry.get(name) else { return Ok(Vec::new()) };
+    Vec::deserialize(value).map_err(|_| format!("its `{name}` is no list of texts"))
 }
 
 fn pairs(entry: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
-    let wrong = || format!("its `{name}` are no texts by name");
-    match entry.get(name) {
-        None => Ok(Vec::new()),
-        Some(Value::Object(members)) => members
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), value.as_str().ok_or_else(wrong)?.to_owned())))
-            .collect(),
-        Some(_) => Err(wrong()),
-    }
+    let Some(value) = entry.get(name) else { return Ok(Vec::new()) };
+    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    let pairs = value.as_object().and_then(|members| members.iter().map(pair).collect());
+    pairs.ok_or_else(|| format!("its `{name}` are no texts by name"))
 }

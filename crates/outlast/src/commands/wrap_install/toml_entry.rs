@@ -6,7 +6,8 @@ use serde_json::Value;
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike};
 
 use super::server::Change;
-use crate::commands::init::codex::{self, LineEnds};
+use crate::commands::init::codex;
+use crate::commands::init::edit::Field;
 use crate::commands::init::json::Refusal;
 
 /// What a text says, as JSON.
@@ -88,37 +89,31 @@ pub(super) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result
         return Err(Refusal::at(text, span.start, "this entry must be a table"));
     };
     for change in changes {
-        let (Change::Set { path, .. } | Change::Remove { path, .. }) = change;
-        match (path.as_slice(), change) {
-            ([], _) => carry_out(table, change),
-            ([member, ..], Change::Set { .. }) => {
-                if table.get(member).and_then(Item::as_table_like).is_none() {
-                    table.insert(member, InlineTable::new().into());
-                }
-                if let Some(inner) = table.get_mut(member).and_then(Item::as_table_like_mut) {
-                    carry_out(inner, change);
-                }
-            }
-            ([member, ..], Change::Remove { .. }) => {
-                if let Some(inner) = table.get_mut(member).and_then(Item::as_table_like_mut) {
-                    carry_out(inner, change);
-                }
-            }
-        }
+        carry_out(table, change);
     }
-    let lines = LineEnds::in_text(text).of(document.to_string());
+    let lines = codex::with_line_ends_of(text, document.to_string());
     // The end of the last line stands behind the entry already.
     let lines = lines.trim_end_matches(['\r', '\n']);
     Ok(format!("{}{lines}{}", &text[..span.start], &text[span.end..]))
 }
 
-fn carry_out(table: &mut dyn TableLike, change: &Change) {
-    match change {
-        Change::Remove { name, .. } => drop(table.remove(name)),
-        Change::Set { name, to, .. } => match table.get_mut(name) {
-            Some(item) => codex::bring_up_to_date(item, to),
-            None => drop(table.insert(name, codex::value(to).into())),
-        },
+fn carry_out(table: &mut dyn TableLike, Change { within, name, to }: &Change) {
+    if let Some(member) = within {
+        if to.is_some() && table.get(member).and_then(Item::as_table_like).is_none() {
+            table.insert(member, InlineTable::new().into());
+        }
+        if let Some(inner) = table.get_mut(member).and_then(Item::as_table_like_mut) {
+            assign(inner, name, to.as_ref());
+        }
+        return;
+    }
+    assign(table, name, to.as_ref());
+}
+
+fn assign(table: &mut dyn TableLike, name: &str, to: Option<&Field>) {
+    match to {
+        Some(to) => codex::assign(table, name, to),
+        None => drop(table.remove(name)),
     }
 }
 
