@@ -32,8 +32,9 @@ macro_rules! wrapper_of {
             /// The store within.
             fn inner(&self) -> &dyn Store;
 
-            /// Called after every method, for what a wrapper does after several of them.
-            fn after(&self, _method: StoreMethod, _error: Option<&StoreError>) {}
+            /// Called after every method. A wrapper matches the name without `_`, so that a new method of the port does
+            /// not compile before each wrapper has decided what it means there.
+            fn after(&self, method: StoreMethod, error: Option<&StoreError>);
 
             $(
                 #[doc = concat!("As [`Store::", stringify!($method), "`].")]

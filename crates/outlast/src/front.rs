@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     AskKind, Claimed, Insert, Inserted, Job, JobId, NewJob, Profile, Scope, StateKind, Store,
-    StoreError, StoreWrapper, WorkerId,
+    StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
 use serde::Deserialize as _;
 use tokio::sync::Notify;
@@ -105,11 +105,47 @@ fn is_quick(job: &NewJob) -> bool {
     }
 }
 
-/// What a worker would do with the other methods, a front may do.
 #[async_trait]
 impl StoreWrapper for FrontStore {
     fn inner(&self) -> &dyn Store {
         &*self.store
+    }
+
+    fn after(&self, method: StoreMethod, _: Option<&StoreError>) {
+        match method {
+            // See below.
+            StoreMethod::Insert | StoreMethod::Claim | StoreMethod::Take => {}
+            // What a worker would do with these, a front may do.
+            StoreMethod::Rev
+            | StoreMethod::Orphans
+            | StoreMethod::Renew
+            | StoreMethod::Checkpoint
+            | StoreMethod::Note
+            | StoreMethod::ShowText
+            | StoreMethod::Settle
+            | StoreMethod::Cancel
+            | StoreMethod::Rescue
+            | StoreMethod::RecordLateRun
+            | StoreMethod::OwedStops
+            | StoreMethod::RecordStop
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
+            | StoreMethod::RecordAnswer
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Spend
+            | StoreMethod::Counts
+            | StoreMethod::Kept
+            | StoreMethod::Keep
+            | StoreMethod::Changes => {}
+        }
     }
 
     /// The caller is answered when a worker knows of the job: a client that leaves at once must not take it along.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
     Checkpoint, Claimed, Insert, Inserted, Job, JobId, Lease, Profile, Settlement, Store,
-    StoreError, StoreWrapper, WorkerId,
+    StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
 
@@ -72,6 +72,42 @@ impl StoreWrapper for KillPointStore {
         &*self.store
     }
 
+    fn after(&self, method: StoreMethod, _error: Option<&StoreError>) {
+        match method {
+            StoreMethod::Insert => self.reached(KillPoint::AfterInsert),
+            StoreMethod::Settle => self.reached(KillPoint::AfterSettle),
+            // These reach a point only with a certain result or argument: see below.
+            StoreMethod::Claim | StoreMethod::Take | StoreMethod::Checkpoint => {}
+            StoreMethod::Rev
+            | StoreMethod::Orphans
+            | StoreMethod::Renew
+            | StoreMethod::Note
+            | StoreMethod::ShowText
+            | StoreMethod::Cancel
+            | StoreMethod::Rescue
+            | StoreMethod::RecordLateRun
+            | StoreMethod::OwedStops
+            | StoreMethod::RecordStop
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
+            | StoreMethod::RecordAnswer
+            | StoreMethod::Kept
+            | StoreMethod::Keep
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Counts
+            | StoreMethod::Spend
+            | StoreMethod::Changes => {}
+        }
+    }
+
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
         // Inserted and nothing more, as where the process has no worker for it.
         insert.carrier = insert.carrier.filter(|_| self.point != KillPoint::AfterInsert);
@@ -79,7 +115,6 @@ impl StoreWrapper for KillPointStore {
         if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
             self.reached(KillPoint::AfterBeginning);
         }
-        self.reached(KillPoint::AfterInsert);
         Ok(inserted)
     }
 
@@ -132,9 +167,7 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        self.reached(KillPoint::BeforeSettle);
-        let settled = self.store.settle(lease, settlement).await;
-        self.reached(KillPoint::AfterSettle);
-        settled
+        KillPoint::reached(self.point, KillPoint::BeforeSettle);
+        self.store.settle(lease, settlement).await
     }
 }

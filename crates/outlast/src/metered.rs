@@ -57,9 +57,33 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::Cancel
             | StoreMethod::RecordLateRun
             | StoreMethod::RecordStop => self.wrote(error),
-            // Reads, and writes that follow one of the counted ones. A claim and a renewal write only where there is
-            // something to claim or to renew: counted there.
-            _ => {}
+            // Written only where there is something to claim or to renew: counted there.
+            StoreMethod::Claim | StoreMethod::Renew => {}
+            // Reads, and writes that follow one of the counted ones.
+            StoreMethod::Rev
+            | StoreMethod::Take
+            | StoreMethod::Orphans
+            | StoreMethod::Note
+            | StoreMethod::ShowText
+            | StoreMethod::Rescue
+            | StoreMethod::OwedStops
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
+            | StoreMethod::RecordAnswer
+            | StoreMethod::Kept
+            | StoreMethod::Keep
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Counts
+            | StoreMethod::Spend
+            | StoreMethod::Changes => {}
         }
     }
 

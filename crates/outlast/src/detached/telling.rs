@@ -65,13 +65,35 @@ impl StoreWrapper for TellingStore {
             | StoreMethod::Settle
             | StoreMethod::Cancel
             | StoreMethod::RecordLateRun
-            | StoreMethod::RecordStop
-                if error.is_none() =>
-            {
-                self.tell();
+            | StoreMethod::RecordStop => {
+                if error.is_none() {
+                    self.tell();
+                }
             }
             // A claim is followed by a checkpoint at once; who rescues a job hears of it in its own process.
-            _ => {}
+            StoreMethod::Claim | StoreMethod::Rescue => {}
+            StoreMethod::Rev
+            | StoreMethod::Orphans
+            | StoreMethod::Renew
+            | StoreMethod::ShowText
+            | StoreMethod::OwedStops
+            | StoreMethod::ClaimNotice
+            | StoreMethod::RecordNotice
+            | StoreMethod::RecordAnswer
+            | StoreMethod::HasWorker
+            | StoreMethod::Queued
+            | StoreMethod::Ahead
+            | StoreMethod::Dismiss
+            | StoreMethod::Prune
+            | StoreMethod::Job
+            | StoreMethod::List
+            | StoreMethod::Turns
+            | StoreMethod::Conversations
+            | StoreMethod::Spend
+            | StoreMethod::Counts
+            | StoreMethod::Kept
+            | StoreMethod::Keep
+            | StoreMethod::Changes => {}
         }
     }
 }
