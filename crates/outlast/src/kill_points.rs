@@ -167,7 +167,7 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        KillPoint::reached(self.point, KillPoint::BeforeSettle);
+        self.reached(KillPoint::BeforeSettle);
         self.store.settle(lease, settlement).await
     }
 }
