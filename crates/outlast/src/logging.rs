@@ -2,9 +2,10 @@
 
 mod unrepeated;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Format;
+use tracing_subscriber::prelude::*;
 
 use crate::cli::Global;
 use unrepeated::Unrepeated;
@@ -21,14 +22,13 @@ where
         (false, _) => "trace",
     };
     // rmcp reports a client that left as an error of its own; what matters of that is logged by us.
-    let filter = EnvFilter::try_new(format!("rmcp=off,hyper_util=warn,reqwest=warn,{level}"));
+    let filter = format!("rmcp=off,hyper_util=warn,reqwest=warn,{level}").parse::<Targets>();
     let filter = filter.map_err(|error| error.to_string())?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         // Colour would need a feature that is off; to ask for it on a terminal would panic.
         .with_ansi(false)
-        .event_format(Unrepeated::new(Format::default().without_time().with_target(false)))
-        .init();
+        .event_format(Unrepeated::new(Format::default().without_time().with_target(false)));
+    tracing_subscriber::registry().with(log).with(filter).init();
     Ok(())
 }
