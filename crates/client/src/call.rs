@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use rmcp::RoleClient;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
@@ -39,24 +40,27 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer, until a limit of the timer is reached.
-    pub(crate) async fn ask(
-        &self,
+    pub(crate) fn ask<'a>(
+        &'a self,
         mut request: ClientRequest,
-        timer: &CallTimer,
-    ) -> Result<ServerResult, ClientError> {
+        timer: &'a CallTimer,
+    ) -> BoxFuture<'a, Result<ServerResult, ClientError>> {
         request.extensions_mut().insert(timer.call.clone());
-        let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let handle = self.wait(timer, sending).await?.map_err(|error| self.failed(error))?;
-        let mut sent = SentRequest { connection: self, handle: Some(handle) };
-        let answer = match self.wait(timer, sent.answer()).await {
-            Err(ClientError::TimedOut(timed_out)) => {
-                let told = sent.cancel(timed_out.limit).await;
-                return Err(TimedOut { told, ..timed_out }.into());
-            }
-            answer => answer?,
-        };
-        sent.handle = None;
-        answer.map_err(|error| self.failed(error))
+        Box::pin(async move {
+            let options = PeerRequestOptions::no_options();
+            let sending = self.peer.send_request_with_option(request, options);
+            let handle = self.wait(timer, sending).await?.map_err(|error| self.failed(error))?;
+            let mut sent = SentRequest { connection: self, handle: Some(handle) };
+            let answer = match self.wait(timer, sent.answer()).await {
+                Err(ClientError::TimedOut(timed_out)) => {
+                    let told = sent.cancel(timed_out.limit).await;
+                    return Err(TimedOut { told, ..timed_out }.into());
+                }
+                answer => answer?,
+            };
+            sent.handle = None;
+            answer.map_err(|error| self.failed(error))
+        })
     }
 
     /// Waits for this until a limit is reached. What is there when a limit falls due is taken.

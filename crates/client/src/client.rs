@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
-    Implementation, ProtocolVersion, ServerResult, TASKS_EXTENSION_ID, Task,
+    CustomRequest, Implementation, ProtocolVersion, ServerResult, TASKS_EXTENSION_ID, Task,
 };
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::Transport;
@@ -62,19 +63,29 @@ impl Client {
     }
 
     /// Starts a program and connects to it over its standard input and output.
-    pub async fn spawn(program: Program, options: ConnectOptions) -> Result<Self, ClientError> {
-        let (child, output, input) = Child::start(&program)?;
-        match Self::connect(output, input, options).await {
-            Ok(client) => Ok(Self { child: Some(child), ..client }),
-            Err(error) => Err(child.explained(error).await),
-        }
+    pub fn spawn(
+        program: Program,
+        options: ConnectOptions,
+    ) -> BoxFuture<'static, Result<Self, ClientError>> {
+        Box::pin(async move {
+            let (child, output, input) = Child::start(&program)?;
+            match Self::connect(output, input, options).await {
+                Ok(client) => Ok(Self { child: Some(child), ..client }),
+                Err(error) => Err(child.explained(error).await),
+            }
+        })
     }
 
     /// Connects to the server at this address over Streamable HTTP.
-    pub async fn http(endpoint: Endpoint, options: ConnectOptions) -> Result<Self, ClientError> {
-        let pending = Arc::new(PendingCalls::default());
-        let transport = crate::http::transport(&endpoint, options.longest_message, &pending)?;
-        Self::handshake(transport, pending, CancellationToken::new(), options).await
+    pub fn http(
+        endpoint: Endpoint,
+        options: ConnectOptions,
+    ) -> BoxFuture<'static, Result<Self, ClientError>> {
+        Box::pin(async move {
+            let pending = Arc::new(PendingCalls::default());
+            let transport = crate::http::transport(&endpoint, options.longest_message, &pending)?;
+            Self::handshake(transport, pending, CancellationToken::new(), options).await
+        })
     }
 
     async fn handshake<T: Transport<RoleClient> + 'static>(
@@ -179,15 +190,11 @@ impl Client {
         params: Value,
         options: CallOptions,
     ) -> Result<Value, ClientError> {
-        let mut message = json!({ "method": method });
-        if !params.is_null() {
-            message["params"] = params;
-        }
-        let request: ClientRequest = serde_json::from_value(message)
-            .map_err(|error| ClientError::Usage(format!("{method}: {error}")))?;
-        if matches!(request, ClientRequest::InitializeRequest(_)) {
+        if method == "initialize" {
             return Err(ClientError::Usage("the handshake is over already".to_owned()));
         }
+        let params = Some(params).filter(|params| !params.is_null());
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let timer = CallTimer::start(options)?;
         match self.connection.ask(request, &timer).await {
             Ok(result) => serde_json::to_value(result)

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolResult, CancelTaskParams, CancelTaskRequest, ClientRequest, DetailedTask,
     GetTaskParams, GetTaskRequest, ServerResult, Task, TaskPayload, TaskStatus,
@@ -79,12 +80,14 @@ impl<'a> TaskCall<'a> {
     }
 
     /// Polls the task, at the interval the server asks for, until it has ended.
-    pub async fn finish(self) -> Result<ToolAnswer, ClientError> {
-        let Self { connection, child, timer, guard, seen } = self;
-        match connection.follow(&timer, guard, seen).await {
-            Ok(result) => Ok(ToolAnswer::from(result)),
-            Err(error) => Err(child::explained(child, error).await),
-        }
+    pub fn finish(self) -> BoxFuture<'a, Result<ToolAnswer, ClientError>> {
+        Box::pin(async move {
+            let Self { connection, child, timer, guard, seen } = self;
+            match connection.follow(&timer, guard, seen).await {
+                Ok(result) => Ok(ToolAnswer::from(result)),
+                Err(error) => Err(child::explained(child, error).await),
+            }
+        })
     }
 
     /// Has the server end the task, and waits for its confirmation.

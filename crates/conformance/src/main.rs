@@ -19,7 +19,7 @@ use outlast_core::{OwnerId, Profile, SpendLimits};
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Callers, Face, Hosts, HttpOptions, Origins, PageOptions, PageView, Rates, Room, Server,
-    serve_http,
+    serve_handler,
 };
 use outlast_store::{SqliteStore, SystemClock};
 use tokio::net::TcpListener;
@@ -76,7 +76,7 @@ async fn main() -> anyhow::Result<()> {
         serde_json::json!({ "url": format!("http://{address}/mcp") })
     )?;
 
-    serve_http(fixtures, server, options, listener, stop.clone()).await;
+    serve_handler(fixtures, server, options, listener, stop.clone()).await;
     stop.ask();
     drop(tokio::time::timeout(Duration::from_secs(2), worker).await);
     follower.await?;

@@ -29,6 +29,8 @@ pub use tokens::{BadToken, Callers, Token, Tokens};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use outlast_engine::Shutdown;
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
@@ -88,9 +90,17 @@ impl Default for Room {
 }
 
 /// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
-///
-/// `handler` answers MCP: the server itself, or what stands before it with tools of its own.
-pub async fn serve_http<H: ServerHandler + Clone>(
+pub fn serve_http(
+    server: Server,
+    options: HttpOptions,
+    listener: TcpListener,
+    stop: Shutdown,
+) -> BoxFuture<'static, ()> {
+    serve_handler(server.clone(), server, options, listener, stop).boxed()
+}
+
+/// The same, with `handler` before the server: it answers MCP and has tools of its own.
+pub async fn serve_handler<H: ServerHandler + Clone>(
     handler: H,
     server: Server,
     options: HttpOptions,

@@ -5,6 +5,8 @@ mod input;
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use outlast_engine::Shutdown;
 use rmcp::ServiceExt;
 use rmcp::transport::io::stdio_pipes;
@@ -25,7 +27,11 @@ pub struct ServeError(String);
 /// Serves until the input ends or `stop` is asked; asks `stop` itself when the input ends.
 ///
 /// Calls under way are answered with what is known, then the connection closes.
-pub async fn serve_stdio(server: Server, stop: Shutdown) -> Result<(), ServeError> {
+pub fn serve_stdio(server: Server, stop: Shutdown) -> BoxFuture<'static, Result<(), ServeError>> {
+    serve(server, stop).boxed()
+}
+
+async fn serve(server: Server, stop: Shutdown) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
     let transport = LineTransport::new(input, output);
     let input_ended = transport.input_ended.clone();

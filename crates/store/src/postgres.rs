@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use outlast_core::{
     Claimed, Clock, EndNotices, Insert, Inserted, Job, JobId, StoreError, Timestamp,
 };
@@ -114,7 +115,11 @@ struct Shared {
 
 impl PostgresStore {
     /// Connects, and makes or updates the tables.
-    pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
+    pub fn open(options: PostgresOptions) -> BoxFuture<'static, Result<Self, StoreError>> {
+        Self::connect(options).boxed()
+    }
+
+    async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
         let target = Arc::new(Target::parse(&options.url)?);
         let (mut client, connection) = target.connect().await?;
         let driving = tokio::spawn(connection);

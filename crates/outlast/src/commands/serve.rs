@@ -144,7 +144,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let served = match http {
         None => serve_stdio(server, stop.clone()).await,
         Some((listener, options)) => {
-            serve_http(server.clone(), server, options, listener, stop.clone()).await;
+            serve_http(server, options, listener, stop.clone()).await;
             Ok(())
         }
     };

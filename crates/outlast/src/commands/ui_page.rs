@@ -90,7 +90,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         };
         let server = Server::new(face);
         tokio::select! {
-            () = serve_http(server.clone(), server, options, listener, stop.clone()) => {}
+            () = serve_http(server, options, listener, stop.clone()) => {}
             () = keep_carried(session, started) => {}
             () = engine.keep_finding_dead_workers() => {}
         }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use futures_util::future::BoxFuture;
 use outlast_core::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -104,8 +105,8 @@ impl Target {
     }
 
     /// A connection beside the pool.
-    pub(super) async fn connect(&self) -> Result<(Client, Connected), Fault> {
-        Ok(self.config.connect(self.tls.clone()).await?)
+    pub(super) fn connect(&self) -> BoxFuture<'_, Result<(Client, Connected), Fault>> {
+        Box::pin(async { Ok(self.config.connect(self.tls.clone()).await?) })
     }
 
     /// Gives a fresh connection its settings.
