@@ -63,12 +63,11 @@ pub(crate) struct ServeArgs {
 
 /// An address and a port; `localhost` is the one name that means the same everywhere.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let text = text
-        .strip_prefix("localhost:")
-        .map(|port| format!("127.0.0.1:{port}"))
-        .unwrap_or(text.to_owned());
-    text.parse()
-        .map_err(|_| "not an address and a port such as 127.0.0.1:8080 or [::1]:8080".to_owned())
+    let parsed = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "not an address and a port such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
 /// `outlast worker`

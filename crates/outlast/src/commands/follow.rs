@@ -61,7 +61,9 @@ pub(super) async fn follow(
                 None => break,
             },
             _ = tick.tick(), if carries => {
-                jobs.iter().filter(|job| is_due(job, engine)).for_each(|job| engine.carry(&job.id));
+                let now = engine.now();
+                let is_due = |job: &&Job| matches!(job.state, JobState::Queued { run_at } if run_at <= now);
+                jobs.iter().filter(is_due).for_each(|job| engine.carry(&job.id));
                 continue;
             }
             () = &mut looking, if !carries => continue,
@@ -118,8 +120,4 @@ async fn watch(
         }
         reading = watch.changed().await?.ok_or_else(removed)?;
     }
-}
-
-fn is_due(job: &Job, engine: &Engine) -> bool {
-    matches!(job.state, JobState::Queued { run_at } if run_at <= engine.now())
 }

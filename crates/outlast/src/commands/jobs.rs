@@ -20,15 +20,12 @@ use crate::wire::research_providers;
 
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
     let config = super::configured(global, &[])?;
-    let store = match &command {
-        JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_) => {
-            OpenStore::existing(&config).await?
-        }
-        // They put the jobs of dead workers back into the queue, so that what is said of a job is true.
-        _ => match OpenStore::existing(&config).await {
-            Ok(store) => store,
-            Err(failed) => OpenStore::to_read(&config).await.map_err(|_| failed)?,
-        },
+    let changes =
+        matches!(command, JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_));
+    // The others too put the jobs of dead workers back into the queue, so that what is said of a job is true.
+    let store = match OpenStore::existing(&config).await {
+        Err(failed) if !changes => OpenStore::to_read(&config).await.map_err(|_| failed)?,
+        opened => opened?,
     };
     // Known, so that what a cancel or a new run means there can be said; no worker is started.
     let providers = match &command {

@@ -48,7 +48,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let mut config = super::configured(global, &flags)?;
     super::start_log(global, &config)?;
     let research = research_providers(&config)?;
-    if research.is_empty() && needs_research(&config) {
+    // The other tool sets answer nothing without a research provider.
+    if research.is_empty() && config.tools.iter().any(|set| *set != ToolSet::Jobs) {
         leave_research_out(&mut config)?;
     }
     let profiles: Vec<Profile> = research.iter().map(|(profile, _)| profile.clone()).collect();
@@ -181,11 +182,6 @@ fn worker_starter(global: &Global, config: &Config, args: &ServeArgs) -> Option<
 fn page(config: &Config, listens_at: Option<SocketAddr>) -> Option<String> {
     let local = listens_at.filter(|address| address.ip().is_loopback());
     config.http.public_url.clone().or_else(|| local.map(|address| format!("http://{address}")))
-}
-
-/// Whether a tool set is on that answers nothing without a research provider.
-fn needs_research(config: &Config) -> bool {
-    config.tools.iter().any(|set| *set != ToolSet::Jobs)
 }
 
 /// Tools that carry Perplexity's name and were asked for are answered by the provider that is first in line: one warning (G2).

@@ -78,14 +78,9 @@ fn table(sums: &[SpendSum], by: SpendBy, since: Day, until: Day) {
         SpendBy::Owner => "OWNER",
     };
     let row = |sum: &SpendSum| {
-        let figures = [
-            sum.spent.to_string(),
-            sum.reserved.to_string(),
-            sum.maybe.to_string(),
-            sum.runs.to_string(),
-        ];
-        let cells = figures.iter().map(|figure| Cell::plain(figure));
-        std::iter::once(Cell::plain(&sum.key)).chain(cells).collect()
+        let money = [sum.spent, sum.reserved, sum.maybe].map(|money| money.to_string());
+        let figures = money.into_iter().chain([sum.runs.to_string()]);
+        std::iter::once(sum.key.clone()).chain(figures).map(|text| Cell::plain(&text)).collect()
     };
     let total = total(sums);
     let rows = sums.iter().chain(std::iter::once(&total)).map(row).collect();

@@ -111,7 +111,7 @@ fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, St
     let url = match &wrap.url_env {
         Some(name) => variable(name)
             .ok_or_else(|| format!("its `env` has no {name}, which would hold the address"))?,
-        None => wrap.url.ok_or("its `args` name no server behind `wrap`")?,
+        None => wrap.url.ok_or("its `args` have nothing behind the `--`, and no --url either")?,
     };
     let bearer_variable = wrap.bearer_env;
     let mut address = Address { url, bearer_variable, ..Address::default() };
