@@ -51,10 +51,10 @@ pub(super) async fn carry_out<C: Clone, A, Running>(
         Err(fault) if calls.len() > 1 && !matches!(fault, Fault::CommitUnknown(_)) => {
             let mut done = Vec::with_capacity(calls.len());
             for call in calls.iter() {
-                match run(Arc::from([call.clone()])).await {
-                    Ok(alone) => done.extend(alone),
-                    Err(fault) => done.push(Err(fault.into())),
-                }
+                let alone = run(Arc::from([call.clone()])).await.map_err(StoreError::from);
+                done.push(alone.and_then(|mut alone| {
+                    alone.pop().unwrap_or_else(|| Err(unavailable("no answer came")))
+                }));
             }
             done
         }

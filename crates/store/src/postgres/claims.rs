@@ -90,8 +90,8 @@ impl Shared {
             let mut claimed = self.claim_some(claim, now.len()).await.map(Vec::into_iter);
             for (_, answer) in now {
                 // Where the caller has gone, the job comes back when its worker's lease is not renewed.
-                let _ = answer
-                    .send(claimed.as_mut().map(Iterator::next).map_err(|error| copied(error)));
+                let next = claimed.as_mut().map(Iterator::next);
+                let _ = answer.send(next.map_err(|error| copied(error)));
             }
         }
     }
@@ -99,8 +99,8 @@ impl Shared {
     /// Claims as many jobs as are wanted, or as there are.
     async fn claim_some(&self, claim: Claim, count: usize) -> Result<Vec<Claimed>, StoreError> {
         let (mut all, mut in_vain) = (Vec::new(), 0);
-        let mut wanted = (claim, count);
         loop {
+            let wanted = (&claim, count - all.len());
             let found = self.try_step(Durability::Commit, &wanted, |(claim, count), tx| {
                 pick(tx, claim, *count).boxed()
             });
@@ -111,10 +111,9 @@ impl Shared {
                 Err(fault) => return Err(fault.into()),
             };
             claimed.iter_mut().for_each(|claimed| claimed.job.rev = rev);
-            wanted.1 -= claimed.len();
             in_vain = if claimed.is_empty() { in_vain + 1 } else { 0 };
             all.append(&mut claimed);
-            if !left || wanted.1 == 0 || in_vain == TRIES {
+            if !left || all.len() == count || in_vain == TRIES {
                 return Ok(all);
             }
             tokio::time::sleep(Duration::from_millis(u64::from(in_vain))).await;
