@@ -196,10 +196,10 @@ async fn read_lines(
         until_silent(&mut exited, pipe.read_until(b'\n', &mut line)).await;
         // Half a line is the last one.
         let is_last = !line.ends_with(b"\n");
-        if line.is_empty() || events.send(Event::ServerLine(generation, line)).await.is_err() {
-            return;
-        }
-        if is_last {
+        if line.is_empty()
+            || events.send(Event::ServerLine(generation, line)).await.is_err()
+            || is_last
+        {
             return;
         }
     }
