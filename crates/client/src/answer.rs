@@ -1,6 +1,6 @@
 //! What a tool answered.
 
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::CallToolResult;
 use serde_json::Value;
 
 /// What a tool answered.
@@ -21,7 +21,8 @@ pub struct ToolAnswer {
 
 impl From<CallToolResult> for ToolAnswer {
     fn from(result: CallToolResult) -> Self {
-        let texts: Vec<String> = result.content.iter().filter_map(text).collect();
+        let texts = result.content.iter().filter_map(|block| block.as_text());
+        let texts: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
         // Blocks came from JSON a moment ago, so that they can be written as JSON.
         let content = result.content.iter().filter_map(|block| serde_json::to_value(block).ok());
         Self {
@@ -32,8 +33,4 @@ impl From<CallToolResult> for ToolAnswer {
             meta: result.meta.and_then(|meta| serde_json::to_value(meta).ok()),
         }
     }
-}
-
-fn text(block: &ContentBlock) -> Option<String> {
-    block.as_text().map(|text| text.text.clone())
 }

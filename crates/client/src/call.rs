@@ -25,20 +25,12 @@ use crate::pending::{PendingCalls, WaitingCall};
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) pending: Arc<PendingCalls>,
-    longest_message: usize,
+    pub(crate) longest_message: usize,
     /// Cancellations on behalf of callers that have left.
-    late_cancels: Arc<Mutex<JoinSet<()>>>,
+    pub(crate) late_cancels: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Connection {
-    pub(crate) fn new(
-        peer: Peer<RoleClient>,
-        pending: Arc<PendingCalls>,
-        longest_message: usize,
-    ) -> Self {
-        Self { peer, pending, longest_message, late_cancels: Arc::default() }
-    }
-
     /// Sends a request and waits for its answer, until a limit of the timer is reached.
     pub(crate) fn ask<'a>(
         &'a self,
@@ -88,7 +80,7 @@ impl Connection {
                     timer.tell_progress();
                     return Ok(done);
                 }
-                () = self.pending.broken() => return Err(self.too_long()),
+                () = self.pending.broken.cancelled() => return Err(self.too_long()),
                 () = timer.call.woken.notified() => {}
                 () = timer.due(until) => {}
             }
@@ -124,7 +116,7 @@ impl Connection {
             }
             ServiceError::TransportSend(error) => http::failure(&*error.error)
                 .unwrap_or_else(|| ClientError::Gone { how: error.error.to_string() }),
-            ServiceError::TransportClosed if self.pending.is_broken() => self.too_long(),
+            ServiceError::TransportClosed if self.pending.broken.is_cancelled() => self.too_long(),
             ServiceError::TransportClosed => ClientError::Gone { how: String::new() },
             other => ClientError::Unexpected(other.to_string()),
         }

@@ -135,20 +135,19 @@ impl Child {
     pub(crate) async fn stop(self) -> ChildEnd {
         let Self { process, mut group, tail: _tail } = self;
         let mut process = process.into_inner();
-        if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, process.wait()).await {
-            group.over = true;
-            return ChildEnd::ByItself(status);
+        let mut exit = async || tokio::time::timeout(EXIT_GRACE, process.wait()).await.ok()?.ok();
+        let mut end = exit().await.map(ChildEnd::ByItself);
+        if end.is_none() {
+            group.send(Signal::TERM);
+            end = exit().await.map(ChildEnd::Terminated);
         }
-        group.send(Signal::TERM);
-        if let Ok(Ok(status)) = tokio::time::timeout(EXIT_GRACE, process.wait()).await {
-            group.over = true;
-            return ChildEnd::Terminated(status);
+        if end.is_none() {
+            group.send(Signal::KILL);
+            // SIGKILL cannot be refused, but a process inside a system call may take its time.
+            exit().await;
         }
-        group.send(Signal::KILL);
-        // SIGKILL cannot be refused, but a process inside a system call may take its time.
-        drop(tokio::time::timeout(EXIT_GRACE, process.wait()).await);
         group.over = true;
-        ChildEnd::Killed
+        end.unwrap_or(ChildEnd::Killed)
     }
 
     /// Adds to an error what is known of a child that exited.

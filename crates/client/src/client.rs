@@ -108,13 +108,14 @@ impl Client {
         let limit = options.handshake_timeout;
         let service = match tokio::time::timeout(limit, handshake).await {
             Err(_) => return Err(ClientError::HandshakeTimedOut { limit }),
-            Ok(Err(_)) if pending.is_broken() => {
+            Ok(Err(_)) if pending.broken.is_cancelled() => {
                 return Err(ClientError::TooLong { limit: longest_message });
             }
             Ok(Err(error)) => return Err(handshake_failed(&error)),
             Ok(Ok(service)) => service,
         };
-        let connection = Connection::new(service.peer().clone(), pending, longest_message);
+        let (peer, late_cancels) = (service.peer().clone(), Arc::default());
+        let connection = Connection { peer, pending, longest_message, late_cancels };
         Ok(Self { service, connection, child: None })
     }
 

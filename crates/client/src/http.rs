@@ -99,7 +99,7 @@ impl HttpClient {
         outlast_http::read_body(response, self.longest).await.map_err(|error| match error {
             BodyError::Broken(error) => HttpError::Broken(error),
             BodyError::TooLarge { .. } => {
-                self.pending.break_off();
+                self.pending.broken.cancel();
                 HttpError::TooLong
             }
         })
@@ -122,7 +122,7 @@ impl HttpClient {
                 let piece = piece.map_err(|error| HttpError::Broken(error.without_url()))?;
                 let Some(piece) = piece else { return Ok(None) };
                 decoder.push(&piece).map_err(|_| {
-                    pending.break_off();
+                    pending.broken.cancel();
                     HttpError::TooLong
                 })?;
             }

@@ -11,6 +11,8 @@ use crate::progress::Progress;
 /// How long the server may take to receive a cancellation.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
+type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
+
 /// How long to wait for one call, and what to do with its progress.
 ///
 /// The default waits for ever.
@@ -18,7 +20,7 @@ pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 pub struct CallOptions {
     limits: Limits,
     pub(crate) cancel_on_give_up: bool,
-    pub(crate) on_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub(crate) on_progress: Option<OnProgress>,
 }
 
 impl CallOptions {

@@ -31,7 +31,8 @@ pub struct DroppedMessages {
 #[derive(Default)]
 pub(crate) struct PendingCalls {
     requests: Mutex<RequestTable>,
-    broken: CancellationToken,
+    /// Ends every waiting call: a message was too long, and the connection cannot go on.
+    pub(crate) broken: CancellationToken,
 }
 
 #[derive(Default)]
@@ -85,20 +86,6 @@ impl PendingCalls {
             ProgressNote::Stale => dropped.stale_progress += 1,
             ProgressNote::Late => dropped.stray_progress += 1,
         }
-    }
-
-    /// Ends every waiting call: a message was too long, and the connection cannot go on.
-    pub(crate) fn break_off(&self) {
-        self.broken.cancel();
-    }
-
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken.is_cancelled()
-    }
-
-    /// Resolves when the connection cannot go on.
-    pub(crate) async fn broken(&self) {
-        self.broken.cancelled().await;
     }
 
     pub(crate) fn dropped(&self) -> DroppedMessages {

@@ -29,7 +29,7 @@ impl<R> BoundedLines<R> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line += piece.len();
             if self.line > self.longest {
-                self.pending.break_off();
+                self.pending.broken.cancel();
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
             }
             if piece.ends_with(b"\n") {

@@ -114,7 +114,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
         loop {
             let message = tokio::select! {
                 biased;
-                () = self.pending.broken() => return None,
+                () = self.pending.broken.cancelled() => return None,
                 message = self.inner.receive() => message?,
             };
             if let Some(message) = self.passed(message) {

@@ -19,8 +19,8 @@ const MAX_REMEMBERED: usize = 10_000;
 /// The work ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// Every change up to here has been taken in.
-    rev: Rev,
+    /// Every change up to here has been taken in: where to look on.
+    pub(crate) rev: Rev,
     /// Changed jobs of which it is not known whether they belong to a conversation; each with a rev it came after.
     unsorted: Vec<(Change, Rev)>,
     /// Conversations to be written.
@@ -47,11 +47,6 @@ impl Backlog {
         Self { rev, ..Self::default() }
     }
 
-    /// Where to look on.
-    pub(crate) fn rev(&self) -> Rev {
-        self.rev
-    }
-
     /// Takes changes in.
     pub(crate) fn take_in(&mut self, changes: &Changes) {
         let since = self.rev;
@@ -62,11 +57,6 @@ impl Backlog {
     /// The next change to sort, newest first: after a long absence, what happens now is not delayed.
     pub(crate) fn next_unsorted(&self) -> Option<Change> {
         self.unsorted.last().map(|(change, _)| *change)
-    }
-
-    /// Whether changes are left to sort.
-    pub(crate) fn has_unsorted(&self) -> bool {
-        !self.unsorted.is_empty()
     }
 
     /// The conversation of a job that was sorted before; `None` when it was not.

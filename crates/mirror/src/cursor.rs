@@ -16,15 +16,11 @@ const FORMAT: u64 = 1;
 /// The saved cursor.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    dir: PathBuf,
+    /// Where it is saved.
+    pub(crate) dir: PathBuf,
 }
 
 impl Cursor {
-    /// Saved in `dir`.
-    pub(crate) fn new(dir: PathBuf) -> Self {
-        Self { dir }
-    }
-
     /// Where to go on in a store that has come to `latest`; the beginning when in doubt.
     pub(crate) fn read(&self, latest: Rev) -> Rev {
         let text = fs::read(self.dir.join("cursor.json")).unwrap_or_default();
@@ -54,7 +50,7 @@ mod tests {
     #[test]
     fn a_cursor_that_cannot_be_trusted_is_the_beginning() {
         let dir = TempDir::new().unwrap();
-        let cursor = Cursor::new(dir.path().join("made"));
+        let cursor = Cursor { dir: dir.path().join("made") };
         assert_eq!(cursor.read(Rev(9)), Rev(0), "none");
         cursor.write(Rev(7)).unwrap();
         assert_eq!(cursor.read(Rev(9)), Rev(7));

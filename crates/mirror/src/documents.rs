@@ -212,9 +212,7 @@ impl ConversationFile {
             search_results: last.map(search_results),
         }
     }
-}
 
-impl ConversationFile {
     /// The provider that a conversation known from this file alone belongs to (P1). Files of older servers name a model of
     /// Perplexity's, or none; what the library answered names the library.
     pub fn provider(&self) -> &str {

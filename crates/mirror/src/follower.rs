@@ -40,7 +40,7 @@ impl Mirror {
     pub async fn run(&self, stop: CancellationToken) {
         let start = async { (self.lock_follower().await, self.first_backlog().await) };
         let Some((_lock, backlog)) = stop.run_until_cancelled(start).await else { return };
-        let saved = backlog.rev();
+        let saved = backlog.rev;
         let mut follower = Follower { mirror: self, backlog, saved };
         stop.run_until_cancelled(follower.run()).await;
         if tokio::time::timeout(MAX_LAST_WRITES, follower.finish()).await.is_err() {
@@ -136,7 +136,7 @@ impl Follower<'_> {
 
     /// How long there is nothing to do but look.
     fn rest(&self) -> Duration {
-        if self.backlog.has_unsorted() {
+        if self.backlog.next_unsorted().is_some() {
             return Duration::ZERO;
         }
         let due = self.backlog.next_due().map(|due| due.duration_since(Instant::now()));
@@ -165,7 +165,7 @@ impl Follower<'_> {
 
     async fn look(&mut self, wait: Duration) -> Result<(), StoreError> {
         let wait = ChangeWait { at_most: wait, look_every: LOOK_EVERY };
-        let changes = self.mirror.store.changes(self.backlog.rev(), wait).await?;
+        let changes = self.mirror.store.changes(self.backlog.rev, wait).await?;
         self.backlog.take_in(&changes);
         Ok(())
     }

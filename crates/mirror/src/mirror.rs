@@ -88,7 +88,7 @@ impl Mirror {
             follower_lock: dir.join("holder.lock"),
             is_follower: AtomicBool::new(false),
             deletion_notes: dir.join("going"),
-            cursor: Cursor::new(dir),
+            cursor: Cursor { dir },
             unwritten: Unwritten::default(),
         })
     }

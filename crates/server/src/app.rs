@@ -5,19 +5,15 @@ mod job_view;
 mod link;
 mod page;
 
-use std::sync::Arc;
-
-use outlast_engine::Engine;
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::tool_names::{deep_research, jobs, perplexity, research, research_jobs};
-use crate::tools::ListedTool;
-pub(crate) use job_view::SHOW;
+pub(crate) use job_view::{SHOW, tool};
 pub(crate) use link::with_link;
 
 /// The extension by which clients say that they show such pages.
@@ -30,11 +26,6 @@ const REPORT: &str = "ui://outlast/report";
 pub(crate) fn is_shown_to(context: &RequestContext<RoleServer>) -> bool {
     let declared = context.client_capabilities().and_then(|client| client.extensions);
     declared.is_some_and(|extensions| extensions.contains_key(EXTENSION))
-}
-
-/// The tool by which a page asks for itself.
-pub(crate) fn tool(engine: &Engine) -> ListedTool {
-    job_view::tool(&Arc::new(engine.clone()))
 }
 
 /// The tool with the page that is shown beside its calls, where there is one.
@@ -88,9 +79,8 @@ pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
 
 /// A page loads nothing and speaks to no server but through its host.
 fn meta() -> MetaObject {
-    let nothing = Value::Array(Vec::new());
     let mut meta = MetaObject::default();
-    let csp = json!({ "connectDomains": nothing, "resourceDomains": nothing });
+    let csp = json!({ "connectDomains": [], "resourceDomains": [] });
     meta.insert("ui".to_owned(), json!({ "csp": csp, "prefersBorder": true }));
     meta
 }

@@ -30,10 +30,6 @@ impl BodyRoom {
     pub(crate) fn new(room: impl Send + Sync + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::new(room)))))
     }
-
-    fn give_back(&self) {
-        drop(self.0.lock().take());
-    }
 }
 
 /// One call's caller.
@@ -73,7 +69,7 @@ impl Caller {
     /// Says that the request was read and worked on, and only an answer is waited for.
     pub(crate) fn waits(&self) {
         if let Some(body) = &self.body {
-            body.give_back();
+            drop(body.0.lock().take());
         }
     }
 

@@ -25,4 +25,4 @@ pub(crate) use layout::secure;
 pub use options::{Carry, PageEntry, PageOptions, PageResearch, PageView};
 pub(crate) use routes::{is_page, is_public, router};
 pub(crate) use session::visitor;
-pub(crate) use sign_in::asks_for_token;
+pub(crate) use sign_in::sign_in_form;

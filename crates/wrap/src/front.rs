@@ -113,7 +113,8 @@ impl Front {
             });
         }
         let mut first = None;
-        let waiting = paths::sockets(&self.options.data_dir, &self.options.identity.0);
+        let waiting =
+            paths::files(&self.options.data_dir, &format!("{}.", self.options.identity.0), ".sock");
         if !waiting.is_empty() {
             // A keeper may wait for this very client; its greeting tells.
             first = Some(input.recv().await);
@@ -127,7 +128,7 @@ impl Front {
         }
         let mut keepers = 1;
         loop {
-            let backlog = self.link.as_ref().map(Link::backlog).unwrap_or_default();
+            let backlog = self.link.as_ref().map(|link| link.backlog.clone()).unwrap_or_default();
             let next_line = async {
                 backlog.room().await;
                 input.recv().await

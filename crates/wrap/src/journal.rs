@@ -50,18 +50,18 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: Option<File>,
     bytes: u64,
-    open: BTreeMap<u64, Unreceived>,
+    pub(crate) unreceived: BTreeMap<u64, Unreceived>,
 }
 
 impl Journal {
     /// The journal of a new keeper, with what keepers of the same identity left that were killed or have ended.
     pub(crate) fn open(data_dir: &Path, identity: &str) -> Self {
-        let left = paths::journals(data_dir, identity);
-        let path = paths::new_journal(data_dir, identity);
+        let left = paths::files(data_dir, &format!("{identity}."), ".calls");
+        let path = paths::new_file(data_dir, identity, "calls");
         let file = create(&path)
             .inspect_err(|error| tracing::error!(%error, "calls cannot be noted"))
             .ok();
-        let mut journal = Self { path, file, bytes: 0, open: BTreeMap::new() };
+        let mut journal = Self { path, file, bytes: 0, unreceived: BTreeMap::new() };
         for path in left {
             match take_over(&path) {
                 Ok(Some(calls)) => {
@@ -80,11 +80,7 @@ impl Journal {
 
     /// The highest number in use.
     pub(crate) fn last(&self) -> u64 {
-        self.open.keys().next_back().copied().unwrap_or(0)
-    }
-
-    pub(crate) fn unreceived(&self) -> &BTreeMap<u64, Unreceived> {
-        &self.open
+        self.unreceived.keys().next_back().copied().unwrap_or(0)
     }
 
     pub(crate) fn begun(&mut self, call: u64, is: Unreceived) {
@@ -93,21 +89,21 @@ impl Journal {
 
     /// Its caller was told that it goes on, or has left.
     pub(crate) fn goes_on(&mut self, call: u64, job: Option<String>) {
-        if let Some(is) = self.open.get(&call) {
+        if let Some(is) = self.unreceived.get(&call) {
             let is = Unreceived { goes_on: true, job, ..is.clone() };
             self.note(call, Some(is));
         }
     }
 
     pub(crate) fn received(&mut self, call: u64) {
-        if self.open.contains_key(&call) {
+        if self.unreceived.contains_key(&call) {
             self.note(call, None);
         }
     }
 
     /// The keeper ends.
     pub(crate) fn close(mut self) {
-        if self.open.is_empty() && self.file.take().is_some() {
+        if self.unreceived.is_empty() && self.file.take().is_some() {
             drop(std::fs::remove_file(&self.path));
         }
     }
@@ -115,8 +111,8 @@ impl Journal {
     fn note(&mut self, call: u64, is: Option<Unreceived>) {
         let entry = line(&Entry { call, is: is.clone() });
         match is {
-            Some(is) => drop(self.open.insert(call, is)),
-            None => drop(self.open.remove(&call)),
+            Some(is) => drop(self.unreceived.insert(call, is)),
+            None => drop(self.unreceived.remove(&call)),
         }
         let noted = match self.bytes + entry.len() as u64 > MAX_BYTES {
             true => self.begin_anew(),
@@ -139,7 +135,7 @@ impl Journal {
         let file = create(&new)?;
         let old = self.file.replace(file);
         self.bytes = 0;
-        let open = self.open.iter();
+        let open = self.unreceived.iter();
         let lines = open.map(|(call, is)| line(&Entry { call: *call, is: Some(is.clone()) }));
         let lines: Vec<u8> = lines.flatten().collect();
         self.write(&lines)?;
@@ -211,7 +207,7 @@ mod tests {
     }
 
     fn digests(journal: &Journal) -> Vec<&str> {
-        journal.open.values().map(|call| call.digest.as_str()).collect()
+        journal.unreceived.values().map(|call| call.digest.as_str()).collect()
     }
 
     #[test]
@@ -230,8 +226,8 @@ mod tests {
         drop(first);
         let second = open();
         assert_eq!(digests(&second), ["1", "3"]);
-        assert_eq!(second.open[&2].job.as_deref(), Some("j"));
-        assert!(second.open[&2].goes_on && !second.open[&1].goes_on);
+        assert_eq!(second.unreceived[&2].job.as_deref(), Some("j"));
+        assert!(second.unreceived[&2].goes_on && !second.unreceived[&1].goes_on);
         assert_eq!(digests(&open()), [""; 0]);
         drop(second);
         let mut third = open();
@@ -240,7 +236,7 @@ mod tests {
         third.close();
         drop(open());
         open().close();
-        assert!(paths::journals(folder.path(), "i").is_empty());
+        assert!(paths::files(folder.path(), "i.", ".calls").is_empty());
     }
 
     #[test]
@@ -259,7 +255,8 @@ mod tests {
         let [killed, _lives, _new] = files;
         drop(killed);
         sweep(folder.path());
-        let left = ["a", "b", "c"].map(|identity| paths::journals(folder.path(), identity).len());
+        let left = ["a", "b", "c"]
+            .map(|identity| paths::files(folder.path(), &format!("{identity}."), ".calls").len());
         assert_eq!(left, [0, 1, 1]);
     }
 

@@ -16,16 +16,7 @@ pub(crate) fn folder(data_dir: &Path) -> PathBuf {
     data_dir.join("wrap")
 }
 
-/// The sockets of keepers of this identity.
-pub(crate) fn sockets(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
-    files(data_dir, &format!("{identity}."), ".sock")
-}
-
-/// What keepers of this identity have noted of their calls.
-pub(crate) fn journals(data_dir: &Path, identity: &str) -> Vec<PathBuf> {
-    files(data_dir, &format!("{identity}."), ".calls")
-}
-
+/// The files of this kind whose names begin so, as those of an identity begin with it and a dot.
 pub(crate) fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return Vec::new() };
     let names = entries.filter_map(Result::ok).map(|entry| entry.path());
@@ -36,12 +27,8 @@ pub(crate) fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     names.filter(is_one).collect()
 }
 
-/// Where a keeper notes its calls.
-pub(crate) fn new_journal(data_dir: &Path, identity: &str) -> PathBuf {
-    new_file(data_dir, identity, "calls")
-}
-
-fn new_file(data_dir: &Path, identity: &str, end: &str) -> PathBuf {
+/// A file of its own for a keeper.
+pub(crate) fn new_file(data_dir: &Path, identity: &str, end: &str) -> PathBuf {
     let own = uuid::Uuid::new_v4().simple().to_string();
     folder(data_dir).join(format!("{identity}.{}.{end}", own.get(..8).unwrap_or_default()))
 }

@@ -183,7 +183,7 @@ impl Keeper {
     /// A call like this one that an earlier keeper left, and that no client has received.
     pub(crate) fn left_behind(&self, digest: &[u8; 32]) -> Option<u64> {
         // Most keepers have none, and no call needs to wait for it.
-        let mut left = self.journal.unreceived().iter().filter(|(number, _)| {
+        let mut left = self.journal.unreceived.iter().filter(|(number, _)| {
             **number <= self.left_by_others && !self.looked_up.contains(number)
         });
         let first = left.next()?;
@@ -194,7 +194,7 @@ impl Keeper {
 
     /// Answers a call with what became of the one that was left.
     pub(crate) fn answer_left_behind(&mut self, number: u64, caller: Caller, line: &[u8]) {
-        let job = self.journal.unreceived().get(&number).and_then(|call| call.job.clone());
+        let job = self.journal.unreceived.get(&number).and_then(|call| call.job.clone());
         let Some(job) = job.and_then(|job| job.parse().ok()) else {
             self.journal.received(number);
             let why = "the process that kept the server was killed before it answered";

@@ -60,23 +60,14 @@ impl Backlog {
 pub(crate) struct ServerProcess {
     /// Which of the servers that this keeper has started.
     pub(crate) generation: u64,
-    input: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    pub(crate) input: Option<mpsc::UnboundedSender<Vec<u8>>>,
     pub(crate) backlog: Arc<Backlog>,
-    group: Option<Pid>,
-    exited: watch::Receiver<bool>,
+    /// Of one at an address there is none.
+    pub(crate) group: Option<Pid>,
+    pub(crate) exited: watch::Receiver<bool>,
 }
 
 impl ServerProcess {
-    /// One at an address, which has no process here.
-    pub(crate) fn at_address(
-        generation: u64,
-        input: mpsc::UnboundedSender<Vec<u8>>,
-        backlog: Arc<Backlog>,
-        exited: watch::Receiver<bool>,
-    ) -> Self {
-        Self { generation, input: Some(input), backlog, group: None, exited }
-    }
-
     /// Starts it; what it says and its end become events.
     pub(crate) fn start(
         command: &ServerCommand,
@@ -205,10 +196,10 @@ async fn read_lines(
         until_silent(&mut exited, pipe.read_until(b'\n', &mut line)).await;
         // Half a line is the last one.
         let is_last = !line.ends_with(b"\n");
-        if line.is_empty() || events.send(Event::ServerLine(generation, line)).await.is_err() {
-            return;
-        }
-        if is_last {
+        if line.is_empty()
+            || events.send(Event::ServerLine(generation, line)).await.is_err()
+            || is_last
+        {
             return;
         }
     }

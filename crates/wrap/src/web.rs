@@ -87,7 +87,7 @@ pub(crate) fn start(
         let _ = exits.send(true);
         drop(web.events.send(Event::ServerExited(generation, 0)).await);
     });
-    Ok(ServerProcess::at_address(generation, input, backlog, exited))
+    Ok(ServerProcess { generation, input: Some(input), backlog, group: None, exited })
 }
 
 impl Web {

@@ -30,8 +30,8 @@ struct ShowArguments {
     query: Option<String>,
 }
 
-/// The tool.
-pub(super) fn tool(engine: &Arc<Engine>) -> ListedTool {
+/// The tool by which a page asks for itself.
+pub(crate) fn tool(engine: &Engine) -> ListedTool {
     let input = schema::object(
         json!({
             "id": schema::described("the id of a job or of a conversation"),
@@ -46,7 +46,8 @@ pub(super) fn tool(engine: &Arc<Engine>) -> ListedTool {
         schema::tool(SHOW, "Show a job", about.to_owned(), input, output, schema::reads());
     let visibility = json!({ "visibility": ["app"] });
     tool.meta.get_or_insert_default().insert("ui".to_owned(), visibility);
-    schema::listed(engine, tool, |engine, caller, given| Box::pin(show(engine, caller, given)))
+    let engine = Arc::new(engine.clone());
+    schema::listed(&engine, tool, |engine, caller, given| Box::pin(show(engine, caller, given)))
 }
 
 async fn show(engine: &Engine, caller: &Caller, given: JsonObject) -> ToolResult {

@@ -198,6 +198,6 @@ fn source(number: u32, result: &SearchResult) -> Source {
         url: result.url.clone(),
         title: Some(result.title.clone()),
         date: result.date.clone(),
-        snippet: None,
+        ..Source::default()
     }
 }

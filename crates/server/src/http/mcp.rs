@@ -199,26 +199,24 @@ async fn rendered(
 ) -> Result<Response, HttpRefusal> {
     let (parts, body) = response.into_parts();
     let is = |kind: &str| parts.headers.get(CONTENT_TYPE).is_some_and(|found| found == kind);
-    if parts.status.is_success() {
-        if !is("text/event-stream") {
-            return Ok(Response::from_parts(parts, body));
-        }
+    let is_success = parts.status.is_success();
+    if is_success && is("text/event-stream") {
         let events = body.into_data_stream().map(move |piece| {
             let _in_use = &in_use;
             piece
         });
-        if let Some(call) = unheld {
-            return Ok(Response::from_parts(parts, Body::from_stream(call.events(events))));
-        }
-        if method != Method::GET {
-            return Ok(Response::from_parts(parts, Body::from_stream(events)));
-        }
-        // A stream without a call ends for no other reason, and would keep a leaving server waiting.
         let stop = app.stop.clone();
-        let events = events.take_until(Box::pin(async move { stop.asked().await }));
-        return Ok(Response::from_parts(parts, Body::from_stream(events)));
+        let body = match unheld {
+            Some(call) => Body::from_stream(call.events(events)),
+            None if method != Method::GET => Body::from_stream(events),
+            // A stream without a call ends for no other reason, and would keep a leaving server waiting.
+            None => {
+                Body::from_stream(events.take_until(Box::pin(async move { stop.asked().await })))
+            }
+        };
+        return Ok(Response::from_parts(parts, body));
     }
-    if is("application/json") {
+    if is_success || is("application/json") {
         return Ok(Response::from_parts(parts, body));
     }
     let said = body.collect().await.map(|said| said.to_bytes()).unwrap_or_default();

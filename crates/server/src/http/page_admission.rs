@@ -55,18 +55,9 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
             false => Ok(request),
         };
     }
-    let Some(visitor) = page::visitor(
-        request.headers(),
-        &app.options.callers,
-        &app.options.page,
-        app.engine().now(),
-    ) else {
+    let Some(visitor) = page::visitor(app, request.headers()) else {
         let wanted = request.uri().path_and_query().map_or("/ui", |wanted| wanted.as_str());
-        return Err(Box::new(page::asks_for_token(
-            wanted,
-            &app.options.page,
-            StatusCode::UNAUTHORIZED,
-        )));
+        return Err(Box::new(page::sign_in_form(wanted, &app.options.page, "")));
     };
     has_room(app, peer, &visitor.owner).map_err(refused)?;
     request.extensions_mut().insert(visitor);

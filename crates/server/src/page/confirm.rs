@@ -30,7 +30,7 @@ pub(super) struct Confirm<'a> {
 
 impl Confirm<'_> {
     pub(super) fn answer(&self, visitor: &Visitor) -> Response {
-        let kept = self.fields.pairs().filter(|(name, _)| *name != CONFIRMED && *name != WORD);
+        let kept = self.fields.0.iter().filter(|(name, _)| name != CONFIRMED && name != WORD);
         let hidden: String = kept
             .map(|(name, value)| {
                 format!(

@@ -10,7 +10,7 @@ const MAX_FORM_BYTES: usize = 256 * 1024;
 /// Names and values in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Fields(Vec<(String, String)>);
+pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
     /// Those of a request's body; `None` where it is too long or breaks off.
@@ -23,10 +23,6 @@ impl Fields {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let named = self.0.iter().filter(|(it, _)| it == name);
         named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
-    }
-
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 

@@ -6,8 +6,8 @@ use http::header::COOKIE;
 use outlast_core::{OwnerId, Scope, Timestamp};
 use sha2::{Digest, Sha256};
 
-use super::options::{PageOptions, PageView};
-use crate::http::Callers;
+use super::options::PageView;
+use crate::http::{App, Callers};
 
 const NAME: &str = "outlast_page";
 /// How long a browser stays signed in.
@@ -38,13 +38,9 @@ impl Visitor {
 }
 
 /// Who makes a request, if that is known: by the token it shows, by its cookie, or because none is asked for.
-pub(crate) fn visitor(
-    headers: &HeaderMap,
-    callers: &Callers,
-    page: &PageOptions,
-    now: Timestamp,
-) -> Option<Visitor> {
-    let owner = match callers {
+pub(crate) fn visitor(app: &App, headers: &HeaderMap) -> Option<Visitor> {
+    let page = &app.options.page;
+    let owner = match &app.options.callers {
         Callers::WithoutToken(owner) => Some(owner.clone()),
         Callers::WithToken(tokens) => tokens.owner(headers).or_else(|| {
             let cookie = cookie(headers)?;
@@ -53,7 +49,7 @@ pub(crate) fn visitor(
                 Some(entry) if entry.owner.as_str() == hex_text(name)? => entry.key,
                 _ => tokens.digest(&hex_text(name)?)?,
             };
-            opened(&key, &cookie, seconds(now))
+            opened(&key, &cookie, seconds(app.engine().now()))
         }),
     };
     owner.map(|owner| Visitor { owner, view: page.view })

@@ -17,11 +17,7 @@ use crate::export::escaped;
 use crate::http::{App, Callers};
 
 /// The page that asks for a token, in the place of one that needs it.
-pub(crate) fn asks_for_token(path: &str, options: &PageOptions, status: StatusCode) -> Response {
-    form(path, options, status, "")
-}
-
-fn form(path: &str, options: &PageOptions, status: StatusCode, why: &str) -> Response {
+pub(crate) fn sign_in_form(path: &str, options: &PageOptions, why: &str) -> Response {
     let why = match why {
         "" => String::new(),
         why => format!("<div class=\"notice bad\" role=\"alert\"><p>{}</p></div>\n", escaped(why)),
@@ -41,7 +37,7 @@ fn form(path: &str, options: &PageOptions, status: StatusCode, why: &str) -> Res
         ),
     };
     let view = View { title: "Sign in", tab: Tab::Other, live: None, body };
-    html(status, view.text(None))
+    html(StatusCode::UNAUTHORIZED, view.text(None))
 }
 
 /// A token was sent.
@@ -51,12 +47,7 @@ pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body
     let Callers::WithToken(tokens) = &app.options.callers else { return see_other(next) };
     let found = fields.get("token").and_then(|token| tokens.owner_of(token));
     let Some((owner, key)) = found else {
-        return form(
-            next,
-            &app.options.page,
-            StatusCode::UNAUTHORIZED,
-            "This is no token of this server.",
-        );
+        return sign_in_form(next, &app.options.page, "This is no token of this server.");
     };
     let cookie = session::set_cookie(&key, &owner, app.engine().now(), is_tls(&headers));
     with_cookie(see_other(next), &cookie)
@@ -76,7 +67,7 @@ pub(super) async fn enter(
         }
         _ => {
             let why = "This link was used already, or is older than a minute.";
-            form("/ui", &app.options.page, StatusCode::UNAUTHORIZED, why)
+            sign_in_form("/ui", &app.options.page, why)
         }
     }
 }

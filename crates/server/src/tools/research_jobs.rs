@@ -65,6 +65,32 @@ struct JobArguments {
 }
 
 impl ResearchJobs {
+    /// The set over an engine.
+    pub fn new(engine: Engine, options: ResearchJobsOptions) -> Self {
+        Self { engine, options }
+    }
+
+    /// Its tools.
+    pub(crate) fn listed(&self) -> Vec<ListedTool> {
+        schema::tools(&Arc::new(self.clone()))
+    }
+
+    /// How a model should use them.
+    pub(crate) fn instructions(&self) -> String {
+        format!(
+            "Job by job: {START} answers at once with a jobId. Call {POLL} with it until the status is COMPLETED or \
+             FAILED: each call waits for the result and returns before a client's own time limit, so repeat it \
+             straight away and never start the same research again while it runs. {CANCEL} only when the result is \
+             no longer wanted. Any client of the same user can poll the jobId."
+        )
+    }
+
+    /// What a poll of this job would be answered.
+    pub(crate) fn outcome(&self, job: &Job) -> ToolResult {
+        let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
+        self.answer(&job.id.to_string(), Some(reading))
+    }
+
     async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let arguments: StartArguments = arguments::read(given)?;
         arguments::check_messages(&arguments.messages)?;
@@ -105,34 +131,6 @@ impl ResearchJobs {
             Some(reading) => ResearchJobAnswer::about(reading, &self.options),
             None => ResearchJobAnswer::not_found(given, &self.options),
         })
-    }
-}
-
-impl ResearchJobs {
-    /// The set over an engine.
-    pub fn new(engine: Engine, options: ResearchJobsOptions) -> Self {
-        Self { engine, options }
-    }
-
-    /// Its tools.
-    pub(crate) fn listed(&self) -> Vec<ListedTool> {
-        schema::tools(&Arc::new(self.clone()))
-    }
-
-    /// How a model should use them.
-    pub(crate) fn instructions(&self) -> String {
-        format!(
-            "Job by job: {START} answers at once with a jobId. Call {POLL} with it until the status is COMPLETED or \
-             FAILED: each call waits for the result and returns before a client's own time limit, so repeat it \
-             straight away and never start the same research again while it runs. {CANCEL} only when the result is \
-             no longer wanted. Any client of the same user can poll the jobId."
-        )
-    }
-
-    /// What a poll of this job would be answered.
-    pub(crate) fn outcome(&self, job: &Job) -> ToolResult {
-        let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
-        self.answer(&job.id.to_string(), Some(reading))
     }
 }
 

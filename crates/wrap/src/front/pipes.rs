@@ -57,7 +57,7 @@ pub(super) async fn client_gone() {
 pub(super) struct Link {
     out: mpsc::UnboundedSender<ToKeeper>,
     /// What waits for the keeper.
-    backlog: Arc<Backlog>,
+    pub(super) backlog: Arc<Backlog>,
 }
 
 impl Link {
@@ -74,10 +74,6 @@ impl Link {
         self.backlog.add(message.size());
         // Fails only when the keeper is gone, which its reader tells.
         let _ = self.out.send(message);
-    }
-
-    pub(super) fn backlog(&self) -> Arc<Backlog> {
-        self.backlog.clone()
     }
 }
 

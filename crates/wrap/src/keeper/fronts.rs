@@ -150,7 +150,7 @@ impl Keeper {
 
     /// This front was there when its keeper was killed, and has told its client of the calls that were waited for.
     fn leave_out_told(&mut self, front: &str) {
-        let calls = self.journal.unreceived().iter();
+        let calls = self.journal.unreceived.iter();
         let told = calls.filter(|(_, call)| call.front == front && !call.goes_on);
         let told: Vec<u64> = told.map(|(number, _)| *number).collect();
         for number in told {

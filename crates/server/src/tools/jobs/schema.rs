@@ -56,37 +56,33 @@ fn start_any(set: &Arc<Jobs>) -> ListedTool {
 }
 
 fn start_fixed(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
-    let tool = tool(
-        &start_one(&workflow.name),
-        &format!("Start {}", workflow.name),
-        format!(
-            "{} Starts as a job and returns a job_id at once; ask after it with {GET}. The job goes on if the client \
-             disconnects.{}",
-            purpose(workflow),
-            warning(workflow, set.options.disclaimer)
-        ),
-        object(given(), &[]),
-        answer(),
-        starts(),
+    let about = format!(
+        "{} Starts as a job and returns a job_id at once; ask after it with {GET}. The job goes on if the client \
+         disconnects.{}",
+        purpose(workflow),
+        warning(workflow, set.options.disclaimer)
     );
-    let one = WorkflowTool { jobs: Arc::clone(set), workflow: workflow.clone() };
-    listed(&Arc::new(one), tool, |one, caller, given| Box::pin(one.start(caller, given)))
+    let (name, title) = (start_one(&workflow.name), format!("Start {}", workflow.name));
+    let tool = tool(&name, &title, about, object(given(), &[]), answer(), starts());
+    listed(&workflow_tool(set, workflow), tool, |one, caller, given| {
+        Box::pin(one.start(caller, given))
+    })
 }
 
 fn held(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
-    let tool = tool(
-        &workflow.name,
-        &workflow.name,
-        format!(
-            "{} Returns when it has ended; if the client gives up first, the same call made again picks it up.",
-            purpose(workflow)
-        ),
-        object(given(), &[]),
-        json!({ "type": "object" }),
-        starts(),
+    let about = format!(
+        "{} Returns when it has ended; if the client gives up first, the same call made again picks it up.",
+        purpose(workflow)
     );
-    let one = WorkflowTool { jobs: Arc::clone(set), workflow: workflow.clone() };
-    listed(&Arc::new(one), tool, |one, caller, given| Box::pin(one.hold(caller, given)))
+    let (name, output) = (&workflow.name, json!({ "type": "object" }));
+    let tool = tool(name, name, about, object(given(), &[]), output, starts());
+    listed(&workflow_tool(set, workflow), tool, |one, caller, given| {
+        Box::pin(one.hold(caller, given))
+    })
+}
+
+fn workflow_tool(set: &Arc<Jobs>, workflow: &Workflow) -> Arc<WorkflowTool> {
+    Arc::new(WorkflowTool { jobs: Arc::clone(set), workflow: workflow.clone() })
 }
 
 fn get(set: &Arc<Jobs>) -> ListedTool {

@@ -41,7 +41,7 @@ pub(super) fn completed(
         Checkpoint::Running(run) => printable(&run.id),
         Checkpoint::NotBegun | Checkpoint::Beginning { .. } => job.id.to_string(),
     };
-    let mut text = TextLines::new(header(asking, &id));
+    let mut text = TextLines(header(asking, &id));
     text.path(path.as_deref());
     text.line("\n---\n");
     text.line(&report);
@@ -67,7 +67,7 @@ pub(super) fn completed(
         "conversationPath": path,
         "status": StatusWord::Completed
     }));
-    Ok(told(text.done(), shape))
+    Ok(told(text.0, shape))
 }
 
 /// The answer of a question that waits for a worker, or is worked on (B2).
@@ -80,7 +80,7 @@ pub(super) fn queued(
     let id = conversation(job);
     let cost = CostShape::from(expected.cost.amount().map_or(Cost::Unknown, Cost::Estimate));
     // The lines up to the second blank one are a contract; what helps further comes after them.
-    let mut text = TextLines::new(format!(
+    let mut text = TextLines(format!(
         "{}\nDeep research query has been queued for background processing.\n\n\
          **To check status and retrieve results:**\n\
          Use the `{HISTORY}` tool with this conversation ID.\n\
@@ -95,7 +95,7 @@ pub(super) fn queued(
         text.line(note);
     }
     text.path(path.as_deref());
-    let text = text.done();
+    let text = text.0;
     let shape = without_nulls(json!({
         "rawResultText": text,
         "responseId": "queued",

@@ -62,7 +62,7 @@ impl Research {
     ) -> ToolResult {
         let mut entries = JsonObject::new();
         let (mut read, mut unfinished) = (0, 0);
-        let mut text = TextLines::new(format!("**{} conversations**", ids.len()));
+        let mut text = TextLines(format!("**{} conversations**", ids.len()));
         for given in ids {
             let name = echoed_id(given);
             if entries.contains_key(&name) {
@@ -99,7 +99,7 @@ impl Research {
             }
             BatchWait::No | BatchWait::ToTheEnd | BatchWait::InPart => {}
         }
-        Ok(told(text.done(), Value::Object(entries)))
+        Ok(told(text.0, Value::Object(entries)))
     }
 
     /// One conversation, or a code and a sentence why there is none.

@@ -198,18 +198,18 @@ pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
 
 fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
     let Some(output) = conversation.last_output() else { return String::new() };
-    let mut notes = TextLines::new(String::new());
+    let mut notes = TextLines(String::new());
     notes.sources(output);
     if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
         notes.line("");
         notes.line(&render::usage(usage, cost, &model(output.model.as_deref())));
     }
     notes.remarks(shape.report_check.as_ref(), output.cost);
-    notes.done()
+    notes.0
 }
 
 fn text(conversation: &ConversationShape, standing: &str, notes: &str) -> String {
-    let mut text = TextLines::new(format!(
+    let mut text = TextLines(format!(
         "{standing}\n\n---\n\nConversation ID: `{}`\nCreated: {}\nUpdated: {}\nMessages: {}",
         conversation.conversation_id,
         conversation.created_at,
@@ -231,7 +231,7 @@ fn text(conversation: &ConversationShape, standing: &str, notes: &str) -> String
         text.line("\n---\n\n**Partial text so far (being written; not the report):**");
         text.line(partial);
     }
-    let mut text = text.done();
+    let mut text = text.0;
     text.push_str(notes);
     text
 }

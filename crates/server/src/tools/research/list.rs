@@ -49,7 +49,7 @@ fn text(conversations: &[ConversationSummary], next: Option<&str>) -> String {
     if conversations.is_empty() {
         return "There are no such conversations.".to_owned();
     }
-    let mut text = TextLines::new(format!("Conversations, newest first; `{HISTORY}` reads one:"));
+    let mut text = TextLines(format!("Conversations, newest first; `{HISTORY}` reads one:"));
     for summary in conversations {
         text.line(&format!(
             "- `{}` {}, {} messages, updated {}: {}",
@@ -63,5 +63,5 @@ fn text(conversations: &[ConversationSummary], next: Option<&str>) -> String {
     if let Some(cursor) = next {
         text.line(&format!("There are more: call again with cursor `{cursor}`."));
     }
-    text.done()
+    text.0
 }

@@ -7,13 +7,9 @@ use outlast_mirror::{CostShape, UsageShape};
 use crate::text::printable;
 
 /// A text that grows line by line.
-pub(super) struct TextLines(String);
+pub(super) struct TextLines(pub(super) String);
 
 impl TextLines {
-    pub(super) fn new(first: String) -> Self {
-        Self(first)
-    }
-
     pub(super) fn line(&mut self, line: &str) {
         self.0.push('\n');
         self.0.push_str(line);
@@ -65,10 +61,6 @@ impl TextLines {
                 check.dangling_citations.iter().map(|number| format!("[{number}]")).collect();
             self.line(&format!("Note: no source was given for {}.", numbers.join(", ")));
         }
-    }
-
-    pub(super) fn done(self) -> String {
-        self.0
     }
 }
 

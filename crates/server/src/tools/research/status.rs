@@ -21,7 +21,7 @@ pub(super) fn standing(
         StatusWord::Completed => format!("**Status: Completed**\nContinue with {continued}"),
         StatusWord::Failed => {
             let tries = counted(status.attempts, "attempt", "attempts");
-            let mut text = TextLines::new(format!("**Status: Failed** after {tries}"));
+            let mut text = TextLines(format!("**Status: Failed** after {tries}"));
             if let Some(error) = &status.error {
                 text.line(&format!("Error: {}: {}", error.code, error.message));
             }
@@ -29,22 +29,22 @@ pub(super) fn standing(
                 errors(&mut text, &status.error_history);
             }
             text.line(&format!("The conversation can be continued with {continued}"));
-            text.done()
+            text.0
         }
         StatusWord::Cancelled => {
-            let mut text = TextLines::new("**Status: Cancelled**".to_owned());
+            let mut text = TextLines("**Status: Cancelled**".to_owned());
             text.line("The last question was cancelled by its owner; a follow-up may be asked.");
             if let Some(told) = stop_text {
                 text.line(told);
             }
-            text.done()
+            text.0
         }
     }
 }
 
 fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>) -> String {
     let percent = progress.map_or(0, |progress| progress.percentage);
-    let mut text = TextLines::new(format!("**Status: {word}** ({percent} %)"));
+    let mut text = TextLines(format!("**Status: {word}** ({percent} %)"));
     if let Some(progress) = progress {
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
@@ -57,7 +57,7 @@ fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>)
     text.line(&format!(
         "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
     ));
-    text.done()
+    text.0
 }
 
 fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
