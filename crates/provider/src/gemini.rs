@@ -26,7 +26,7 @@ use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits, object,
+    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, object,
 };
 
 /// How Gemini's service is called.
@@ -71,12 +71,6 @@ impl Gemini {
         let base_url = with_version(&options.base_url)?;
         let service = Service::new(&VENDOR, VendorOptions { base_url, ..options })?;
         Ok(Self { api: Api(service), agent })
-    }
-
-    /// The same adapter with other waits between checks.
-    #[must_use]
-    pub fn with_waits(self, waits: Waits) -> Self {
-        Self { api: Api(self.api.0.with_waits(waits)), ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

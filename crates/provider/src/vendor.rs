@@ -49,6 +49,8 @@ pub struct VendorOptions {
     pub http: HttpOptions,
     /// Dates runs and reads `x-ratelimit-reset`.
     pub clock: Arc<dyn Clock>,
+    /// The waits between checks in place of the API's own; only a test wants that.
+    pub waits: Option<Waits>,
 }
 
 /// A vendor, as texts name it and as its service is called.
