@@ -21,7 +21,6 @@ use outlast_core::{
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use self::api::Api;
 use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
@@ -56,7 +55,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(10);
 /// Gemini as a provider.
 #[derive(Clone)]
 pub struct Gemini {
-    api: Api,
+    api: Service,
     /// The agent for every effort, where the configuration names one.
     agent: Option<String>,
 }
@@ -69,8 +68,8 @@ impl Gemini {
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
         let agent = options.model.clone().filter(|agent| !agent.is_empty());
         let base_url = with_version(&options.base_url)?;
-        let service = Service::new(&VENDOR, VendorOptions { base_url, ..options })?;
-        Ok(Self { api: Api(service), agent })
+        let api = Service::new(&VENDOR, VendorOptions { base_url, ..options })?;
+        Ok(Self { api, agent })
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

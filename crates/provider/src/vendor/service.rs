@@ -83,7 +83,7 @@ impl Service {
 
     /// What an answer that is no success means for a submit, with this key kept out of it.
     pub(crate) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
-        errors::refusal(self.vendor(), answer, &self.shared.api_key)
+        errors::refusal(answer, self.trouble(answer))
     }
 
     pub(crate) fn now(&self) -> Timestamp {
