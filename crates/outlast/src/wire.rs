@@ -117,7 +117,7 @@ fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter>
     };
     let http = HttpOptions { timeout, proxy };
     let clock = Arc::new(config.clock.clone());
-    let options = VendorOptions { base_url, api_key, model, http, clock };
+    let options = VendorOptions { base_url, api_key, model, http, clock, waits: None };
     let made = match (name, config.perplexity.api) {
         (VendorName::Perplexity, Dialect::Agent) => Agent::new(options).map(Adapter::Agent),
         (VendorName::Perplexity, Dialect::Sonar) => Sonar::new(options).map(Adapter::Sonar),

@@ -27,8 +27,7 @@ use serde_json::Value;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
-    Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, Waits, effort_word, not_yet,
-    object,
+    Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word, not_yet, object,
 };
 use account::Account;
 use run::SessionRun;
@@ -73,12 +72,6 @@ impl Anthropic {
         let model = options.model.take().unwrap_or_else(|| MODEL.to_owned());
         let account = Account::new(&model);
         Ok(Self { service: Service::new(&VENDOR, options)?, model, account })
-    }
-
-    /// The same adapter with other waits between checks.
-    #[must_use]
-    pub fn with_waits(self, waits: Waits) -> Self {
-        Self { service: self.service.with_waits(waits), ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

@@ -21,12 +21,11 @@ use outlast_core::{
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use self::api::Api;
 use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, Waits, object,
+    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, object,
 };
 
 /// How Gemini's service is called.
@@ -56,7 +55,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(10);
 /// Gemini as a provider.
 #[derive(Clone)]
 pub struct Gemini {
-    api: Api,
+    api: Service,
     /// The agent for every effort, where the configuration names one.
     agent: Option<String>,
 }
@@ -69,14 +68,8 @@ impl Gemini {
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
         let agent = options.model.clone().filter(|agent| !agent.is_empty());
         let base_url = with_version(&options.base_url)?;
-        let service = Service::new(&VENDOR, VendorOptions { base_url, ..options })?;
-        Ok(Self { api: Api(service), agent })
-    }
-
-    /// The same adapter with other waits between checks.
-    #[must_use]
-    pub fn with_waits(self, waits: Waits) -> Self {
-        Self { api: Api(self.api.0.with_waits(waits)), ..self }
+        let api = Service::new(&VENDOR, VendorOptions { base_url, ..options })?;
+        Ok(Self { api, agent })
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

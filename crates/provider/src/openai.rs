@@ -21,8 +21,8 @@ use crate::provider_error::provider_error;
 use crate::responses::wire::Response;
 use crate::responses::{Dialect, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, Delivered, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, Waits,
-    effort_word, object,
+    Checked, Delivered, KeyHeader, Service, Status, Submit, Vendor, VendorOptions, effort_word,
+    object,
 };
 
 /// How OpenAI's service is called.
@@ -68,13 +68,6 @@ impl OpenAi {
         let options = VendorOptions { base_url: address.root, ..options };
         let service = Service::new(vendor, options)?;
         Ok(Self { api: Responses { service, dialect: &DIALECT }, model })
-    }
-
-    /// The same adapter with other waits between checks.
-    #[must_use]
-    pub fn with_waits(self, waits: Waits) -> Self {
-        let service = self.api.service.with_waits(waits);
-        Self { api: Responses { service, ..self.api }, ..self }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

@@ -25,7 +25,7 @@ pub use check::{Checked, KeyState};
 pub(crate) use delivered::Delivered;
 pub(crate) use ended::{Status, run_ended};
 pub(crate) use errors::{
-    HttpAnswer, NO_ID, malformed, not_yet, silent, stream_before_id, trouble, unreadable,
+    HttpAnswer, NO_ID, malformed, not_yet, refusal, silent, stream_before_id, trouble, unreadable,
 };
 pub(crate) use events::EventStream;
 pub(crate) use lenient::object;
@@ -49,6 +49,8 @@ pub struct VendorOptions {
     pub http: HttpOptions,
     /// Dates runs and reads `x-ratelimit-reset`.
     pub clock: Arc<dyn Clock>,
+    /// The waits between checks in place of the API's own; only a test wants that.
+    pub waits: Option<Waits>,
 }
 
 /// A vendor, as texts name it and as its service is called.

@@ -1,6 +1,5 @@
 //! The calls that follow and stop a run, and the list of agents.
 
-use std::ops::Deref;
 use std::time::Duration;
 
 use outlast_core::ProviderError;
@@ -13,19 +12,7 @@ use crate::vendor::{Checked, EventStream, HttpAnswer, Service, silent};
 /// How long a stream may take to open: a check must not wait for what is only progress.
 const ATTACH_LIMIT: Duration = Duration::from_secs(10);
 
-/// The service, with the calls of this API. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Api(pub(super) Service);
-
-impl Deref for Api {
-    type Target = Service;
-
-    fn deref(&self) -> &Service {
-        &self.0
-    }
-}
-
-impl Api {
+impl Service {
     /// The run's state; one that is not there is a 404, however the service says so.
     pub(super) async fn look(
         &self,
@@ -40,7 +27,7 @@ impl Api {
     }
 
     /// Takes up a run's event stream after this event, or from its beginning.
-    pub(super) async fn attach(
+    pub(super) async fn attach_after(
         &self,
         id: &str,
         after: Option<&str>,
@@ -51,7 +38,7 @@ impl Api {
             url.query_pairs_mut().append_pair("last_event_id", after);
         }
         let limit = ATTACH_LIMIT.min(self.timeout());
-        timeout(limit, self.0.attach(url)).await.unwrap_or_else(|_| Err(silent(limit)))
+        timeout(limit, self.attach(url)).await.unwrap_or_else(|_| Err(silent(limit)))
     }
 
     /// Whether the service answers and takes the key, and the agents that it lists.

@@ -4,19 +4,13 @@
 use outlast_core::{BeginError, ProviderError, Trouble};
 use reqwest::StatusCode;
 
-use super::api::Api;
 use super::wire::{Envelope, Interaction};
-use crate::vendor::{self, HttpAnswer, RunError, Vendor};
+use crate::vendor::{self, HttpAnswer, RunError, Service, Vendor, refusal};
 
-impl Api {
+impl Service {
     /// What a refused submit means.
     pub(super) fn refused_submit(&self, answer: &HttpAnswer) -> BeginError {
-        let refined = |error| refined(self.vendor(), answer, error);
-        match self.refusal(answer) {
-            BeginError::NotSent(error) => BeginError::NotSent(refined(error)),
-            BeginError::Refused(error) => BeginError::Refused(refined(error)),
-            BeginError::Unknown(error) => BeginError::Unknown(refined(error)),
-        }
+        refusal(answer, self.refused_look(answer))
     }
 
     /// What any other refused call means.
@@ -25,7 +19,7 @@ impl Api {
     }
 
     /// What the end of a run without a report means, with this key kept out of it.
-    pub(super) fn run_ended(&self, interaction: &Interaction) -> ProviderError {
+    pub(super) fn without_report(&self, interaction: &Interaction) -> ProviderError {
         run_ended(self.vendor(), interaction, |said| self.redacted(said))
     }
 }

@@ -5,15 +5,14 @@ use async_trait::async_trait;
 use outlast_core::{BoxError, Partial, ProviderError, RemoteRun, Run, Step};
 use tokio::time::{Instant, sleep_until};
 
-use super::api::Api;
 use super::meter::Meter;
 use super::report;
 use super::wire::{Event, EventKind, Interaction, TextPart};
-use crate::vendor::{Checks, EventStream, HttpAnswer, Status};
+use crate::vendor::{Checks, EventStream, HttpAnswer, Service, Status};
 
 /// A run of an agent.
 pub(super) struct GeminiRun {
-    api: Api,
+    api: Service,
     remote: RemoteRun,
     meter: Meter,
     /// What it has written so far.
@@ -37,7 +36,7 @@ enum Next {
 
 impl GeminiRun {
     /// A run that was begun; the first check is made at once.
-    pub(super) fn new(api: Api, remote: RemoteRun) -> Self {
+    pub(super) fn new(api: Service, remote: RemoteRun) -> Self {
         Self {
             checks: Checks::after(api.waits(), 0),
             api,
@@ -113,10 +112,10 @@ impl GeminiRun {
         match interaction.status() {
             Status::Completed | Status::Incomplete => {
                 let step = report::finished(&mut interaction, body);
-                step.map(Some).ok_or_else(|| self.api.run_ended(&interaction))
+                step.map(Some).ok_or_else(|| self.api.without_report(&interaction))
             }
             Status::Failed | Status::Cancelled | Status::RequiresAction => {
-                Err(self.api.run_ended(&interaction))
+                Err(self.api.without_report(&interaction))
             }
             Status::Running => {
                 self.take_up_stream().await;
@@ -137,7 +136,7 @@ impl GeminiRun {
         if self.stream.is_some() {
             return;
         }
-        let attaching = self.api.attach(&self.remote.id, self.last_event.as_deref());
+        let attaching = self.api.attach_after(&self.remote.id, self.last_event.as_deref());
         self.stream = EventStream::taken_up(&mut self.streams, &self.remote, attaching).await;
         if self.stream.is_some() && self.last_event.is_none() {
             self.meter.stream_from_the_beginning();

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::cursor;
 use super::drive::{Drive, ToolEvent, ToolWork};
+use crate::provider_error::provider_error;
 
 /// Events that the engine has not taken yet; more progress than that is not worth keeping.
 const MAX_UNTAKEN: usize = 64;
@@ -50,12 +51,8 @@ impl ToolRun {
             return first;
         }
         self.events.recv().await.unwrap_or_else(|| {
-            ToolEvent::Step(Err(ProviderError {
-                trouble: Trouble::Unreachable,
-                sentence: "the call was lost; the log of the server has the details".to_owned(),
-                reason: None,
-                detail: None,
-            }))
+            let sentence = "the call was lost; the log of the server has the details";
+            ToolEvent::Step(Err(provider_error(Trouble::Unreachable, sentence)))
         })
     }
 }

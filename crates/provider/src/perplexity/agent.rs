@@ -16,7 +16,7 @@ use crate::prices::Prices;
 use crate::responses::wire::{Event, Response as RunObject};
 use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, EventStream, NO_ID, Service, Submit, VendorOptions, Waits, is_event_stream, malformed,
+    Checked, EventStream, NO_ID, Service, Submit, VendorOptions, is_event_stream, malformed,
     object, stream_before_id,
 };
 
@@ -38,13 +38,6 @@ impl Agent {
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
         let service = Service::new(&VENDOR, options)?;
         Ok(Self { api: Responses { service, dialect: &DIALECT } })
-    }
-
-    /// The same adapter with other waits between checks.
-    #[must_use]
-    pub fn with_waits(self, waits: Waits) -> Self {
-        let service = self.api.service.with_waits(waits);
-        Self { api: Responses { service, ..self.api } }
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

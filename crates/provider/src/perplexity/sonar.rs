@@ -38,13 +38,8 @@ impl Sonar {
 
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
-        Ok(Self { api: Service::new(&VENDOR, options)?.with_waits(Waits::sonar()) })
-    }
-
-    /// The same adapter with other waits between checks; the first is the wait after the submit.
-    #[must_use]
-    pub fn with_waits(self, waits: Waits) -> Self {
-        Self { api: self.api.with_waits(waits) }
+        let waits = options.waits.clone().or_else(|| Some(Waits::sonar()));
+        Ok(Self { api: Service::new(&VENDOR, VendorOptions { waits, ..options })? })
     }
 
     /// What a worker must have to run this adapter's jobs: the same service and the same key.

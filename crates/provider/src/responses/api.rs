@@ -26,11 +26,6 @@ impl Responses {
         errors::run_ended(self.service.vendor(), status, error, redact)
     }
 
-    /// Asks for a run's object.
-    pub(super) async fn get(&self, id: &str) -> Result<HttpAnswer, ProviderError> {
-        self.service.get(&self.names(id)).await
-    }
-
     /// Takes up a run's event stream after the event of this number.
     pub(super) async fn attach(
         &self,
@@ -57,7 +52,7 @@ impl Responses {
     }
 
     /// The names that lead to a run.
-    fn names<'a>(&self, id: &'a str) -> [&'a str; 3] {
+    pub(super) fn names<'a>(&self, id: &'a str) -> [&'a str; 3] {
         let [version, runs] = self.dialect.path;
         [version, runs, id]
     }

@@ -130,7 +130,7 @@ impl ResponseRun {
 
     /// Looks at the run once, and takes up its stream if it goes on.
     async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let answer = self.api.get(&self.remote.id).await;
+        let answer = self.api.service.get(&self.api.names(&self.remote.id)).await;
         let trouble = |answer: &HttpAnswer| self.api.service.trouble(answer);
         let shown = self.checks.shown::<Response>(&self.remote, answer, trouble)?;
         let Some((mut response, body)) = shown else {

@@ -19,8 +19,7 @@ pub(crate) struct HttpAnswer {
 }
 
 /// What an answer that is no success means for a submit: was it certainly not accepted? (B9a)
-pub(crate) fn refusal(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> BeginError {
-    let error = trouble(vendor, answer, key);
+pub(crate) fn refusal(answer: &HttpAnswer, error: ProviderError) -> BeginError {
     match answer.status.as_u16() {
         400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
         // The provider's own envelope says that it dealt with the request and did not take it.
@@ -180,6 +179,10 @@ mod tests {
         }
     }
 
+    fn begin_error(answer: &HttpAnswer) -> BeginError {
+        refusal(answer, trouble(&PERPLEXITY, answer, ""))
+    }
+
     const ENVELOPE: &str = r#"{"error":{"message":"m","type":"t","code":0}}"#;
 
     /// B9a: status first, then the envelope; every status that is not named is unknown.
@@ -188,12 +191,12 @@ mod tests {
         let refused = [400, 401, 402, 403, 404, 405, 410, 413, 422, 429];
         for status in refused {
             for body in [ENVELOPE, "", "<html>"] {
-                let error = refusal(&PERPLEXITY, &answer(status, body), "");
+                let error = begin_error(&answer(status, body));
                 assert!(matches!(error, BeginError::Refused(_)), "{status} {body}: {error:?}");
             }
         }
         for status in (300..600).filter(|status| !refused.contains(status)) {
-            let error = refusal(&PERPLEXITY, &answer(status, ENVELOPE), "");
+            let error = begin_error(&answer(status, ENVELOPE));
             let is_refused = matches!(error, BeginError::Refused(_));
             assert_eq!(
                 is_refused,
@@ -201,7 +204,7 @@ mod tests {
                 "{status} with envelope: {error:?}"
             );
             for body in ["", "<html>", r#"{"error":"text"}"#, "[]"] {
-                let error = refusal(&PERPLEXITY, &answer(status, body), "");
+                let error = begin_error(&answer(status, body));
                 assert!(matches!(error, BeginError::Unknown(_)), "{status} {body}: {error:?}");
             }
         }

@@ -51,13 +51,9 @@ impl Service {
             return Err("the base URL must name a host".into());
         }
         let http = Http::new(options.http)?;
-        let VendorOptions { api_key, clock, .. } = options;
+        let VendorOptions { api_key, clock, waits, .. } = options;
         let shared = Shared { vendor, base_url, api_key, http, clock };
-        Ok(Self { shared: Arc::new(shared), waits: Waits::default() })
-    }
-
-    pub(crate) fn with_waits(self, waits: Waits) -> Self {
-        Self { waits, ..self }
+        Ok(Self { shared: Arc::new(shared), waits: waits.unwrap_or_default() })
     }
 
     /// Whose service it is.
@@ -87,7 +83,7 @@ impl Service {
 
     /// What an answer that is no success means for a submit, with this key kept out of it.
     pub(crate) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
-        errors::refusal(self.vendor(), answer, &self.shared.api_key)
+        errors::refusal(answer, self.trouble(answer))
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -241,6 +237,11 @@ pub(crate) fn is_event_stream(response: &Response) -> bool {
 impl Service {
     /// An API at an address that does not answer, with a clock that stands at zero.
     pub(crate) fn nowhere() -> Self {
+        Self::nowhere_after(Waits::default())
+    }
+
+    /// The same, with other waits between checks.
+    pub(crate) fn nowhere_after(waits: Waits) -> Self {
         struct ZeroClock;
 
         impl Clock for ZeroClock {
@@ -255,6 +256,7 @@ impl Service {
             model: None,
             http: crate::http::HttpOptions { timeout: Duration::from_secs(1), proxy: None },
             clock: Arc::new(ZeroClock),
+            waits: Some(waits),
         };
         Self::new(&crate::perplexity::VENDOR, options).unwrap()
     }

@@ -35,7 +35,7 @@ impl Bench {
         let sim = sim.unwrap();
         let clock = Arc::new(ManualClock::default());
         let agent = Agent::new(options(sim.url(), KEY, timeout, &clock)).unwrap();
-        Self { sim, clock, agent: agent.with_waits(quick()) }
+        Self { sim, clock, agent }
     }
 
     pub(crate) async fn try_begin(&self, question: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -162,6 +162,7 @@ pub(crate) fn options(
         model: None,
         http: HttpOptions { timeout, proxy: None },
         clock: clock.clone(),
+        waits: Some(quick()),
     }
 }
 

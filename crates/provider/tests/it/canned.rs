@@ -115,7 +115,7 @@ impl Canned {
 
     pub(crate) fn agent(&self, timeout: Duration) -> Agent {
         let options = bench::options(&self.url, KEY, timeout, &self.clock);
-        Agent::new(options).unwrap().with_waits(bench::quick())
+        Agent::new(options).unwrap()
     }
 
     /// The requests so far.

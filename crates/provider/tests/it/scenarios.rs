@@ -8,7 +8,7 @@ use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::VendorOptions;
 use outlast_simulator::{Options, Simulator, SonarMode};
 
-use crate::bench::{KEY, PATIENCE, ask, options, patiently, quick};
+use crate::bench::{KEY, PATIENCE, ask, options, patiently};
 use crate::fault_table::{followed, not_begun};
 
 /// A name, the scenario, and what it comes to in the Agent and in the Sonar dialect.
@@ -150,12 +150,12 @@ pub(crate) struct Simulated {
 
 const DIALECTS: [Simulated; 2] = [
     Simulated {
-        make: |options| Box::new(Agent::new(options).unwrap().with_waits(quick())),
+        make: |options| Box::new(Agent::new(options).unwrap()),
         base: "",
         runs: "/v1/agent",
     },
     Simulated {
-        make: |options| Box::new(Sonar::new(options).unwrap().with_waits(quick())),
+        make: |options| Box::new(Sonar::new(options).unwrap()),
         base: "",
         // None of them has a stream here.
         runs: "/v1/agent",

@@ -121,8 +121,7 @@ async fn no_log_at_any_level_and_no_error_shows_a_seeded_secret() {
     let http = HttpOptions { timeout: PATIENCE, proxy: Some(proxy) };
     let mut errors = Vec::new();
     let log = log_of(async {
-        let agent =
-            Agent::new(VendorOptions { http, ..options }).unwrap().with_waits(bench::quick());
+        let agent = Agent::new(VendorOptions { http, ..options }).unwrap();
         let mut run = patiently(agent.begin(&ask("canary-question"), "key")).await.unwrap();
         assert_eq!(follow(&mut *run).await.text(), "canary-report");
         errors.push(format!("{:?}", agent.stop(&run.remote()).await));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use outlast_core::{BeginError, Clock, Provider, RemoteRun, Trouble};
 use outlast_provider::perplexity::Agent;
-use outlast_provider::vendor::Waits;
+use outlast_provider::vendor::{VendorOptions, Waits};
 
-use crate::bench::{PATIENCE, ask, follow, patiently};
+use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
 use crate::canned::{Canned, Reply, Then, raw, reply, stream};
 
 const CREATED: &str =
@@ -204,7 +204,9 @@ async fn a_stream_that_only_repeats_itself_is_not_taken_up_without_a_pause() {
         if is_stream { stream(&[CREATED], Then::Close) } else { reply(200, RUNNING) }
     })
     .await;
-    let agent = server.agent(PATIENCE).with_waits(Waits::of(&[Duration::from_secs(3600)]));
+    let waits = Some(Waits::of(&[Duration::from_secs(3600)]));
+    let options = options(&server.url, KEY, PATIENCE, &server.clock);
+    let agent = Agent::new(VendorOptions { waits, ..options }).unwrap();
     let mut run = agent.begin(&ask("q"), "key").await.unwrap();
     let followed = async {
         run.next().await.unwrap();

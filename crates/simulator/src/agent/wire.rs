@@ -159,10 +159,7 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
             Event::FetchResults(fetch) => items.push(json!({
                 "type": "fetch_url_results", "contents": [content(&script.fetched[*fetch])],
             })),
-            Event::RequiresAction => items.push(json!({
-                "type": "function_call", "id": run.message_id, "call_id": "call_1",
-                "name": "look_up", "arguments": "{}", "status": "in_progress",
-            })),
+            Event::RequiresAction => items.push(function_call(run)),
             Event::MessageDone => {
                 items.push(message(run, if cut_short { "incomplete" } else { "completed" }));
             }
@@ -170,6 +167,14 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
         }
     }
     items
+}
+
+/// The call of a tool that the client is to run.
+pub(crate) fn function_call(run: &Run) -> Value {
+    json!({
+        "type": "function_call", "id": run.message_id, "call_id": "call_1",
+        "name": "look_up", "arguments": "{}", "status": "in_progress",
+    })
 }
 
 fn message(run: &Run, status: &str) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::citations::annotations;
 use super::prices;
-use crate::agent::wire::{begun, failure, is_billed, status, text_part};
+use crate::agent::wire::{begun, failure, function_call, is_billed, status, text_part};
 use crate::run::Run;
 use crate::scenario::KeptOutput;
 use crate::script::Event;
@@ -65,6 +65,12 @@ pub(crate) fn event(run: &Run, index: usize) -> Option<Value> {
     let called = |kind: &'static str, place: usize| {
         (kind, json!({"output_index": place + FIRST_CALL, "item_id": call_id(run, place)}))
     };
+    let text = |name: &str, text: &str| {
+        let mut part = text_part(run, name, text);
+        part["output_index"] = message_index.into();
+        part["logprobs"] = json!([]);
+        part
+    };
     const ADDED: &str = "response.output_item.added";
     const DONE: &str = "response.output_item.done";
     let fetch_place = |fetch: usize| script.searches.len() + fetch;
@@ -89,17 +95,9 @@ pub(crate) fn event(run: &Run, index: usize) -> Option<Value> {
             }),
         ),
         Event::TextDelta(range) => {
-            let mut part = text_part(run, "delta", &script.text[range.clone()]);
-            part["output_index"] = message_index.into();
-            part["logprobs"] = json!([]);
-            ("response.output_text.delta", part)
+            ("response.output_text.delta", text("delta", &script.text[range.clone()]))
         }
-        Event::TextDone => {
-            let mut part = text_part(run, "text", &script.text);
-            part["output_index"] = message_index.into();
-            part["logprobs"] = json!([]);
-            ("response.output_text.done", part)
-        }
+        Event::TextDone => ("response.output_text.done", text("text", &script.text)),
         Event::MessageDone => item(DONE, message_index, message(run, "completed")),
         Event::Failed { .. } => ("response.failed", ended()),
         Event::Completed => ("response.completed", ended()),
@@ -124,10 +122,7 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
         Event::ReasoningStarted => Some(reasoning(run)),
         Event::SearchResults(search) => Some(search_call(run, *search)),
         Event::FetchResults(fetch) => Some(open_page(run, *fetch)),
-        Event::RequiresAction => Some(json!({
-            "type": "function_call", "id": run.message_id, "call_id": "call_1",
-            "name": "look_up", "arguments": "{}", "status": "in_progress",
-        })),
+        Event::RequiresAction => Some(function_call(run)),
         Event::MessageDone => {
             Some(message(run, if cut_short { "incomplete" } else { "completed" }))
         }

@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::provider_error::{detailed, provider_error};
-use crate::vendor::{HttpAnswer, Service};
+use crate::vendor::{self, HttpAnswer, Service};
 
 const RETIRED: &str =
     "the provider no longer serves the Sonar models here; set PERPLEXITY_API=agent";
@@ -22,10 +22,7 @@ pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
 
 /// What it means for a submit.
 pub(super) fn refusal(api: &Service, answer: &HttpAnswer) -> BeginError {
-    match api.refusal(answer) {
-        BeginError::Refused(_) => BeginError::Refused(trouble(api, answer)),
-        other => other,
-    }
+    vendor::refusal(answer, trouble(api, answer))
 }
 
 /// We name the models, so one that the provider does not know is one it no longer serves.

@@ -77,7 +77,7 @@ impl Bench {
 
 pub(super) fn adapter(url: &str, timeout: Duration, clock: &Arc<ManualClock>) -> Anthropic {
     let options = bench::options(url, KEY, timeout, clock);
-    Anthropic::new(options).unwrap().with_waits(bench::quick())
+    Anthropic::new(options).unwrap()
 }
 
 /// Follows a run until its cursor begins so.

@@ -106,8 +106,9 @@ async fn b9a_every_fault_at_every_call() {
             model: None,
             http: HttpOptions { timeout, proxy: None },
             clock: Arc::new(HastyClock(AtomicI64::new(1_794_709_260_000))),
+            waits: Some(quick()),
         };
-        Anthropic::new(options).unwrap().with_waits(quick())
+        Anthropic::new(options).unwrap()
     };
     let (patient, impatient) = (make(PATIENCE), make(Duration::from_millis(400)));
     let mut wrong = String::new();

@@ -8,7 +8,7 @@ use outlast_provider::gemini::Gemini;
 use outlast_simulator::{Options, Simulator, Stats};
 use outlast_testkit::clock::ManualClock;
 
-use crate::bench::{KEY, PATIENCE, ask, options, patiently, quick};
+use crate::bench::{KEY, PATIENCE, ask, options, patiently};
 
 pub(crate) struct Bench {
     pub(crate) sim: Simulator,
@@ -52,5 +52,5 @@ impl Bench {
 }
 
 pub(crate) fn gemini(url: &str, timeout: Duration, clock: &Arc<ManualClock>) -> Gemini {
-    Gemini::new(options(url, KEY, timeout, clock)).unwrap().with_waits(quick())
+    Gemini::new(options(url, KEY, timeout, clock)).unwrap()
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use outlast_core::{Cost, NanoUsd, Provider, Trouble};
-use outlast_provider::vendor::Waits;
+use outlast_provider::gemini::Gemini;
+use outlast_provider::vendor::{VendorOptions, Waits};
 
 use super::bench::{Bench, gemini};
-use crate::bench::{PATIENCE, ask, follow, patiently};
+use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
 use crate::canned::{Canned, Then, reply, stream};
 
 /// G3: a report with numbered sources, usage and a cost that equals the vendor's own bill to the nano-dollar.
@@ -134,8 +135,9 @@ async fn g3_the_end_in_a_stream_is_a_reason_to_look_at_once() {
             _ => reply(200, DONE),
         })
         .await;
-        let provider = gemini(&server.url, PATIENCE, &server.clock);
-        let provider = provider.with_waits(Waits::of(&[Duration::from_secs(3600)]));
+        let waits = Some(Waits::of(&[Duration::from_secs(3600)]));
+        let options = options(&server.url, KEY, PATIENCE, &server.clock);
+        let provider = Gemini::new(VendorOptions { waits, ..options }).unwrap();
         let mut run = patiently(provider.begin(&ask("q"), "key")).await.unwrap();
         assert_eq!(follow(&mut *run).await.text(), "the report", "{end}");
         assert_eq!(server.lines().len(), 4, "{:?}", server.lines());

@@ -6,7 +6,7 @@ use outlast_provider::vendor::VendorOptions;
 use serde_json::json;
 
 use super::bench::{Bench, SEND_KEY, begun, openai};
-use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently, quick};
+use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
 use crate::canned::{Canned, reply};
 
 /// G3: the id is there long before the report, and the run carries our job.
@@ -54,7 +54,7 @@ async fn g3_a_stream_is_asked_for_beside_the_query_of_the_address() {
     .await;
     let base_url = format!("{}/v1?tenant=7", server.url);
     let adapter = OpenAi::new(options(&base_url, KEY, PATIENCE, &server.clock)).unwrap();
-    follow(&mut *begun(&adapter.with_waits(quick())).await).await.text();
+    follow(&mut *begun(&adapter).await).await.text();
     assert_eq!(server.lines()[2], "GET /v1/responses/r?tenant=7&stream=true&starting_after=0");
 }
 
@@ -77,7 +77,7 @@ async fn g3_the_configured_model_is_asked_and_priced() {
         let options = options(&url, KEY, PATIENCE, &bench.clock);
         OpenAi::new(VendorOptions { model: Some(model.to_owned()), ..options }).unwrap()
     };
-    let luna = with("gpt-6-luna").with_waits(quick());
+    let luna = with("gpt-6-luna");
     assert_eq!(luna.expected_model(&ask("q")).as_deref(), Some("gpt-6-luna"));
     let cost = |openai: &OpenAi| format!("{:?}", openai.typical_cost(&ask("q")));
     assert_eq!(cost(&luna), "Estimate(NanoUsd(89600000))");

@@ -9,7 +9,7 @@ use outlast_simulator::{Options, Simulator, Stats};
 use outlast_testkit::clock::ManualClock;
 use serde_json::Value;
 
-use crate::bench::{Followed, KEY, PATIENCE, ask, follow, options, patiently, quick};
+use crate::bench::{Followed, KEY, PATIENCE, ask, follow, options, patiently};
 use crate::canned::Canned;
 
 /// The key of a first send, as the engine makes it.
@@ -28,7 +28,7 @@ impl Bench {
         let clock = Arc::new(ManualClock::default());
         let url = format!("{}/openai", sim.url());
         let openai = OpenAi::new(options(&url, KEY, PATIENCE, &clock)).unwrap();
-        Self { sim, clock, openai: openai.with_waits(quick()) }
+        Self { sim, clock, openai }
     }
 
     pub(crate) async fn try_begin(&self, question: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -84,7 +84,7 @@ impl Bench {
 
 /// The adapter for a server that says what it was told to.
 pub(crate) fn openai(server: &Canned, timeout: Duration) -> OpenAi {
-    OpenAi::new(options(&server.url, KEY, timeout, &server.clock)).unwrap().with_waits(quick())
+    OpenAi::new(options(&server.url, KEY, timeout, &server.clock)).unwrap()
 }
 
 pub(crate) async fn begun(openai: &OpenAi) -> Box<dyn Run> {

@@ -2,11 +2,10 @@
 
 use outlast_provider::openai::OpenAi;
 
-use crate::bench::quick;
 use crate::scenarios::{ROWS, Simulated, outcome};
 
 const OPENAI: Simulated = Simulated {
-    make: |options| Box::new(OpenAi::new(options).unwrap().with_waits(quick())),
+    make: |options| Box::new(OpenAi::new(options).unwrap()),
     base: "/openai/v1",
     runs: "/openai/v1/responses",
 };

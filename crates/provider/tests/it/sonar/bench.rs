@@ -8,7 +8,7 @@ use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
 
-use crate::bench::{Followed, KEY, follow, options, patiently, quick};
+use crate::bench::{Followed, KEY, follow, options, patiently};
 
 /// Short enough to wait for.
 pub(crate) const SOON: Duration = Duration::from_millis(500);
@@ -19,8 +19,7 @@ pub(crate) fn sonar(url: &str, timeout: Duration) -> Sonar {
 }
 
 pub(crate) fn sonar_by(url: &str, timeout: Duration, clock: &Arc<ManualClock>) -> Sonar {
-    let sonar = Sonar::new(options(url, KEY, timeout, clock)).unwrap();
-    sonar.with_waits(quick())
+    Sonar::new(options(url, KEY, timeout, clock)).unwrap()
 }
 
 pub(crate) fn agent(url: &str, timeout: Duration) -> Agent {

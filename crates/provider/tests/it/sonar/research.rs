@@ -9,6 +9,7 @@ use outlast_core::{
     Step, Trouble,
 };
 use outlast_provider::perplexity::Sonar;
+use outlast_provider::vendor::VendorOptions;
 use outlast_testkit::clock::ManualClock;
 use serde_json::{Value, json};
 
@@ -138,7 +139,8 @@ async fn a_resumed_run_is_checked_at_once() {
 #[tokio::test]
 async fn a5_a_begun_run_is_first_checked_after_a_second() {
     let server = showing(&[DONE]).await;
-    let sonar = Sonar::new(options(&server.url, KEY, PATIENCE, &Arc::default())).unwrap();
+    let options = options(&server.url, KEY, PATIENCE, &Arc::default());
+    let sonar = Sonar::new(VendorOptions { waits: None, ..options }).unwrap();
     let mut run = begin(&sonar, &ask("research")).await;
     let begun = tokio::time::Instant::now();
     follow(&mut *run).await.output();
