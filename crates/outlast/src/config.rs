@@ -28,8 +28,8 @@ use outlast_server::{Disclaimer, ResearchMode, ToolSet};
 use outlast_store::StoreClock;
 use outlast_wrap::WrapSettings;
 
+pub(crate) use definitions::line_and_column;
 pub(crate) use error::{ConfigError, ConfigResult};
-pub(crate) use file::line_and_column;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};

@@ -12,7 +12,6 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
 
-use crate::face::Face;
 use crate::metrics::Metrics;
 use crate::receipt::Receipt;
 
@@ -51,19 +50,20 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller of a request; the face's owner where no other principal was found out.
+    /// The caller of a request; `owner` where no other principal was found out.
     pub(crate) fn of(
         context: &RequestContext<RoleServer>,
-        face: &Face,
+        owner: &OwnerId,
+        page: Option<String>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let owner = owner(&context.extensions, &face.owner).clone();
+        let owner = self::owner(&context.extensions, owner).clone();
         let progress = context.meta.get_progress_token();
         let progress = progress.map(|token| Reporter::new(context.peer.clone(), token));
         let takes_tasks = takes_tasks(context);
         let parts = context.extensions.get::<http::request::Parts>();
         let body = parts.and_then(|parts| parts.extensions.get::<BodyRoom>()).cloned();
-        Self { owner, progress, takes_tasks, metrics, receipt: None, page: face.page.clone(), body }
+        Self { owner, progress, takes_tasks, metrics, receipt: None, page, body }
     }
 
     /// Says that the request was read and worked on, and only an answer is waited for.

@@ -81,7 +81,7 @@ impl Server {
 
     /// Who makes this call.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        Caller::of(context, &self.face, Arc::clone(&self.metrics))
+        Caller::of(context, &self.face.owner, self.face.page.clone(), Arc::clone(&self.metrics))
     }
 
     /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.

@@ -4,7 +4,7 @@ pub(super) mod clients;
 pub(super) mod file;
 
 pub(super) mod edit;
-mod layout;
+pub(super) mod layout;
 pub(super) mod json;
 pub(super) mod codex;
 pub(super) mod diff;

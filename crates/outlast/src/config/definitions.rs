@@ -8,7 +8,6 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::{ConfigError, ConfigResult};
-use super::file::line_and_column;
 
 /// A value with its place, where the file has it.
 pub(super) type Given<T> = Option<Spanned<T>>;
@@ -128,4 +127,11 @@ impl FilePlace<'_> {
         let is_plain = !key.is_empty() && key.bytes().all(plain);
         if is_plain { key.to_owned() } else { "an entry".to_owned() }
     }
+}
+
+/// Where a byte of a text stands, counted from one.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    (before.matches('\n').count() + 1, column)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use super::definitions::{self, Definitions};
+use super::definitions::{self, Definitions, line_and_column};
 use super::error::{ConfigError, ConfigResult};
 use super::redact::is_secret;
 use super::settings::SETTINGS;
@@ -103,13 +103,6 @@ pub(super) fn default_path(environment: &HashMap<String, String>) -> Option<Path
     // etcetera would do, but an empty home directory must not be an error here.
     environment.get("HOME").filter(|home| !home.is_empty())?;
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
-}
-
-/// Where a byte of a text stands, counted from one.
-pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
-    (before.matches('\n').count() + 1, column)
 }
 
 /// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.

@@ -14,14 +14,14 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use outlast_core::OwnerId;
 
 use super::app::{App, HEALTH};
 use super::connections::Connection;
 use super::http_refusal::HttpRefusal;
 use super::page_admission;
-use super::tokens::Callers;
+use super::tokens::{Callers, the_one};
 use crate::caller::Principal;
 use crate::page;
 
@@ -166,13 +166,4 @@ pub(super) fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> 
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     response
-}
-
-/// The header's value when it is there exactly once.
-pub(super) fn the_one<'a>(
-    headers: &'a HeaderMap,
-    name: &http::HeaderName,
-) -> Option<&'a HeaderValue> {
-    let mut values = headers.get_all(name).iter();
-    values.next().filter(|_| values.next().is_none())
 }

@@ -10,9 +10,10 @@ use axum::response::{IntoResponse, Response};
 use http::header::ORIGIN;
 use http::{HeaderMap, Method, StatusCode};
 
-use super::admission::{HttpPeer, has_room, own_host, the_one, with_cors};
+use super::admission::{HttpPeer, has_room, own_host, with_cors};
 use super::app::App;
 use super::http_refusal::HttpRefusal;
+use super::tokens::the_one;
 use crate::page;
 
 /// Lets a request through to the page, or answers it.

@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use sha2::{Digest, Sha256};
-
-use super::admission::the_one;
 
 /// Shorter tokens could be guessed.
 const MIN_TOKEN_CHARS: usize = 16;
@@ -129,6 +127,15 @@ impl Callers {
             Self::WithoutToken(_) => Sharing::OneOwner,
         }
     }
+}
+
+/// The header's value when it is there exactly once.
+pub(super) fn the_one<'a>(
+    headers: &'a HeaderMap,
+    name: &http::HeaderName,
+) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
 }
 
 #[cfg(test)]

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Path;
-use axum::response::Response;
 use http::StatusCode;
-use outlast_core::{Job, JobId, Prune, StateKind, StoreError};
+use outlast_core::{Job, Prune, StateKind, StoreError};
 
 use super::asking::refusal;
 use super::confirm::{AGAIN, CONFIRMED, Confirm, WORD};
 use super::form::Fields;
-use super::layout::see_other;
+use super::layout::{see_job, see_other};
 use super::request::{ALL_JOBS, Instead, PageRequest, PageResult};
 use super::timeline::retry_text;
 use crate::retry::{RetrySettings, retry_job, retry_key};
@@ -43,11 +42,6 @@ pub(super) async fn act(
         "delete" => delete(&asked, &job).await,
         _ => Err(asked.not_found()),
     }
-}
-
-/// Goes back to the job.
-pub(super) fn see_job(id: &JobId) -> Response {
-    see_other(&format!("/ui/jobs/{id}"))
 }
 
 fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {

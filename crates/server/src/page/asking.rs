@@ -8,10 +8,9 @@ use outlast_core::{
 };
 use sha2::{Digest, Sha256};
 
-use super::actions::see_job;
 use super::confirm::{CONFIRMED, Confirm};
 use super::form::Fields;
-use super::layout::{self, Tab, View};
+use super::layout::{self, Tab, View, see_job};
 use super::options::{PageOptions, PageResearch};
 use super::request::{Instead, PageRequest, PageResult};
 use crate::export::{cost_text, escaped};

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
-use outlast_core::{StateKind, Timestamp};
+use outlast_core::{JobId, StateKind, Timestamp};
 
 use super::options::PageView;
 use super::session::Visitor;
@@ -112,6 +112,11 @@ pub(super) fn kept_for_back(mut answer: Response) -> Response {
 pub(super) fn see_other(path: &str) -> Response {
     let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/ui"));
     (StatusCode::SEE_OTHER, [(http::header::LOCATION, location)]).into_response()
+}
+
+/// Goes back to the job.
+pub(super) fn see_job(id: &JobId) -> Response {
+    see_other(&format!("/ui/jobs/{id}"))
 }
 
 /// What a browser may do with any answer of the page: run and load what comes from here, and nothing else.

@@ -11,8 +11,7 @@ use uuid::Uuid;
 use super::fault::{Fault, file_error};
 use super::files::{beside, make_private_file, rename_durably};
 use super::open::{self, Access};
-use super::restore::close;
-use super::{SqliteStore, check};
+use super::{SqliteStore, check, sql};
 use crate::unavailable;
 
 impl SqliteStore {
@@ -56,7 +55,7 @@ pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
 fn label(copy: &Path) -> Result<(), Fault> {
     let connection = open::connect(copy, Access::Write)?;
     connection.execute("INSERT INTO meta VALUES ('backup', 1) ON CONFLICT DO NOTHING", [])?;
-    close(connection)
+    sql::close(connection)
 }
 
 pub(super) fn verify(path: &Path) -> Result<(), Fault> {

@@ -69,7 +69,7 @@ impl Restore<'_> {
         let mut connection = open::prepare(&partial.0, None)?;
         let floor = mark.read().into_iter().chain(reached).map(|reached| reached.rev).max();
         let (jobs, reached) = self.end_unfinished(&mut connection, floor)?;
-        close(connection)?;
+        sql::close(connection)?;
         verify(&partial.0)?;
         let kept = if is_replaced { Some(self.keep_old_store()?) } else { None };
         rename_durably(&partial.0, self.path)?;
@@ -90,7 +90,7 @@ impl Restore<'_> {
             self.refuse_ending_jobs(&connection)?;
         }
         let (jobs, reached) = self.end_unfinished(&mut connection, marked.map(|it| it.rev))?;
-        close(connection)?;
+        sql::close(connection)?;
         mark.write(reached);
         Ok(Restored { jobs, kept: None })
     }
@@ -102,7 +102,7 @@ impl Restore<'_> {
             let jobs: i64 = sql::value(&connection, "SELECT count(*) FROM jobs", [])?;
             let reached = mark::reached(&connection)?;
             // Closing empties the log into the database: one file is kept.
-            close(connection)?;
+            sql::close(connection)?;
             Ok((jobs.unsigned_abs(), reached))
         };
         // A process that died may have left one; looking makes a database of it.
@@ -221,10 +221,4 @@ pub(super) fn sole_connection(path: &Path) -> Result<Option<Connection>, Fault> 
             _ => Err(error.into()),
         },
     }
-}
-
-/// Empties the log into the database and closes it.
-pub(super) fn close(connection: Connection) -> Result<(), Fault> {
-    sql::empty_log(&connection)?;
-    Ok(connection.close().map_err(|(_, error)| error)?)
 }

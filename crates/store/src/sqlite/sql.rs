@@ -49,6 +49,12 @@ pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
+/// Empties the log into the database and closes it.
+pub(super) fn close(connection: Connection) -> Result<(), Fault> {
+    empty_log(&connection)?;
+    Ok(connection.close().map_err(|(_, error)| error)?)
+}
+
 /// How SQLite carries a statement out, a line for each table: for tests.
 #[cfg(test)]
 pub(super) fn plan(connection: &Connection, select: &str) -> Vec<String> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault::Fault;
 use super::mark::{self, Mark};
 use super::open::{self, Access};
-use super::restore::{close, sole_connection};
+use super::restore::sole_connection;
 use super::rows::{self, Stored};
 use super::writer::Tx;
 use super::{bodies, check, keys, ledger, search, sql};
@@ -81,7 +81,7 @@ impl SqliteSide {
 /// Keeps every other process away.
 fn taken(path: &Path) -> Result<Mark, CopyRefusal> {
     let mark = Mark::alone(path)?.ok_or(CopyRefusal::InUse)?;
-    close(sole_connection(path)?.ok_or(CopyRefusal::InUse)?)?;
+    sql::close(sole_connection(path)?.ok_or(CopyRefusal::InUse)?)?;
     Ok(mark)
 }
 

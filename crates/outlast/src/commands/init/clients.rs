@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum as _;
 
 use super::codex;
-use super::edit::{self, Entry, Field};
+use super::edit::{self, Entry};
 use super::json::{Refusal, parse};
+use super::layout::Field;
 use crate::cli::Client;
 use crate::config::Places;
 

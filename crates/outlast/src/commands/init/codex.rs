@@ -2,8 +2,9 @@
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use super::edit::{Entry, Field, NAME};
+use super::edit::{Entry, NAME};
 use super::json::Refusal;
+use super::layout::Field;
 
 /// The table of tables the entry stands in.
 pub(crate) const CONTAINER: &str = "mcp_servers";

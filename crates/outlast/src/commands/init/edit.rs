@@ -2,10 +2,9 @@
 //! add members too, but would take blank lines out of the object and break an object on one line into many.
 
 use jsonc_parser::cst::{CstNode, CstObject, CstRootNode};
-use serde_json::Value;
 
 use super::json::{Refusal, member, parse, span};
-use super::layout::Layout;
+use super::layout::{Field, Layout};
 
 /// The name of our entry.
 pub(super) const NAME: &str = "outlast";
@@ -18,25 +17,6 @@ pub(super) struct Entry {
     pub(super) value: Field,
     /// The variable that was given on the command line: it replaces the one that is there.
     pub(super) given: Option<&'static str>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Field {
-    Text(String),
-    List(Vec<String>),
-    /// Names and values, in the order people expect.
-    Map(Vec<(&'static str, Field)>),
-}
-
-impl Field {
-    /// What it says, as JSON.
-    pub(super) fn value(&self) -> Value {
-        match self {
-            Self::Text(text) => text.as_str().into(),
-            Self::List(items) => items.as_slice().into(),
-            Self::Map(members) => members.iter().map(|(name, it)| (*name, it.value())).collect(),
-        }
-    }
 }
 
 /// Puts the entry into the object called `container`, or brings the one that is there up to date: what it lacks is

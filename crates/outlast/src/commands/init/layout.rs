@@ -1,8 +1,8 @@
 //! How a document is laid out, so that what is added looks as if it had always been there.
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
+use serde_json::Value;
 
-use super::edit::Field;
 use super::json::span;
 
 /// How new text is laid out at one place.
@@ -121,4 +121,23 @@ fn line_indent(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..at];
     let length = line.len() - line.trim_start_matches([' ', '\t']).len();
     &line[..length]
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Field {
+    Text(String),
+    List(Vec<String>),
+    /// Names and values, in the order people expect.
+    Map(Vec<(&'static str, Field)>),
+}
+
+impl Field {
+    /// What it says, as JSON.
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::List(items) => items.as_slice().into(),
+            Self::Map(members) => members.iter().map(|(name, it)| (*name, it.value())).collect(),
+        }
+    }
 }

@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::clients::{Format, Program};
-use super::edit::{Entry, Field};
+use super::edit::Entry;
 use super::json::parse;
+use super::layout::Field;
 use crate::cli::Client;
 
 const JSON: Format = Format::Json("mcpServers");

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::cli::{Cli, Client, Command};
-use crate::commands::init::edit::Field;
+use crate::commands::init::layout::Field;
 
 /// The variable in which a wrapped entry keeps its address.
 const URL_VARIABLE: &str = "OUTLAST_WRAP_URL";

@@ -7,8 +7,8 @@ use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike};
 
 use super::server::Change;
 use crate::commands::init::codex;
-use crate::commands::init::edit::Field;
 use crate::commands::init::json::Refusal;
+use crate::commands::init::layout::Field;
 
 /// What a text says, as JSON.
 pub(super) fn meaning(text: &str) -> Result<Value, Refusal> {
