@@ -1,7 +1,7 @@
 //! What can go wrong inside a step, and what the caller is told about it.
 
 use outlast_core::{BoxError, StoreError};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// Why a step stopped.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,17 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Of writes that went out together with their commit. Where the server refused one of them the commit undid them all; where the
+    /// connection ended at any of their answers, it may have carried the commit before. A pooler says FATAL where the server's end
+    /// broke.
+    pub(super) fn of_commit(error: tokio_postgres::Error) -> Self {
+        let refused = error.as_db_error().is_some_and(|refusal| match refusal.parsed_severity() {
+            Some(severity) => severity == Severity::Error,
+            None => refusal.severity() == "ERROR",
+        });
+        if refused { Self::Sql(error) } else { Self::CommitUnknown(error) }
+    }
+
     /// Whether the step was certainly not done and may be done if it is tried again at once.
     pub(super) fn is_transient(&self) -> bool {
         match self {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Scope, StoreError, rules,
+    Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Rev, StoreError, rules,
 };
 
 use super::batch::{self, Call};
 use super::fault::Fault;
-use super::rows::{self, get};
+use super::rows::{self, Stored, get};
 use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
@@ -28,6 +28,9 @@ const STANDING: &str = "select
        (select coalesce(max(turn), 0) from jobs where owner = $1 and conversation = $2) as last_turn,
        (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
        nextval(pg_get_serial_sequence('jobs', 'seq')) as seq";
+
+/// How often an insert is tried whose commit was not heard of.
+const UNKNOWN_COMMITS: u32 = 3;
 
 /// Inserts, each with the id of its job and where its answer goes.
 type Calls = Vec<Call<(Insert, JobId), Inserted>>;
@@ -50,33 +53,26 @@ impl Shared {
     }
 
     async fn insert_all(&self, inserts: Arc<[(Insert, JobId)]>) -> Result<Decided, Fault> {
-        let step =
-            self.try_step(Durability::Commit, &inserts, |inserts, tx| add_all(tx, inserts).boxed());
-        match step.await {
-            Ok((mut decided, rev)) => {
-                self.owed_words.notify_one();
-                for inserted in decided.iter_mut().flatten() {
-                    if let Inserted::New(job) = inserted {
-                        job.rev = rev;
-                    }
-                }
-                Ok(decided)
+        let mut tries = 0;
+        let (mut decided, rev) = loop {
+            let step = self
+                .try_step(Durability::Commit, &inserts, |inserts, tx| add_all(tx, inserts).boxed());
+            tries += 1;
+            match step.await {
+                // A job that is there after all is found by its id.
+                Err(Fault::CommitUnknown(_)) if tries < UNKNOWN_COMMITS => {}
+                done => break done?,
             }
-            Err(fault @ Fault::CommitUnknown(_)) => {
-                let lost = StoreError::from(fault).to_string();
-                let mut decided = Vec::with_capacity(inserts.len());
-                for (_, id) in inserts.iter() {
-                    let found = self.read_job(&Scope::Operator, id).await;
-                    decided.push(match found {
-                        Ok(Some(job)) => Ok(Inserted::New(job)),
-                        Ok(None) => Err(unavailable(lost.clone())),
-                        Err(error) => Err(error),
-                    });
-                }
-                Ok(decided)
+        };
+        self.owed_words.notify_one();
+        for inserted in decided.iter_mut().flatten() {
+            if let Inserted::New(job) = inserted
+                && job.rev == Rev::default()
+            {
+                job.rev = rev;
             }
-            Err(fault) => Err(fault),
         }
+        Ok(decided)
     }
 }
 
@@ -121,15 +117,17 @@ async fn decide(
         insert;
     let conversation = new.conversation_id().map(escaped);
     let key_text = key.as_ref().map(|key| escaped(&key.text));
-    let named = format!(
-        "{} where jobs.seq = (select job from keys where owner = $1 and text = $2::text)",
+    let known = format!(
+        "{} where jobs.seq in (select job from keys where owner = $1 and text = $2::text
+             union all select seq from jobs where id = $3)",
         rows::WHOLE
     );
-    let [made, _, named, standing, bytes] = tx
+    let own_id = id.to_string();
+    let [made, _, known, standing, bytes] = tx
         .load([
             (KNOW_OWNER, &[&owner]),
             (LOCK_OWNER, &[&owner]),
-            (&named, &[&owner, &key_text]),
+            (&known, &[&owner, &key_text, &own_id]),
             (STANDING, &[&owner, &conversation]),
             (room::ADD_UP, &[&owner]),
         ])
@@ -138,8 +136,12 @@ async fn decide(
     let now = tx.now();
     let mut takes_up = takes_up.clone();
     let mut before = None;
-    if let (Some(key), Some(row)) = (key, named.first()) {
-        let stored = rows::stored(row)?;
+    let known: Vec<Stored> = known.iter().map(rows::stored).collect::<Result<_, _>>()?;
+    if let Some(own) = known.iter().find(|stored| stored.record.job.id == id) {
+        // Written by an earlier try whose commit was not heard of.
+        return Ok(Inserted::New(own.record.job.clone()));
+    }
+    if let (Some(key), Some(stored)) = (key, known.into_iter().next()) {
         let job = stored.record.job.clone();
         if let Some(record) = stored.key {
             if !rules::key_is_valid(&record, &job, now) {

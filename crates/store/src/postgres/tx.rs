@@ -154,15 +154,13 @@ impl Tx {
         if !changed.is_empty() {
             sent.push(Box::pin(client.query(&statement, &wake)));
         }
-        let committing = sent.len();
         sent.push(Box::pin(async { client.batch_execute("commit").await.map(|()| Vec::new()) }));
         let mut answers = match InOrder::new(sent).await {
             Ok(answers) => answers,
-            Err(InOrderError { index, error }) => {
-                let unheard = index == committing && error.code().is_none();
+            Err(error) => {
                 // Closed rather than given back: the transaction may still be open on it.
                 drop(Object::take(client));
-                return Err(if unheard { Fault::CommitUnknown(error) } else { error.into() });
+                return Err(Fault::of_commit(error));
             }
         };
         answers.pop();
@@ -225,23 +223,11 @@ impl ToSql for Cell {
 pub(super) type Sent<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
 
-/// Requests that go out in their order: each future sends its request when it is first polled. Waits for all of them.
+/// Requests that go out in their order: each future sends its request when it is first polled. Waits for all of them, and gives the
+/// error of the first that failed: those after it failed because of it.
 pub(super) struct InOrder<'a, T> {
     sent: Vec<Sent<'a, T>>,
     answers: Vec<Option<Result<T, tokio_postgres::Error>>>,
-}
-
-/// The first request that failed; those after it failed because of it.
-#[derive(Debug)]
-pub(super) struct InOrderError {
-    index: usize,
-    error: tokio_postgres::Error,
-}
-
-impl From<InOrderError> for Fault {
-    fn from(error: InOrderError) -> Self {
-        Self::Sql(error.error)
-    }
 }
 
 impl<'a, T> InOrder<'a, T> {
@@ -252,7 +238,7 @@ impl<'a, T> InOrder<'a, T> {
 }
 
 impl<T: Unpin> Future for InOrder<'_, T> {
-    type Output = Result<Vec<T>, InOrderError>;
+    type Output = Result<Vec<T>, tokio_postgres::Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { sent, answers } = &mut *self;
@@ -266,10 +252,6 @@ impl<T: Unpin> Future for InOrder<'_, T> {
         if answers.iter().any(Option::is_none) {
             return Poll::Pending;
         }
-        let done = std::mem::take(answers).into_iter().flatten().enumerate();
-        Poll::Ready(
-            done.map(|(index, answer)| answer.map_err(|error| InOrderError { index, error }))
-                .collect(),
-        )
+        Poll::Ready(std::mem::take(answers).into_iter().flatten().collect())
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Dead, EndNotices, Insert, Inserted, Rescued, Scope, Settlement, Store,
+    ChangeWait, Dead, EndNotices, Insert, Inserted, JobState, Rescued, Scope, Settlement, Store,
+    StoreError,
 };
 use outlast_store::{PostgresStore, WakeupMode};
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
@@ -18,6 +19,8 @@ use crate::database::{AT_ONCE, Database};
 struct Relay {
     port: u16,
     left: Arc<AtomicI64>,
+    /// How many commits are carried out and not heard of.
+    unheard: Arc<AtomicI64>,
 }
 
 /// What comes through from the server.
@@ -33,21 +36,22 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let left = Arc::new(AtomicI64::new(i64::MAX));
-        let count = Arc::clone(&left);
+        let unheard = Arc::new(AtomicI64::new(0));
+        let counts = (Arc::clone(&left), Arc::clone(&unheard));
         let socket = outlast_testkit::postgres::socket();
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                let (count, socket) = (Arc::clone(&count), socket.clone());
+                let ((left, unheard), socket) = (counts.clone(), socket.clone());
                 tokio::spawn(async move {
                     let Ok(far) = UnixStream::connect(socket).await else { return };
                     match through {
-                        Through::Everything => pass(near, far, &count).await,
+                        Through::Everything => pass(near, far, &left, &unheard).await,
                         Through::NoNotifications => pass_quietly(near, far).await,
                     }
                 });
             }
         });
-        Self { port, left }
+        Self { port, left, unheard }
     }
 
     /// Cuts after so many more reads from either side.
@@ -56,7 +60,12 @@ impl Relay {
     }
 }
 
-async fn pass(mut near: tokio::net::TcpStream, mut far: UnixStream, left: &AtomicI64) {
+async fn pass(
+    mut near: tokio::net::TcpStream,
+    mut far: UnixStream,
+    left: &AtomicI64,
+    unheard: &AtomicI64,
+) {
     let (mut to, mut back) = ([0; 16_384], [0; 16_384]);
     loop {
         let (bytes, is_to) = tokio::select! {
@@ -74,7 +83,19 @@ async fn pass(mut near: tokio::net::TcpStream, mut far: UnixStream, left: &Atomi
         if sent.is_err() {
             return;
         }
+        let commits = is_to && contains(&to[..bytes], b"commit\0");
+        if commits && unheard.fetch_sub(1, Ordering::SeqCst) > 0 {
+            let mut answers = Vec::new();
+            while !contains(&answers, b"COMMIT\0") && far.read_buf(&mut answers).await.unwrap() > 0
+            {
+            }
+            return;
+        }
     }
+}
+
+fn contains(bytes: &[u8], what: &[u8]) -> bool {
+    bytes.windows(what.len()).any(|some| some == what)
 }
 
 /// Passes whole messages of the server on, except for those about notifications.
@@ -128,7 +149,9 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
                 assert_eq!(jobs[0].id, job.id);
             }
             Ok(Inserted::Existing { .. }) => panic!("cut {cut}: it had no key"),
-            Err(_) => assert!(jobs.len() <= 1, "cut {cut}: not doubled"),
+            Err(error) => {
+                assert!(jobs.is_empty(), "cut {cut}: it is there, and its caller got {error}")
+            }
         }
         if let (Ok(Some(claimed)), Some(Ok(job))) = (&claimed, &settled) {
             assert_eq!(job.id, claimed.job.id);
@@ -143,6 +166,57 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
             let (Inserted::New(second) | Inserted::Existing { job: second, .. }) = second;
             assert_eq!(first.id, second.id, "cut {cut}");
         }
+    }
+}
+
+/// F2: inserts that share a transaction whose commit is done and not heard of, even twice: each caller gets its one job, though
+/// they fill the quota, and not an error after which it would ask, and pay, again.
+#[tokio::test]
+async fn f2_inserts_whose_commit_is_not_heard_of_are_answered_with_their_jobs() {
+    for (unheard, key) in [(1, None), (1, Some(a_key("k", 1))), (2, None)] {
+        let database = Database::fresh().await;
+        let relay = Relay::start(Through::Everything).await;
+        let store = open_over(&relay, &database).await;
+        relay.unheard.store(unheard, Ordering::SeqCst);
+        let one = Insert { key, max_unfinished: 2, ..an_insert() };
+        let other = Insert { max_unfinished: 2, ..an_insert() };
+        let (one, other) = tokio::join!(store.insert(one), store.insert(other));
+        let mut inserted = Vec::new();
+        for answer in [one, other] {
+            let Ok(Inserted::New(job)) = answer else { panic!("{answer:?}") };
+            assert_eq!(store.job(&Scope::Operator, &job.id).await.unwrap(), Some(job.clone()));
+            inserted.push(job.id);
+        }
+        let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
+        let jobs = store.list(&Scope::Operator, &query).await.unwrap().jobs;
+        assert_eq!(jobs.len(), 2, "{inserted:?}");
+        assert!(relay.unheard.load(Ordering::SeqCst) < 0, "the commit was lost, and another sent");
+    }
+}
+
+/// F2: writes that share a transaction whose commit is done and not heard of are not tried again: a worker whose write was done would
+/// be told that its lease is lost.
+#[tokio::test]
+async fn f2_writes_whose_commit_is_not_heard_of_are_not_written_again() {
+    let database = Database::fresh().await;
+    let relay = Relay::start(Through::Everything).await;
+    let store = open_over(&relay, &database).await;
+    let mut leases = Vec::new();
+    for _ in 0..2 {
+        store.insert(an_insert()).await.unwrap();
+        let claimed = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap();
+        leases.push(claimed.expect("it waits for a worker").lease);
+    }
+    relay.unheard.store(1, Ordering::SeqCst);
+    // Both are asked for before the task that gathers them runs: the test has one thread.
+    let (one, other) = tokio::join!(
+        store.settle(&leases[0], Settlement::Release),
+        store.settle(&leases[1], Settlement::Release),
+    );
+    for (lease, settled) in leases.iter().zip([one, other]) {
+        assert!(matches!(settled, Err(StoreError::Unavailable(_))), "{settled:?}");
+        let job = store.job(&Scope::Operator, &lease.job).await.unwrap().unwrap();
+        assert!(matches!(job.state, JobState::Queued { .. }), "both were written: {job:?}");
     }
 }
 
