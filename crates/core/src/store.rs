@@ -387,4 +387,7 @@ pub enum StoreError {
     /// Cannot be reached just now.
     #[error("the store cannot be used")]
     Unavailable(#[source] BoxError),
+    /// Went away before it said whether this was written.
+    #[error("the store did not say whether this was written")]
+    Unconfirmed(#[source] BoxError),
 }

@@ -92,7 +92,7 @@ impl Metrics {
             StoreError::Corrupt { .. } => "corrupt",
             StoreError::Newer { .. } => "newer",
             StoreError::Outdated { .. } => "outdated",
-            StoreError::Unavailable(_) => "unavailable",
+            StoreError::Unavailable(_) | StoreError::Unconfirmed(_) => "unavailable",
             StoreError::KeyConflict(_)
             | StoreError::ConversationBusy(_)
             | StoreError::TooManyJobs

@@ -105,6 +105,7 @@ impl RefusalCode {
     const STORE_FULL: Self = Self { text: "STORE_FULL", retry_after: Some(60) };
     const STORE_CORRUPT: Self = Self { text: "STORE_CORRUPT", retry_after: None };
     const STORE_UNAVAILABLE: Self = Self { text: "SERVICE_UNAVAILABLE", retry_after: Some(5) };
+    const STORE_UNCONFIRMED: Self = Self { retry_after: None, ..Self::STORE_UNAVAILABLE };
 }
 
 impl From<Code> for RefusalCode {
@@ -224,6 +225,10 @@ impl From<StoreError> for Refusal {
             StoreError::Unavailable(_) => Self::because(
                 RefusalCode::STORE_UNAVAILABLE,
                 "the job store cannot be used just now; try again",
+            ),
+            StoreError::Unconfirmed(_) => Self::because(
+                RefusalCode::STORE_UNCONFIRMED,
+                "the job store went away before it confirmed this call, which may have been carried out or not; list your jobs before you make it again",
             ),
             StoreError::LeaseLost | StoreError::NotFound => Self::internal(),
         };

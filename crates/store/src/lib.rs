@@ -58,6 +58,7 @@ fn copied(error: &StoreError) -> StoreError {
         StoreError::Full => StoreError::Full,
         StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
         StoreError::Unavailable(source) => unavailable(source.to_string()),
+        StoreError::Unconfirmed(source) => StoreError::Unconfirmed(source.to_string().into()),
         // A refusal ends its own call, never the transaction.
         refused => unavailable(refused.to_string()),
     }

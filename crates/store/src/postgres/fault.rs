@@ -79,7 +79,8 @@ impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Refused(error) => error,
-            Fault::Sql(error) | Fault::CommitUnknown(error) => of_sql(error),
+            Fault::Sql(error) => of_sql(error),
+            Fault::CommitUnknown(error) => StoreError::Unconfirmed(told(&error).into()),
             Fault::NoConnection(error) => StoreError::Unavailable(error),
         }
     }

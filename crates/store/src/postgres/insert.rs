@@ -53,15 +53,18 @@ impl Shared {
     }
 
     async fn insert_all(&self, inserts: Arc<[(Insert, JobId)]>) -> Result<Decided, Fault> {
-        let mut tries = 0;
+        let (mut tries, mut unheard) = (0, None);
         let (mut decided, rev) = loop {
             let step = self
                 .try_step(Durability::Commit, &inserts, |inserts, tx| add_all(tx, inserts).boxed());
             tries += 1;
             match step.await {
+                Ok(done) => break done,
                 // A job that is there after all is found by its id.
-                Err(Fault::CommitUnknown(_)) if tries < UNKNOWN_COMMITS => {}
-                done => break done?,
+                Err(fault @ Fault::CommitUnknown(_)) if tries < UNKNOWN_COMMITS => {
+                    unheard = Some(fault);
+                }
+                Err(fault) => return Err(unheard.unwrap_or(fault)),
             }
         };
         self.owed_words.notify_one();

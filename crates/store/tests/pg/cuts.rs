@@ -1,7 +1,7 @@
 //! A connection that breaks at any statement: before it is sent, after it was sent, before its answer is heard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
@@ -15,12 +15,21 @@ use tokio::net::{TcpListener, UnixStream};
 
 use crate::database::{AT_ONCE, Database};
 
-/// Passes bytes on between a store and the server until a number of messages have gone by, then cuts everything once.
+/// Passes bytes on between a store and the server.
 struct Relay {
     port: u16,
-    left: Arc<AtomicI64>,
+    link: Arc<Link>,
+}
+
+/// What becomes of the bytes.
+struct Link {
+    /// After so many reads everything is cut, once.
+    left: AtomicI64,
     /// How many commits are carried out and not heard of.
-    unheard: Arc<AtomicI64>,
+    unheard: AtomicI64,
+    /// Whether nothing is passed on any more after them.
+    ends: AtomicBool,
+    has_ended: AtomicBool,
 }
 
 /// What comes through from the server.
@@ -35,37 +44,36 @@ impl Relay {
     async fn start(through: Through) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let left = Arc::new(AtomicI64::new(i64::MAX));
-        let unheard = Arc::new(AtomicI64::new(0));
-        let counts = (Arc::clone(&left), Arc::clone(&unheard));
+        let link = Arc::new(Link {
+            left: AtomicI64::new(i64::MAX),
+            unheard: AtomicI64::new(0),
+            ends: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        });
+        let passed = Arc::clone(&link);
         let socket = outlast_testkit::postgres::socket();
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                let ((left, unheard), socket) = (counts.clone(), socket.clone());
+                let (link, socket) = (Arc::clone(&passed), socket.clone());
                 tokio::spawn(async move {
                     let Ok(far) = UnixStream::connect(socket).await else { return };
                     match through {
-                        Through::Everything => pass(near, far, &left, &unheard).await,
+                        Through::Everything => pass(near, far, &link).await,
                         Through::NoNotifications => pass_quietly(near, far).await,
                     }
                 });
             }
         });
-        Self { port, left, unheard }
+        Self { port, link }
     }
 
     /// Cuts after so many more reads from either side.
     fn cut_after(&self, reads: i64) {
-        self.left.store(reads, Ordering::SeqCst);
+        self.link.left.store(reads, Ordering::SeqCst);
     }
 }
 
-async fn pass(
-    mut near: tokio::net::TcpStream,
-    mut far: UnixStream,
-    left: &AtomicI64,
-    unheard: &AtomicI64,
-) {
+async fn pass(mut near: tokio::net::TcpStream, mut far: UnixStream, link: &Link) {
     let (mut to, mut back) = ([0; 16_384], [0; 16_384]);
     loop {
         let (bytes, is_to) = tokio::select! {
@@ -73,7 +81,8 @@ async fn pass(
             read = far.read(&mut back) => (read, false),
         };
         let Ok(bytes) = bytes else { return };
-        if bytes == 0 || left.fetch_sub(1, Ordering::SeqCst) == 0 {
+        let is_cut = link.left.fetch_sub(1, Ordering::SeqCst) == 0;
+        if bytes == 0 || is_cut || link.has_ended.load(Ordering::SeqCst) {
             return;
         }
         let sent = match is_to {
@@ -84,11 +93,14 @@ async fn pass(
             return;
         }
         let commits = is_to && contains(&to[..bytes], b"commit\0");
-        if commits && unheard.fetch_sub(1, Ordering::SeqCst) > 0 {
+        let unheard = if commits { link.unheard.fetch_sub(1, Ordering::SeqCst) } else { 0 };
+        if unheard > 0 {
             let mut answers = Vec::new();
             while !contains(&answers, b"COMMIT\0") && far.read_buf(&mut answers).await.unwrap() > 0
             {
             }
+            let ends = unheard == 1 && link.ends.load(Ordering::SeqCst);
+            link.has_ended.store(ends, Ordering::SeqCst);
             return;
         }
     }
@@ -177,7 +189,7 @@ async fn f2_inserts_whose_commit_is_not_heard_of_are_answered_with_their_jobs() 
         let database = Database::fresh().await;
         let relay = Relay::start(Through::Everything).await;
         let store = open_over(&relay, &database).await;
-        relay.unheard.store(unheard, Ordering::SeqCst);
+        relay.link.unheard.store(unheard, Ordering::SeqCst);
         let one = Insert { key, max_unfinished: 2, ..an_insert() };
         let other = Insert { max_unfinished: 2, ..an_insert() };
         let (one, other) = tokio::join!(store.insert(one), store.insert(other));
@@ -190,7 +202,27 @@ async fn f2_inserts_whose_commit_is_not_heard_of_are_answered_with_their_jobs() 
         let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
         let jobs = store.list(&Scope::Operator, &query).await.unwrap().jobs;
         assert_eq!(jobs.len(), 2, "{inserted:?}");
-        assert!(relay.unheard.load(Ordering::SeqCst) < 0, "the commit was lost, and another sent");
+        assert!(
+            relay.link.unheard.load(Ordering::SeqCst) < 0,
+            "the commit was lost, and another sent"
+        );
+    }
+}
+
+/// F2: where the database then stays away, the caller is told that its job may be there, not that it may try again.
+#[tokio::test]
+async fn f2_an_insert_whose_commit_stays_unheard_of_says_so() {
+    for ends in [true, false] {
+        let database = Database::fresh().await;
+        let relay = Relay::start(Through::Everything).await;
+        let direct = database.open().await;
+        let store = open_over(&relay, &database).await;
+        relay.link.ends.store(ends, Ordering::SeqCst);
+        relay.link.unheard.store(if ends { 1 } else { 3 }, Ordering::SeqCst);
+        let inserted = store.insert(an_insert()).await;
+        assert!(matches!(inserted, Err(StoreError::Unconfirmed(_))), "{ends}: {inserted:?}");
+        let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
+        assert_eq!(direct.list(&Scope::Operator, &query).await.unwrap().jobs.len(), 1);
     }
 }
 
@@ -207,14 +239,14 @@ async fn f2_writes_whose_commit_is_not_heard_of_are_not_written_again() {
         let claimed = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap();
         leases.push(claimed.expect("it waits for a worker").lease);
     }
-    relay.unheard.store(1, Ordering::SeqCst);
+    relay.link.unheard.store(1, Ordering::SeqCst);
     // Both are asked for before the task that gathers them runs: the test has one thread.
     let (one, other) = tokio::join!(
         store.settle(&leases[0], Settlement::Release),
         store.settle(&leases[1], Settlement::Release),
     );
     for (lease, settled) in leases.iter().zip([one, other]) {
-        assert!(matches!(settled, Err(StoreError::Unavailable(_))), "{settled:?}");
+        assert!(matches!(settled, Err(StoreError::Unconfirmed(_))), "{settled:?}");
         let job = store.job(&Scope::Operator, &lease.job).await.unwrap().unwrap();
         assert!(matches!(job.state, JobState::Queued { .. }), "both were written: {job:?}");
     }
