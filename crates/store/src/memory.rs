@@ -104,6 +104,10 @@ impl Store for MemoryStore {
             insert;
         let mut tables = self.tables();
         let now = self.clock.now();
+        // Before anything is decided, as with a claim: a carrier lives though its call is refused.
+        if let Some(Carrier { worker, .. }) = &carrier {
+            tables.workers.entry(worker.clone()).or_default();
+        }
         if let Some(key) = &key
             && let Some(held) = tables.keys.get(&(new.owner.clone(), key.text.clone()))
             && let Some(Record { job, .. }) = tables.records.get(&held.seq)
@@ -138,9 +142,6 @@ impl Store for MemoryStore {
             let Key { text, input_hash, life } = key;
             let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
             tables.keys.insert((job.new.owner.clone(), text), StoredKey { seq, record });
-        }
-        if let Some(Carrier { worker, .. }) = carrier {
-            tables.workers.entry(worker).or_default();
         }
         Ok(Inserted::New(job))
     }

@@ -196,6 +196,8 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                         |job: &Job| Lease { job: job.id, worker: name.clone(), fence: job.fence };
                     self.leases.push((lease(model), lease(subject)));
                     self.latest.insert(model.id, lease(model));
+                }
+                if let Some((worker, _)) = carrier {
                     self.workers[worker].alive = true;
                 }
                 self.same("insert", (model, subject), Ids::inserted)?;
