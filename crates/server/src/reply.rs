@@ -251,3 +251,20 @@ impl From<PollError> for Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F2: a start that the store did not confirm may have made a job, which a client that calls again by itself would buy twice.
+    #[test]
+    fn f2_a_call_that_was_not_confirmed_is_not_called_retryable() {
+        let told = |error: StoreError| {
+            Refusal::from(error).into_result().meta.unwrap().0["outlast/error"].clone()
+        };
+        let error = told(StoreError::Unconfirmed("connection closed".into()));
+        assert_eq!(error["code"], "SERVICE_UNAVAILABLE");
+        assert_eq!(error["retryable"], false, "{error}");
+        assert_eq!(told(StoreError::Unavailable("no connection".into()))["retryable"], true);
+    }
+}
