@@ -34,7 +34,8 @@ pub(crate) async fn script_of_an_insert(url: &str, dir: &Path) -> PathBuf {
                 _ if is_job && number == 0 => DRAWN.to_owned(),
                 _ if is_rev => format!("array[{DRAWN}]"),
                 value if value == format!("'{id}'") => {
-                    "replace(gen_random_uuid()::text, '-', '')".to_owned()
+                    // Made once, so that an index finds it.
+                    "(select replace(gen_random_uuid()::text, '-', ''))".to_owned()
                 }
                 value if value == format!("'{OWNER}'") => "('caller-' || :client_id)".to_owned(),
                 value => value.to_owned(),
