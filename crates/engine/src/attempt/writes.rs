@@ -58,7 +58,7 @@ impl Attempt<'_> {
                 log_settled(&job, &settlement);
             }
             Err(LeaseLost) => {
-                tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended");
+                tracing::warn!(job.id = %self.job.id, "the job was taken or cancelled before this try ended, or its end is stored and was not confirmed");
                 self.record_no_run().await;
             }
         }
