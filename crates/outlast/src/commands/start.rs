@@ -81,6 +81,9 @@ pub(super) fn refused(error: StoreError) -> CommandError {
             format!("{}; `outlast spend` shows what was spent", refused.next_step())
         }
         StoreError::Full => "make room on the disk".to_owned(),
+        StoreError::Unconfirmed(_) => {
+            "the job may have been started: look at `outlast jobs list` before you start it again".to_owned()
+        }
         _ => return CommandError::from(error),
     };
     CommandError::from(error).hint(hint)
