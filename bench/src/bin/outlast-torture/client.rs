@@ -56,9 +56,13 @@ async fn start(
     ledger.ask(&question, allowed);
     let content = format!("{question} [[sim:{scenario}]]");
     let arguments = json!({ "messages": [{ "role": "user", "content": content }] });
-    if let Some(answer) =
-        shape(fleet, fleet.call(slot, "perplexity_research_start", arguments).await)
-    {
+    let result = fleet.call(slot, "perplexity_research_start", arguments).await;
+    let refusal = result.as_ref().map(|result| &result["_meta"]["outlast/error"]);
+    if refusal.is_some_and(|refusal| refusal["retryable"] == true) {
+        // A caller that tries again must not pay for this one too.
+        ledger.ask(&question, 0);
+    }
+    if let Some(answer) = shape(fleet, result) {
         ledger.acknowledge(answer["jobId"].as_str().unwrap(), &question);
     }
 }
