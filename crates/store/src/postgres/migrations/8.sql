@@ -1,0 +1,1 @@
+-- Schema 8: the cap of a run, sweeps of the ledger, identities of calls, and wanted notices.
