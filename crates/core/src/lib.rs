@@ -46,7 +46,7 @@ pub use changes::{Change, ChangeWait, Changes, Uncarried};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};
-pub use key::{HeldAnswer, Key, KeyLife};
+pub use key::{CallIdentity, CallMode, HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
 pub use ledger::{ChargeState, LedgerRow, Reservation, SpendBy, SpendLimits, SpendQuery, SpendSum};
 pub use listing::{

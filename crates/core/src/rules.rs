@@ -13,6 +13,7 @@ mod prune;
 mod room;
 mod spending;
 mod key;
+mod identity;
 mod share;
 mod notice;
 
@@ -30,6 +31,9 @@ pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
 pub use claim::{carry, claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
+pub use identity::{
+    Earlier, EarlierCall, IdentityRecord, earlier, is_promised_by, newest_call, promise,
+};
 pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
 pub use notice::{notice, undelivered};
 pub use prune::{prunable, removable_at};

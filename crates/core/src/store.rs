@@ -29,8 +29,11 @@ pub trait Store: Send + Sync {
     /// Makes a job durable, or finds the one its key already names.
     ///
     /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,
-    /// exactly one creates. A call whose key no longer names a job that left a run behind takes that run up
-    /// ([`crate::rules::run_taken_up`]), unless [`Insert::takes_up`] names another. Refusals, in this order: [`StoreError::KeyConflict`],
+    /// exactly one creates. A held research call ([`crate::Key::identity`]) finds the newest job of the same call, an
+    /// unfinished one first, or the one that the previous form of its key names if the previous version made it
+    /// ([`crate::rules::newest_call`]). A call whose key no longer names a job that left a run behind takes that run up
+    /// ([`crate::rules::earlier`]), unless [`Insert::takes_up`] names another. A call that gives out the id of a held job
+    /// makes it a promised one ([`crate::rules::promise`]). Refusals, in this order: [`StoreError::KeyConflict`],
     /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`],
     /// [`StoreError::BudgetExceeded`].
     ///
@@ -118,8 +121,8 @@ pub trait Store: Send + Sync {
         outcome: NoticeOutcome,
     ) -> Result<(), StoreError>;
 
-    /// Records that a call was answered with the outcome of this job, which shortens how long its key is valid
-    /// ([`crate::KeyLife`]). Only the first answer counts.
+    /// Records that a call was answered with the outcome of this job, which shortens how long its key and the identity of
+    /// its call are valid ([`crate::KeyLife`]). Only the first answer counts.
     ///
     /// Does nothing to a job without a key, to one that is unfinished, and to one that is gone.
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError>;

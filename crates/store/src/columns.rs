@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::rules::{KeyRecord, Turn};
+use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Body, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job, JobId,
-    JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record, RemoteRun, Rev,
-    StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
+    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job,
+    JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record,
+    RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -234,6 +234,32 @@ pub(crate) trait Columns {
             },
             answered_at: self.maybe_time("answered_at")?,
         }))
+    }
+
+    /// The identity of a call in a row; `None` if its digest is damaged.
+    fn identity(&self) -> Result<Option<IdentityRecord>, Self::Fault> {
+        let question = self.maybe_bytes("question")?.and_then(|bytes| bytes.try_into().ok());
+        let Some(question) = question else { return Ok(None) };
+        let unanswered = self.duration("span")?;
+        Ok(Some(IdentityRecord {
+            question,
+            provider: self.text("provider")?,
+            model: self.maybe_text("model")?,
+            mode: if self.number("fresh")? == 0 { CallMode::Attach } else { CallMode::Fresh },
+            made_at: self.time("made_at")?,
+            life: KeyLife::Replays { unanswered, answered: self.duration("span_answered")? },
+            answered_at: self.maybe_time("answered_at")?,
+        }))
+    }
+}
+
+/// How long the identity of a call is valid, in two columns: `span` and `span_answered`.
+pub(crate) fn identity_life(life: KeyLife) -> (i64, i64) {
+    match life {
+        KeyLife::Replays { unanswered, answered } => (millis(unanswered), millis(answered)),
+        KeyLife::UntilAnswered { after_end } | KeyLife::For(after_end) => {
+            (millis(after_end), millis(after_end))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a store can do that is copied, or copied to: see `transfer`.
 
 use async_trait::async_trait;
-use outlast_core::rules::KeyRecord;
+use outlast_core::rules::{IdentityRecord, KeyRecord};
 use outlast_core::{LedgerRow, Record, StoreError};
 
 /// How many jobs are in memory at a time.
@@ -56,6 +56,8 @@ pub(crate) struct WholeJob {
     pub(crate) record: Record,
     /// What the key is called that names it, and the key.
     pub(crate) key: Option<(String, KeyRecord)>,
+    /// The identity of its call, if it is one of a held research call.
+    pub(crate) identity: Option<IdentityRecord>,
     /// The provider's last word as it came.
     pub(crate) raw: Option<Vec<u8>>,
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::rules::{KeyRecord, Turn};
+use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
     ConversationId, ConversationPage, ConversationQuery, Cursor, Dead, EndNotices, Insert,
@@ -109,15 +109,15 @@ impl Store for MemoryStore {
             tables.workers.entry(worker.clone()).or_default();
         }
         if let Some(key) = &key
-            && let Some(held) = tables.keys.get(&(new.owner.clone(), key.text.clone()))
-            && let Some(Record { job, .. }) = tables.records.get(&held.seq)
+            && let Some(EarlierCall { seq, job, key: found }) = tables.earlier_call(&new, key)
         {
-            if !rules::key_is_valid(&held.record, job, now) {
-                takes_up = takes_up.or_else(|| rules::run_taken_up(&held.record, job, &new));
-            } else if held.record.input_hash == key.input_hash {
-                return Ok(Inserted::Existing { job: job.clone(), key: held.record });
-            } else {
-                return Err(StoreError::KeyConflict(job.id));
+            match rules::earlier(key, &found, &job, &new, now) {
+                Earlier::MakeNew(run) => takes_up = takes_up.or(run),
+                Earlier::Conflict => return Err(StoreError::KeyConflict(job.id)),
+                Earlier::Attach => {
+                    let job = tables.promise(seq, &new, now).unwrap_or(job);
+                    return Ok(Inserted::Existing { job, key: found });
+                }
             }
         }
         if let Some(busy) = tables.unfinished(&new.owner).find(|job| same_conversation(job, &new)) {
@@ -139,9 +139,12 @@ impl Store for MemoryStore {
             tables.ledger.push(rules::reserve(reservation, job.id, &job.new.owner, now));
         }
         if let Some(key) = key {
-            let Key { text, input_hash, life } = key;
+            let Key { text, input_hash, life, identity } = key;
             let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
             tables.keys.insert((job.new.owner.clone(), text), StoredKey { seq, record });
+            if let Some(identity) = identity {
+                tables.identities.insert(seq, IdentityRecord::new(&identity, &job.new, now));
+            }
         }
         Ok(Inserted::New(job))
     }
@@ -328,10 +331,16 @@ impl Store for MemoryStore {
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let Some((seq, Record { job, .. })) = tables.find(id) else { return Ok(()) };
+        let now = self.clock.now();
         if let Some(key) = tables.keys.values_mut().find(|key| key.seq == seq)
-            && let Some(record) = rules::record_answer(&key.record, &job, self.clock.now())
+            && let Some(record) = rules::record_answer(&key.record, &job, now)
         {
             key.record = record;
+        }
+        if let Some(identity) = tables.identities.get_mut(&seq)
+            && job.state.kind().is_terminal()
+        {
+            identity.answered_at.get_or_insert(now);
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ mod step;
 mod batch;
 
 mod insert;
+mod identities;
 mod room;
 mod ledger;
 mod claims;

@@ -11,6 +11,7 @@ mod mark;
 mod commands;
 mod insert;
 mod keys;
+mod identities;
 mod notices;
 mod owners;
 mod ledger;

@@ -83,7 +83,7 @@ async fn keys_mean_the_same_after_the_migration() {
         let store = open(&dir.path().join("jobs.db"), Timestamp::from_millis(now)).unwrap();
         let insert = |input| {
             let life = KeyLife::For(minutes(1));
-            let key = Key { text: text.to_owned(), input_hash: [input; 32], life };
+            let key = Key { text: text.to_owned(), input_hash: [input; 32], life, identity: None };
             let job = NewJob { owner: OwnerId::new(owner), ..a_job() };
             store.insert(Insert { key: Some(key), ..an_insert(job) })
         };

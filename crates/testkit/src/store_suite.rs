@@ -11,6 +11,7 @@ pub mod changing;
 pub mod claiming;
 pub mod conversing;
 pub mod holding;
+pub mod identities;
 pub mod inserting;
 pub mod keeping;
 pub mod keys;
@@ -64,6 +65,21 @@ macro_rules! store_suite {
                 a_research_call_takes_up_the_run_its_failure_left
                 a_cancelled_held_call_is_not_held
                 an_answer_does_not_free_a_callers_own_key
+            }
+            identities {
+                the_same_question_finds_its_job_whatever_else_differs
+                a_call_that_names_no_provider_finds_an_unfinished_job_of_any
+                a_changed_model_asks_again_once_the_job_has_ended
+                a_repeated_call_is_answered_with_the_ended_job_for_a_while
+                the_same_question_resumes_the_run_its_failure_left
+                a_call_begun_by_the_previous_version_is_found
+                the_previous_version_finds_a_call_begun_by_this_one
+                a_callers_own_key_decides_before_the_identity
+                a_fresh_call_starts_over_and_attaches_to_its_own_job
+                a_fresh_call_starts_over_next_to_the_previous_version
+                a_task_call_makes_a_held_job_a_promised_one
+                many_calls_of_one_question_at_once_make_one_job
+                the_identity_of_a_call_goes_with_its_job
             }
             holding {
                 a_held_call_is_taken_by_name_and_never_claimed

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use outlast_core::rules::{KeyRecord, Turn};
+use outlast_core::rules::{EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job,
-    JobId, JobQuery, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun, Rev,
-    Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp, WorkerId,
-    rules, search, session_of,
+    JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun,
+    Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp,
+    WorkerId, rules, search, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -21,6 +21,8 @@ pub(super) struct Tables {
     pub(super) records: BTreeMap<u64, Record>,
     seqs: HashMap<JobId, u64>,
     pub(super) keys: HashMap<(OwnerId, String), StoredKey>,
+    /// The identities of calls, by the number of their job.
+    pub(super) identities: BTreeMap<u64, IdentityRecord>,
     pub(super) owners: HashMap<OwnerId, OwnerTurns>,
     /// A row for each paid run; jobs go, rows stay.
     pub(super) ledger: Vec<LedgerRow>,
@@ -75,6 +77,34 @@ impl Tables {
     /// The keys that name jobs, by the number of the job.
     pub(super) fn keys_by_job(&self) -> HashMap<u64, KeyRecord> {
         self.keys.values().map(|key| (key.seq, key.record)).collect()
+    }
+
+    /// The job that the key of a call names, or the newest one of the same call.
+    pub(super) fn earlier_call(&self, new: &NewJob, key: &Key) -> Option<EarlierCall<u64>> {
+        let named = || {
+            let held = self.keys.get(&(new.owner.clone(), key.text.clone()))?;
+            let job = self.records.get(&held.seq)?.job.clone();
+            Some(EarlierCall { seq: held.seq, job, key: held.record })
+        };
+        let Some(call) = key.deciding_identity() else { return named() };
+        let same = self.identities.iter().filter_map(|(seq, identity)| {
+            let job = &self.records.get(seq)?.job;
+            let state = job.state.kind();
+            let is_same = job.new.owner == new.owner && identity.is_of(call, new, state);
+            is_same.then(|| ((!state.is_terminal(), *seq), job, identity.key(call)))
+        });
+        let identified = same
+            .max_by_key(|(rank, ..)| *rank)
+            .map(|((_, seq), job, key)| EarlierCall { seq, job: job.clone(), key });
+        let previous = key.looks_up_previous_form().then(named).flatten();
+        let previous = previous.filter(|call| !self.identities.contains_key(&call.seq));
+        rules::newest_call(identified, previous, new)
+    }
+
+    /// Makes a held job a promised one if a call that attaches to it gives out its id; returns the changed job.
+    pub(super) fn promise(&mut self, seq: u64, new: &NewJob, now: Timestamp) -> Option<Job> {
+        let mut record = self.records.get(&seq)?.clone();
+        rules::promise(&mut record, new, now).then(|| self.save(seq, record))
     }
 
     pub(super) fn add(
@@ -180,9 +210,10 @@ impl Tables {
         for seq in &gone {
             self.records.remove(seq);
         }
-        let Self { records, seqs, keys, .. } = self;
+        let Self { records, seqs, keys, identities, .. } = self;
         seqs.retain(|_, seq| records.contains_key(seq));
         keys.retain(|_, key| records.contains_key(&key.seq));
+        identities.retain(|seq, _| records.contains_key(seq));
         count(gone.len())
     }
 

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use outlast_core::rules::KeyRecord;
+use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord};
 use outlast_core::{
-    Checkpoint, Insert, Inserted, JobId, Key, NanoUsd, OwnerId, Rev, StoreError, rules,
+    Checkpoint, Insert, Inserted, Job, JobId, Key, NanoUsd, NewJob, OwnerId, Rev, StoreError, rules,
 };
 
 use super::batch::{self, Call};
@@ -15,7 +15,7 @@ use super::rows::{self, Stored, get};
 use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
-use super::{Shared, ledger, room};
+use super::{Shared, identities, ledger, room, writes};
 use crate::columns::{self, Columns as _};
 use crate::unavailable;
 
@@ -69,9 +69,8 @@ impl Shared {
         };
         self.owed_words.notify_one();
         for inserted in decided.iter_mut().flatten() {
-            if let Inserted::New(job) = inserted
-                && job.rev == Rev::default()
-            {
+            let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted;
+            if job.rev == Rev::default() {
                 job.rev = rev;
             }
         }
@@ -79,12 +78,20 @@ impl Shared {
     }
 }
 
-/// Whether no call before this one has named its key.
-fn names_new(named: &mut HashSet<(OwnerId, String)>, insert: &Insert) -> bool {
-    match &insert.key {
-        Some(key) => named.insert((insert.job.owner.clone(), key.text.clone())),
-        None => true,
-    }
+/// Whether no call before this one has named its key, or asked its question.
+fn names_new(named: &mut HashSet<(OwnerId, Named)>, insert: &Insert) -> bool {
+    let Some(key) = &insert.key else { return true };
+    let owner = &insert.job.owner;
+    let is_new_key = named.insert((owner.clone(), Named::Key(key.text.clone())));
+    let question = key.identity.as_ref().map(|identity| Named::Question(identity.question));
+    is_new_key && question.is_none_or(|question| named.insert((owner.clone(), question)))
+}
+
+/// A name under which a call finds its job.
+#[derive(PartialEq, Eq, Hash)]
+enum Named {
+    Key(String),
+    Question([u8; 32]),
 }
 
 /// Inserts under these ids, one after the other in one transaction.
@@ -144,18 +151,20 @@ async fn decide(
         // Written by an earlier try whose commit was not heard of.
         return Ok(Inserted::New(own.record.job.clone()));
     }
-    if let (Some(key), Some(stored)) = (key, known.into_iter().next()) {
-        let job = stored.record.job.clone();
-        if let Some(record) = stored.key {
-            if !rules::key_is_valid(&record, &job, now) {
-                takes_up = takes_up.or_else(|| rules::run_taken_up(&record, &job, new));
-            } else if record.input_hash == key.input_hash {
-                return Ok(Inserted::Existing { job, key: record });
-            } else {
-                return Err(StoreError::KeyConflict(job.id).into());
+    if let Some(key) = key {
+        let named = known.into_iter().next();
+        let found = identities::earlier_call(tx, new, key, owner, named.as_ref()).await?;
+        if let Some(EarlierCall { job, key: found, .. }) = found {
+            match rules::earlier(key, &found, &job, new, now) {
+                Earlier::MakeNew(run) => takes_up = takes_up.or(run),
+                Earlier::Conflict => return Err(StoreError::KeyConflict(job.id).into()),
+                Earlier::Attach => {
+                    let job = promise(tx, job, new).await?;
+                    return Ok(Inserted::Existing { job, key: found });
+                }
             }
         }
-        before = Some(stored);
+        before = named;
     }
     let Some(standing) = standing.first() else {
         return Err(unavailable("the owner's jobs could not be counted").into());
@@ -201,14 +210,46 @@ async fn decide(
     )
     .await?;
     if let Some(key) = key {
-        let Key { text, input_hash, life } = key.clone();
+        let Key { text, input_hash, life, identity } = key.clone();
         let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
+        if let Some(identity) = identity {
+            let identity = IdentityRecord::new(&identity, new, now);
+            tx.write(identities::ADD, identities::added(&new.owner, &identity, seq)).await?;
+        }
         tx.write(rows::TAKE_KEY, rows::taken_key(&new.owner, &text, &record, seq)).await?;
         if let Some(before) = before {
             keep_by_key(tx, &before.record.job, before.seq, None).await?;
         }
     }
     Ok(Inserted::New(job))
+}
+
+/// Makes a held job a promised one if the call that attaches to it gives out its id.
+async fn promise(tx: &mut Tx, job: Job, new: &NewJob) -> Result<Job, Fault> {
+    if !rules::is_promised_by(&job, new) {
+        return Ok(job);
+    }
+    // Locked and read again: a worker may be writing to it.
+    let ids = vec![job.id.to_string()];
+    let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
+    let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
+    let Some(row) = loaded.first() else { return Ok(job) };
+    let Stored { seq, mut record, key } = rows::stored(row)?;
+    rules::promise(&mut record, new, tx.now());
+    let NewJob { visibility, keep, .. } = &record.job.new;
+    tx.write(
+        "update jobs set visibility = $2, keep = $3 where seq = $1",
+        vec![
+            Box::new(seq),
+            Box::new(columns::word(visibility)?),
+            Box::new(keep.map(columns::millis)),
+        ],
+    )
+    .await?;
+    rows::save(tx, seq, &record, key.as_ref()).await?;
+    // The commit gives it a new one.
+    record.job.rev = Rev::default();
+    Ok(record.job)
 }
 
 /// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.

@@ -24,7 +24,7 @@ use super::step::Durability;
 use super::text::{escaped, escaped_owner};
 use super::tx::Tx;
 use super::writes::{self, Effect, Reads, Write, light, lost};
-use super::{PostgresStore, batch, insert, notices, partials};
+use super::{PostgresStore, batch, identities, insert, notices, partials};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::{self, LedgerColumns as _};
 use crate::{listing, page};
@@ -371,13 +371,18 @@ async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
     let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(()) };
     let stored = rows::stored(row)?;
+    let (seq, job, now) = (stored.seq, &stored.record.job, tx.now());
+    if job.state.kind().is_terminal() {
+        let answer = identities::RECORD_ANSWER;
+        tx.write(answer, vec![Box::new(seq), Box::new(now.as_millis())]).await?;
+    }
     let Some(key) = &stored.key else { return Ok(()) };
-    let Some(key) = rules::record_answer(key, &stored.record.job, tx.now()) else { return Ok(()) };
+    let Some(key) = rules::record_answer(key, job, now) else { return Ok(()) };
     let answered_at = key.answered_at.map(Timestamp::as_millis);
     tx.write(
         "update keys set answered_at = $2 where job = $1",
-        vec![Box::new(stored.seq), Box::new(answered_at)],
+        vec![Box::new(seq), Box::new(answered_at)],
     )
     .await?;
-    insert::keep_by_key(tx, &stored.record.job, stored.seq, Some(&key)).await
+    insert::keep_by_key(tx, job, seq, Some(&key)).await
 }

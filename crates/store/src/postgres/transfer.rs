@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::rows::{self, Stored, get};
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent, borrowed, columns_of};
-use super::{ledger, schema};
+use super::{identities, ledger, schema};
 use crate::columns::{Columns as _, signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
 use crate::ledger_columns::LedgerColumns as _;
@@ -158,7 +158,18 @@ impl CopySide for PostgresSide {
         let whole = rows::WHOLE.replacen("select ", columns, 1);
         let select = format!("{whole} where jobs.seq > $1 and jobs.seq <= $2 order by jobs.seq");
         let found = self.query(&select, &[&after, &last]).await?;
-        Ok(found.iter().map(whole_job).collect::<Result<_, Fault>>()?)
+        let mut identities = HashMap::new();
+        let of_jobs = "where call_identities.job > $1 and call_identities.job <= $2";
+        let of_jobs = format!("{} {of_jobs}", identities::SELECT);
+        for row in self.query(&of_jobs, &[&after, &last]).await? {
+            identities.insert(row.number("job")?, identities::of_row(&row)?);
+        }
+        let with_identity = |row| {
+            let mut job = whole_job(row)?;
+            job.identity = identities.remove(&job.seq);
+            Ok(job)
+        };
+        Ok(found.iter().map(with_identity).collect::<Result<_, Fault>>()?)
     }
 
     async fn source(&mut self) -> Result<Option<i64>, CopyRefusal> {
@@ -216,13 +227,13 @@ fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
     // Its worker is gone with the process that had it.
     record.job.partial = None;
     let key = row.maybe_text("key")?.zip(key);
-    Ok(WholeJob { seq, record, key, raw: get(row, "raw")? })
+    Ok(WholeJob { seq, record, key, identity: None, raw: get(row, "raw")? })
 }
 
 /// Adds the job as it was when it was new, then brings it to where it stands.
 fn add(
     writes: &mut Vec<(&'static str, Vec<Param>)>,
-    WholeJob { seq, record, key, raw }: &WholeJob,
+    WholeJob { seq, record, key, identity, raw }: &WholeJob,
 ) -> Result<(), Fault> {
     let (seq, job) = (*seq, &record.job);
     let owner = escaped(job.new.owner.as_str());
@@ -234,6 +245,9 @@ fn add(
     writes.push((REV, vec![Box::new(seq), Box::new(signed(job.rev.0))]));
     if let Some((text, key)) = key {
         writes.push((rows::TAKE_KEY, rows::taken_key(&job.new.owner, text, key, seq)));
+    }
+    if let Some(identity) = identity {
+        writes.push((identities::ADD, identities::added(&job.new.owner, identity, seq)));
     }
     Ok(())
 }

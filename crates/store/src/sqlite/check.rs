@@ -5,7 +5,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::fault::Fault;
 use super::rows::{self, Stored};
-use super::{SqliteStore, keys};
+use super::{SqliteStore, identities, keys};
 use crate::columns::Columns as _;
 use crate::problems::{MAX_PROBLEMS, of_job};
 
@@ -105,6 +105,10 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
             Ok(Some(Stored { seq, record })) => {
                 let key = keys::of_job(connection, seq)?;
                 problems.extend(of_job(&record, key.as_ref(), times));
+                match identities::of_job(connection, seq) {
+                    Err(Fault::Refused(StoreError::Corrupt { at })) => problems.push(at),
+                    read => drop(read?),
+                }
             }
             // Without a body; found by a query.
             Ok(None) => {}

@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::liveness::Liveness;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{keys, ledger, notices, owners, search, sql, worker_list};
+use super::{identities, keys, ledger, notices, owners, search, sql, worker_list};
 use crate::columns;
 
 /// Gives the best claimable job to the worker.
@@ -175,12 +175,17 @@ pub(super) fn amend(
 
 /// Records that a call was answered with the outcome of the job. Not a change: no rev.
 pub(super) fn answered(tx: &Tx<'_>, id: &JobId) -> Result<(), Fault> {
-    if let Some(stored) = rows::whole(tx.connection, "id = ?1", id.to_string())?
-        && let Some(key) = keys::of_job(tx.connection, stored.seq)?
+    let Some(stored) = rows::whole(tx.connection, "id = ?1", id.to_string())? else {
+        return Ok(());
+    };
+    if let Some(key) = keys::of_job(tx.connection, stored.seq)?
         && let Some(key) = rules::record_answer(&key, &stored.record.job, tx.now())
     {
         keys::save_answered(tx.connection, stored.seq, key.answered_at)?;
         rows::save_removable_at(tx.connection, &stored, Some(&key))?;
+    }
+    if stored.record.job.state.kind().is_terminal() {
+        identities::record_answer(tx.connection, stored.seq, tx.now())?;
     }
     Ok(())
 }

@@ -1,14 +1,15 @@
 //! Inserting: key, busy conversation and quota are decided in the transaction that adds the job.
 
+use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord};
 use outlast_core::{
-    Checkpoint, Insert, Inserted, JobId, NanoUsd, NewJob, Record, StoreError, rules,
+    Checkpoint, Insert, Inserted, Job, JobId, NanoUsd, NewJob, Record, StoreError, rules,
 };
 use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::fault::Fault;
 use super::writer::Tx;
-use super::{keys, ledger, owners, rows, sql};
+use super::{identities, keys, ledger, owners, rows, sql};
 use crate::columns;
 
 /// How many of the owner's jobs have not ended. The index is named because SQLite would choose one with all of the owner's jobs.
@@ -21,16 +22,16 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         insert;
     let now = tx.now();
     if let Some(key) = &key
-        && let Some((seq, found)) = keys::find(tx.connection, &new.owner, &key.text)?
-        && let Some(stored) = rows::whole(tx.connection, "seq = ?1", seq)?
+        && let Some(EarlierCall { seq, job, key: found }) =
+            identities::earlier_call(tx.connection, &new, key)?
     {
-        let job = stored.record.job;
-        if !rules::key_is_valid(&found, &job, now) {
-            takes_up = takes_up.or_else(|| rules::run_taken_up(&found, &job, &new));
-        } else if found.input_hash == key.input_hash {
-            return Ok(Inserted::Existing { job, key: found });
-        } else {
-            return Err(StoreError::KeyConflict(job.id).into());
+        match rules::earlier(key, &found, &job, &new, now) {
+            Earlier::MakeNew(run) => takes_up = takes_up.or(run),
+            Earlier::Conflict => return Err(StoreError::KeyConflict(job.id).into()),
+            Earlier::Attach => {
+                let job = promise(tx, seq, job, &new)?;
+                return Ok(Inserted::Existing { job, key: found });
+            }
         }
     }
     let turn = next_turn(tx.connection, &new)?;
@@ -57,6 +58,10 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     } else if let Checkpoint::Running(run) = &job.checkpoint {
         ledger::move_row(tx.connection, run, &job)?;
     }
+    if let Some(identity) = key.as_ref().and_then(|key| key.identity.as_ref()) {
+        let record = IdentityRecord::new(identity, &job.new, now);
+        identities::put(tx.connection, &job.new.owner, &record, seq)?;
+    }
     if let Some(key) = &key
         && let Some(before) = keys::put(tx.connection, &job.new.owner, key, seq, now)?
         && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?
@@ -70,6 +75,21 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         job = record.job;
     }
     Ok(Inserted::New(job))
+}
+
+/// Makes a held job a promised one if the call that attaches to it gives out its id.
+fn promise(tx: &mut Tx<'_>, seq: i64, job: Job, new: &NewJob) -> Result<Job, Fault> {
+    if !rules::is_promised_by(&job, new) {
+        return Ok(job);
+    }
+    let Some(mut stored) = rows::whole(tx.connection, "seq = ?1", seq)? else { return Ok(job) };
+    rules::promise(&mut stored.record, new, tx.now());
+    let NewJob { visibility, keep, .. } = &stored.record.job.new;
+    let update = "UPDATE jobs SET visibility = ?2, keep = ?3 WHERE seq = ?1";
+    let values = (seq, columns::word(visibility)?, keep.map(columns::millis));
+    sql::execute(tx.connection, update, values)?;
+    rows::save(tx, seq, &mut stored.record)?;
+    Ok(stored.record.job)
 }
 
 /// The number of the job's turn; refused while an earlier turn of its conversation is unfinished.

@@ -14,7 +14,7 @@ use super::open::{self, Access};
 use super::restore::sole_connection;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{bodies, check, keys, ledger, search, sql};
+use super::{bodies, check, identities, keys, ledger, search, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, signed};
 use crate::copy_side::{
@@ -141,8 +141,9 @@ impl CopySide for SqliteSide {
             // Its worker is gone with the process that had it.
             record.job.partial = None;
             let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
+            let identity = identities::of_job(connection, seq)?;
             let raw = "SELECT raw FROM bodies WHERE job = ?1";
-            Ok(WholeJob { seq, record, key, raw: sql::value(connection, raw, [seq])? })
+            Ok(WholeJob { seq, record, key, identity, raw: sql::value(connection, raw, [seq])? })
         })?;
         found.collect()
     }
@@ -202,7 +203,8 @@ impl CopySide for SqliteSide {
 }
 
 /// Adds the job as it was when it was new, then brings it to where it stands.
-fn add(tx: &mut Tx<'_>, WholeJob { seq, record, key, raw }: &WholeJob) -> Result<(), Fault> {
+fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
+    let WholeJob { seq, record, key, identity, raw } = whole;
     let (seq, mut record) = (*seq, record.clone());
     let Record { job, bytes, .. } = &mut record;
     let (rev, created_at) = (job.rev, job.created_at);
@@ -211,9 +213,13 @@ fn add(tx: &mut Tx<'_>, WholeJob { seq, record, key, raw }: &WholeJob) -> Result
     search::forget(tx.connection, seq)?;
     bodies::write(tx.connection, seq, job.output(), raw.as_deref())?;
     if let Some((text, KeyRecord { input_hash, made_at, life, answered_at })) = key {
-        let named = Key { text: text.clone(), input_hash: *input_hash, life: *life };
+        let (text, input_hash, life) = (text.clone(), *input_hash, *life);
+        let named = Key { text, input_hash, life, identity: None };
         keys::put(tx.connection, &job.new.owner, &named, seq, *made_at)?;
         keys::save_answered(tx.connection, seq, *answered_at)?;
+    }
+    if let Some(identity) = identity {
+        identities::put(tx.connection, &job.new.owner, identity, seq)?;
     }
     rows::save(tx, seq, &mut record)?;
     sql::execute(tx.connection, "UPDATE jobs SET rev = ?2 WHERE seq = ?1", (seq, signed(rev.0)))?;

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Code, ConversationId, Cost, Failure, Key, KeyLife, NanoUsd, NewJob, Output,
-    OwnerId, Profile, RemoteStop, Settlement, StateKind, Usage, Visibility,
+    Body, CallIdentity, CallMode, Checkpoint, Code, ConversationId, Cost, Failure, Key, KeyLife,
+    NanoUsd, NewJob, Output, OwnerId, Profile, RemoteStop, Settlement, StateKind, Usage,
+    Visibility,
 };
 use proptest::bool::weighted;
 use proptest::collection::vec;
@@ -126,6 +127,18 @@ pub(super) struct KeySpec {
     pub(super) seconds: u64,
     /// Of a key that repeats, once a call was answered.
     pub(super) answered_seconds: u64,
+    /// The identity of the call; `None` for a call of the previous version, and for one that has none.
+    pub(super) identity: Option<IdentitySpec>,
+}
+
+/// The identity of a call in few words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IdentitySpec {
+    pub(super) question: u8,
+    /// The profile whose provider the call names.
+    pub(super) named: Option<usize>,
+    pub(super) model: Option<bool>,
+    pub(super) fresh: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -236,15 +249,21 @@ fn job() -> impl Strategy<Value = JobSpec> {
 fn key() -> impl Strategy<Value = KeySpec> {
     use KeyKind::{For, Replays, UntilAnswered};
     let kind = proptest::sample::select(vec![For, UntilAnswered, Replays]);
-    (0..2_usize, 0..2_u8, kind, seconds(), seconds()).prop_map(
-        |(text, input, kind, seconds, answered_seconds)| KeySpec {
+    (0..2_usize, 0..2_u8, kind, seconds(), seconds(), option::of(identity())).prop_map(
+        |(text, input, kind, seconds, answered_seconds, identity)| KeySpec {
             text,
             input,
             kind,
             seconds,
             answered_seconds,
+            identity,
         },
     )
+}
+
+fn identity() -> impl Strategy<Value = IdentitySpec> {
+    (0..2_u8, option::of(0..PROFILES), option::of(any::<bool>()), weighted(0.25))
+        .prop_map(|(question, named, model, fresh)| IdentitySpec { question, named, model, fresh })
 }
 
 /// Short ones, so that the clock overtakes them, and one that it rarely does.
@@ -314,7 +333,21 @@ impl KeySpec {
                 answered: Duration::from_secs(self.answered_seconds),
             },
         };
-        Key { text: format!("key-{}", self.text), input_hash: [self.input; 32], life }
+        let input_hash = [self.input; 32];
+        let identity = self.identity.map(|identity| identity.value(span, self.answered_seconds));
+        Key { text: format!("key-{}", self.text), input_hash, life, identity }
+    }
+}
+
+impl IdentitySpec {
+    fn value(self, unanswered: Duration, answered_seconds: u64) -> CallIdentity {
+        CallIdentity {
+            question: [self.question; 32],
+            named_provider: self.named.map(|named| profile(named).provider().to_owned()),
+            model: self.model.map(|model| if model { "one" } else { "two" }.to_owned()),
+            mode: if self.fresh { CallMode::Fresh } else { CallMode::Attach },
+            life: KeyLife::Replays { unanswered, answered: Duration::from_secs(answered_seconds) },
+        }
     }
 }
 

@@ -178,7 +178,7 @@ pub fn a_job() -> NewJob {
 /// A caller's own key for the input of that number; it is valid for a minute.
 pub fn a_key(text: &str, input: u8) -> Key {
     let life = KeyLife::For(Duration::from_secs(60));
-    Key { text: text.to_owned(), input_hash: [input; 32], life }
+    Key { text: text.to_owned(), input_hash: [input; 32], life, identity: None }
 }
 
 /// The key of a held call for the input of that number; it is valid for a minute after the end.

@@ -1,0 +1,137 @@
+//! Identities of held research calls: the newest job of the same call. The only file that knows their columns.
+
+use outlast_core::rules::{EarlierCall, IdentityRecord};
+use outlast_core::{CallIdentity, CallMode, Key, NewJob, OwnerId, StoreError, Timestamp, rules};
+use rusqlite::{Connection, Params, named_params};
+
+use super::fault::Fault;
+use super::{keys, rows, sql};
+use crate::columns::{Columns as _, identity_life};
+
+/// Selects identities. Processes of the previous version record answers in `keys` alone.
+const SELECT: &str = "SELECT job, question, provider, model, fresh, made_at, span, span_answered,
+       coalesce(answered_at, (SELECT answered_at FROM keys WHERE keys.job = call_identities.job)) AS answered_at
+     FROM call_identities";
+
+/// `rules::IdentityRecord::is_of`: the newest job of the same call, an unfinished one first.
+const NEWEST: &str =
+    "SELECT calls.job FROM call_identities AS calls CROSS JOIN jobs ON jobs.seq = calls.job
+     WHERE calls.owner = :owner AND calls.question = :question AND calls.fresh >= :fresh
+       AND CASE WHEN jobs.ended_at IS NULL THEN :named IS NULL OR calls.provider = :named
+         ELSE calls.provider = :provider AND calls.model IS :model END
+     ORDER BY jobs.ended_at IS NULL DESC, calls.job DESC LIMIT 1";
+
+/// The job that the key of a call names, or the newest one of the same call.
+pub(super) fn earlier_call(
+    connection: &Connection,
+    new: &NewJob,
+    key: &Key,
+) -> Result<Option<EarlierCall<i64>>, Fault> {
+    let Some(call) = key.deciding_identity() else { return named(connection, new, key) };
+    let mut identified = None;
+    if let Some(seq) = newest(connection, new, call)?
+        && let Some(record) = of_job(connection, seq)?
+        && let Some(stored) = rows::whole(connection, "seq = ?1", seq)?
+    {
+        identified = Some(EarlierCall { seq, job: stored.record.job, key: record.key(call) });
+    }
+    let mut previous = None;
+    if key.looks_up_previous_form()
+        && let Some(call) = named(connection, new, key)?
+        && of_job(connection, call.seq)?.is_none()
+    {
+        previous = Some(call);
+    }
+    Ok(rules::newest_call(identified, previous, new))
+}
+
+/// The job that the text of the key names.
+fn named(
+    connection: &Connection,
+    new: &NewJob,
+    key: &Key,
+) -> Result<Option<EarlierCall<i64>>, Fault> {
+    let Some((seq, key)) = keys::find(connection, &new.owner, &key.text)? else { return Ok(None) };
+    let stored = rows::whole(connection, "seq = ?1", seq)?;
+    Ok(stored.map(|stored| EarlierCall { seq, job: stored.record.job, key }))
+}
+
+fn newest(
+    connection: &Connection,
+    new: &NewJob,
+    call: &CallIdentity,
+) -> Result<Option<i64>, Fault> {
+    let named = named_params! {
+        ":owner": new.owner.as_str(),
+        ":question": &call.question[..],
+        ":fresh": call.mode == CallMode::Fresh,
+        ":named": call.named_provider,
+        ":provider": new.profile.provider(),
+        ":model": call.model,
+    };
+    sql::optional(connection, NEWEST, named)
+}
+
+/// The identity of the job's call, if it is one of a held research call.
+pub(super) fn of_job(connection: &Connection, seq: i64) -> Result<Option<IdentityRecord>, Fault> {
+    let mut statement = connection.prepare_cached(&format!("{SELECT} WHERE job = ?1"))?;
+    let mut found = statement.query([seq])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    row.identity()?.map_or_else(|| Err(damaged(seq).into()), |record| Ok(Some(record)))
+}
+
+fn damaged(seq: i64) -> StoreError {
+    StoreError::Corrupt { at: format!("the identity of the call of job number {seq}") }
+}
+
+/// Records the identity of a new job.
+pub(super) fn put(
+    connection: &Connection,
+    owner: &OwnerId,
+    record: &IdentityRecord,
+    seq: i64,
+) -> Result<(), Fault> {
+    let (span, span_answered) = identity_life(record.life);
+    let insert = "INSERT INTO call_identities (job, owner, question, provider, model, fresh, made_at, span,
+           span_answered, answered_at)
+         VALUES (:job, :owner, :question, :provider, :model, :fresh, :made_at, :span, :span_answered, :answered_at)";
+    let values = named_params! {
+        ":job": seq,
+        ":owner": owner.as_str(),
+        ":question": &record.question[..],
+        ":provider": record.provider,
+        ":model": record.model,
+        ":fresh": record.mode == CallMode::Fresh,
+        ":made_at": record.made_at.as_millis(),
+        ":span": span,
+        ":span_answered": span_answered,
+        ":answered_at": record.answered_at.map(Timestamp::as_millis),
+    };
+    execute(connection, insert, values)
+}
+
+/// Records when a call was first answered with the outcome of the job.
+pub(super) fn record_answer(connection: &Connection, seq: i64, at: Timestamp) -> Result<(), Fault> {
+    let update =
+        "UPDATE call_identities SET answered_at = coalesce(answered_at, ?2) WHERE job = ?1";
+    execute(connection, update, (seq, at.as_millis()))
+}
+
+fn execute(connection: &Connection, statement: &str, parameters: impl Params) -> Result<(), Fault> {
+    sql::execute(connection, statement, parameters).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::open;
+
+    #[test]
+    fn a_call_looks_at_the_jobs_of_its_own_question_alone() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let plan = sql::plan(&open::made_for_test(&dir), NEWEST);
+        let index = "USING INDEX call_identities_question (owner=? AND question=?)";
+        assert!(plan[0].ends_with(index), "{plan:?}");
+        assert!(plan[1].ends_with("USING INTEGER PRIMARY KEY (rowid=?)"), "{plan:?}");
+    }
+}
