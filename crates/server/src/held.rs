@@ -37,7 +37,7 @@ pub(crate) struct HeldCall {
 /// What a call is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerWith {
-    /// A task. Its id goes out, so the job attaches to the caller's key alone.
+    /// A task; the outcome, if the call attaches to a job that has ended.
     Task,
     /// The job as it stands, at once; attaches to the caller's key alone.
     JobAtOnce,
@@ -67,8 +67,10 @@ pub(crate) enum ToldAgain {
 pub(crate) enum AskAnew {
     /// With a new key: this call has one of its own, and the same key is the same job.
     WithAnotherKey,
-    /// With a key, which the tool takes; this call has none.
+    /// With a key or `fresh`, which the tool takes; this call has neither.
     WithAKey,
+    /// By making the same call again: it has `fresh`.
+    ByFreshCall,
     /// Later or in other words: the tool takes no key.
     LaterOrInOtherWords,
 }
@@ -123,10 +125,17 @@ pub(crate) async fn carry(
     };
     let mut started = start(engine, caller, call).await?;
     let within = match answer_with {
-        AnswerWith::Task => {
+        AnswerWith::Task if !(started.existed && started.job.state.kind().is_terminal()) => {
+            if started.existed {
+                // The process that ran the job may have died.
+                engine.find_dead_workers().await;
+                refuse_foreign_settings(engine, &caller.scope(), &started.job).await?;
+            }
             engine.carry_if_held(&started.job);
             return Ok(Carried::Answered(Answered::Task(Box::new(started.job))));
         }
+        // A repeated answer says that it is one, which a task cannot.
+        AnswerWith::Task => None,
         AnswerWith::JobAtOnce => {
             return Ok(match outcome(&started.job) {
                 Some(outcome) => Carried::Answered(outcome?.into()),
@@ -161,7 +170,10 @@ async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Start
     let HeldCall { job, key, call_key, answer_with, .. } = call;
     let conversation = job.conversation.clone();
     let started = match answer_with {
-        AnswerWith::Task | AnswerWith::JobAtOnce => engine.start(job, key).await,
+        AnswerWith::JobAtOnce => {
+            engine.start(job, key.map(|key| Key { identity: None, ..key })).await
+        }
+        AnswerWith::Task => engine.start(job, Some(key.unwrap_or(call_key))).await,
         // Carried by the queue, but the same call is the same job.
         AnswerWith::Outcome { .. } if job.visibility.goes_through_queue() => {
             engine.start(job, Some(key.unwrap_or(call_key))).await
@@ -259,12 +271,18 @@ fn tell(engine: &Engine, started: &Started, ask_anew: AskAnew, outcome: ToolResu
 
 fn instead_of_again(ask_anew: AskAnew) -> &'static str {
     match ask_anew {
-        AskAnew::WithAnotherKey => "the same key is told this; a new `idempotency_key` begins anew",
+        AskAnew::WithAnotherKey => {
+            "this key always returns this result; pass a new `idempotency_key` to start over"
+        }
         AskAnew::WithAKey => {
-            "the same call is told this for 30 minutes and sends nothing; a new `idempotency_key` begins anew"
+            "the same call returns this for 30 minutes and sends nothing; pass a new `idempotency_key` or `fresh: true` \
+             to start over"
+        }
+        AskAnew::ByFreshCall => {
+            "without `fresh`, the same call returns this for 30 minutes and sends nothing; with `fresh: true` it starts over"
         }
         AskAnew::LaterOrInOtherWords => {
-            "the same call is told this for 30 minutes and sends nothing; other words begin anew"
+            "the same call returns this for 30 minutes and sends nothing; change the wording to start over"
         }
     }
 }
@@ -272,7 +290,11 @@ fn instead_of_again(ask_anew: AskAnew) -> &'static str {
 /// Whether the same call made again goes on with the run this one left (`outlast_core::rules::run_taken_up`), and that may
 /// end better by itself: an answer that is too large stays so, a wrong key too.
 fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
-    ask_anew != AskAnew::WithAnotherKey
+    let is_resumed = match ask_anew {
+        AskAnew::WithAKey | AskAnew::LaterOrInOtherWords => true,
+        AskAnew::WithAnotherKey | AskAnew::ByFreshCall => false,
+    };
+    is_resumed
         && job.run_left().is_some()
         && job.failures.last().is_some_and(|failure| failure.code.is_retryable())
 }
@@ -295,7 +317,9 @@ fn sentence(job: &Job, repeat: Replay, ask_anew: AskAnew, now: Timestamp) -> Str
         | JobState::Cancelled { .. } => "how the same call ended before,",
     };
     let how = match ask_anew {
-        AskAnew::WithAnotherKey | AskAnew::WithAKey => "give a new `idempotency_key`".to_owned(),
+        AskAnew::WithAnotherKey => "give a new `idempotency_key`".to_owned(),
+        AskAnew::WithAKey => "give a new `idempotency_key`, or `fresh: true`".to_owned(),
+        AskAnew::ByFreshCall => "make the same call again with `fresh: true`".to_owned(),
         AskAnew::LaterOrInOtherWords => {
             format!("ask again after {}, or change the wording", repeat.until)
         }
@@ -306,7 +330,7 @@ fn sentence(job: &Job, repeat: Replay, ask_anew: AskAnew, now: Timestamp) -> Str
         String::new()
     };
     format!(
-        "This is {what} {age} ago; nothing was sent or paid for again. To ask anew: {how}{retry}."
+        "This is {what} {age} ago; nothing was sent or paid for again. For a new answer, {how}{retry}."
     )
 }
 

@@ -45,6 +45,7 @@ mod caller;
 mod tasks;
 mod wait;
 mod held;
+mod identity;
 mod receipt;
 mod external_tools;
 

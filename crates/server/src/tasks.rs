@@ -39,7 +39,10 @@ impl Face {
             JobState::Running { .. } => TaskPayload::Working,
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
             JobState::Succeeded { .. } | JobState::Failed { .. } => {
-                TaskPayload::Completed { result: object(self.outcome(&job))? }
+                let result = object(self.outcome(&job))?;
+                // The call that became this task is answered, and may be repeated at once.
+                self.engine.record_answer_soon(&job.id);
+                TaskPayload::Completed { result }
             }
         };
         Ok(GetTaskResult::new(DetailedTask::new(task(&job, waits), payload)))

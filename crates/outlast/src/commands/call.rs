@@ -191,8 +191,8 @@ impl RemoteWork {
         }
     }
 
-    /// What becomes of it without the caller, and how to come back to it. A call that became a task is found by the
-    /// task's id alone: made again, it would be another job.
+    /// What becomes of it without the caller, and how to come back to it: the same call made again attaches to its job, if
+    /// the server is an outlast server.
     fn goes_on(&self) -> Option<String> {
         let known = self.known();
         let is_task = known.task.is_some();
@@ -202,10 +202,11 @@ impl RemoteWork {
         Some(match (self.is_outlast, self.leaves) {
             (true, true) => format!(
                 "job {id} waits in its store: `outlast worker --until-idle` or the next server goes on with it, \
-                 `outlast jobs watch {id}` follows it"
+                 `outlast jobs watch {id}` follows it; the same call made again picks it up"
             ),
             (true, false) if is_task => format!(
-                "job {id} goes on: `outlast jobs watch {id}` on the server's machine follows it"
+                "job {id} goes on; the same call made again picks it up, `outlast jobs watch {id}` on the server's machine \
+                 follows it"
             ),
             (true, false) => format!("job {id} goes on; the same call made again picks it up"),
             (false, true) => format!("the server leaves with the call, and knows the task as {id}"),

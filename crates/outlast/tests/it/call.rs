@@ -225,10 +225,10 @@ async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
         let job = &jobs(&world).await[0];
         assert_eq!(job["state"], "running", "{job}");
         let id = job["id"].as_str().unwrap();
-        let words = format!("hint: job {id} goes on: `outlast jobs watch {id}` on the server's");
+        let words = format!("hint: job {id} goes on; the same call made again picks it up");
         assert!(ran.stderr.contains(&words), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("`outlast jobs watch {id}` on the server's")));
         assert!(ran.stderr.contains("; next time, "), "{ran:?}");
-        assert!(!ran.stderr.contains("made again"), "that would be another job: {ran:?}");
 
         line.push("--cancel-on-timeout");
         let ran = world.run(&line).await;
@@ -237,6 +237,33 @@ async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
         assert_eq!(job["state"], "cancelled", "{job}");
         assert!(ran.stderr.contains("was cancelled)"), "{ran:?}");
         assert!(!ran.stderr.contains("goes on"), "{ran:?}");
+    }
+}
+
+/// Promise 2: the same call after its own timeout, and after Ctrl-C, finds its job and pays once, with a server of its own
+/// and with one that stays.
+#[tokio::test]
+async fn p3_the_same_call_after_a_timeout_or_ctrl_c_finds_its_job() {
+    let mut world = World::new().await;
+    let own = vec!["--".to_owned(), binary().to_str().unwrap().to_owned(), "serve".to_owned()];
+    let served = Served::start(&mut world, &[]).await;
+    for (paid, server) in [own, at(&served).to_vec()].into_iter().enumerate() {
+        let paid = paid as u64 + 1;
+        let (mut child, mut said, id) = waiting(&world, &server).await;
+        eventually("the provider was asked", || world.submits() == paid).await;
+        signal(child.id().unwrap(), Signal::INT);
+        heard(&mut said, "the same call made again picks it up").await;
+        left(&mut child).await;
+        let arguments = research("stuck").to_string();
+        let mut line = vec!["call", "--tool", "perplexity_deep_research", "--args", &arguments];
+        line.extend(["--timeout", "2s"]);
+        line.extend(server.iter().map(String::as_str));
+        for _ in 0..2 {
+            let ran = world.run(&line).await;
+            assert_eq!(ran.code, Some(3), "{ran:?}");
+            assert!(ran.stderr.contains(&format!("job {id} ")), "the same job: {ran:?}");
+        }
+        assert_eq!(world.submits(), paid, "paid once");
     }
 }
 

@@ -14,6 +14,7 @@ mod files;
 mod refusals;
 mod patience;
 mod repeating;
+mod identity;
 mod any_provider;
 
 use std::time::Duration;

@@ -30,11 +30,7 @@ impl Modern {
     }
 
     async fn request(&mut self, method: &str, mut params: Value) -> Value {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-        });
+        params["_meta"] = self.meta();
         self.server.request(method, params).await
     }
 
@@ -42,6 +38,21 @@ impl Modern {
         let answer =
             self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         answer["result"].clone()
+    }
+
+    /// Sends a call without waiting for its answer.
+    async fn send(&mut self, tool: &str, arguments: Value) -> u64 {
+        let mut params = json!({ "name": tool, "arguments": arguments });
+        params["_meta"] = self.meta();
+        self.server.send("tools/call", params).await
+    }
+
+    fn meta(&self) -> Value {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        })
     }
 
     async fn task(&mut self, id: &str) -> Value {
@@ -189,6 +200,73 @@ async fn a_task_that_fails_has_a_result_that_says_why() {
     assert_eq!(task["result"]["isError"], true);
     let text = task["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("UNAUTHORIZED: "), "{text}");
+}
+
+/// Promise 2: a call that is answered with a task attaches like a held call, to a task as to a held one, and makes a held
+/// job a promised one with the retention of a task.
+#[tokio::test]
+async fn promise_2_a_task_call_attaches_like_a_held_call() {
+    let world = World::new().await;
+    let mut held = Modern::of(&world, json!({}));
+    let scenario = "ok;words=60;delay_ms=0;hold=true";
+    let holding = held.send(DEEP, query(scenario)).await;
+    crate::support::eventually("it is submitted", || world.submits() == 1).await;
+    let mut client = Modern::with_tasks(&world);
+    let task = client.call(DEEP, query(scenario)).await;
+    assert_eq!(task["resultType"], "task", "{task}");
+    assert_eq!(task["ttlMs"], Value::Null, "kept as long as a task");
+    let id = task["taskId"].as_str().unwrap().to_owned();
+    let again = client.call(DEEP, query(scenario)).await;
+    assert_eq!(again["taskId"], id.as_str(), "one job");
+    let listed = client.call("list_conversations", json!({})).await;
+    let listed = listed["structuredContent"]["conversations"].as_array().unwrap().len();
+    assert_eq!(listed, 1, "the caller has its id, so it is shown");
+    world.simulator.release();
+    let answer = held.server.answer(holding).await.unwrap()["result"].clone();
+    assert_eq!(answer["structuredContent"]["status"], "completed", "{answer}");
+    assert_eq!(client.ended(&id).await["result"]["structuredContent"], answer["structuredContent"]);
+    // Once it has ended, the call is answered with the outcome, which says that it is a repeated one.
+    for client in [&mut client, &mut held] {
+        let replayed = client.call(DEEP, query(scenario)).await;
+        assert_eq!(replayed["_meta"]["outlast/replayed"], true, "{replayed}");
+        assert_eq!(replayed["structuredContent"], answer["structuredContent"]);
+    }
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
+/// Promise 2: a held call attaches to the task of the same question, also after the task's server was killed.
+#[tokio::test]
+async fn promise_2_a_held_call_attaches_to_a_task() {
+    let world = World::new().await;
+    let mut client = Modern::with_tasks(&world);
+    let created = client.call(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    while !client.task(&id).await["statusMessage"].as_str().unwrap().contains('%') {}
+    client.server.kill().await;
+    let mut held = Modern::of(&world, json!({}));
+    let holding = held.send(DEEP, query("ok;words=60;delay_ms=0;hold=true")).await;
+    held.request("ping", json!({})).await;
+    world.simulator.release();
+    let answer = held.server.answer(holding).await.unwrap()["result"].clone();
+    assert_eq!(answer["structuredContent"]["status"], "completed", "{answer}");
+    assert_eq!(world.submits(), 1, "paid once");
+}
+
+/// Promise 2: a failure that tasks/get has answered is not repeated; the same call starts another task.
+#[tokio::test]
+async fn promise_2_a_task_that_failed_is_asked_again() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_MAX_JOB_RETRIES", "0");
+    let mut client = Modern::with_tasks(&world);
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let created = client.call(DEEP, query("fail;delay_ms=0")).await;
+        let id = created["taskId"].as_str().unwrap_or_else(|| panic!("{created}")).to_owned();
+        assert_eq!(client.ended(&id).await["result"]["isError"], true);
+        ids.push(id);
+    }
+    ids.dedup();
+    assert_eq!((ids.len(), world.submits()), (2, 2));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{AskKind, Body, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk};
+use outlast_core::{AskKind, Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk};
 use outlast_engine::Engine;
 use rmcp::model::JsonObject;
 use serde_json::json;
@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::arguments::digest;
 use crate::caller::Caller;
 use crate::held::{self, AskAnew, HeldCall, ToldAgain};
+use crate::identity::{AskedQuestion, Recognition};
 use crate::reply::{Answered, ToolResult, told};
 use crate::text::{block_texts, printable, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
@@ -87,10 +88,19 @@ impl Perplexity {
         let (profile, keep) = (self.options.profile.clone(), Some(self.options.keep));
         // Nothing that a caller waits for is submitted twice.
         let job = research_job(&caller.owner, profile, &ask, timeout)?;
+        let identity = AskedQuestion {
+            tool,
+            conversation: None,
+            messages: &ask.messages,
+            effort: ask.effort,
+            filters: &ask.filters,
+        };
+        let recognition = Recognition { named_provider: None, mode: CallMode::Attach, answer };
+        let identity = identity.identity(&self.engine, &job, recognition)?;
         let call = HeldCall {
             job: NewJob { workflow: tool.to_owned(), visibility, keep, ..job },
             key: None,
-            call_key: Key::research(tool, digest(&ask)?, answer),
+            call_key: Key::research(tool, digest(&ask)?, answer).identified(identity),
             answer_with,
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };

@@ -332,9 +332,10 @@ async fn p4_a_call_attached_to_a_job_goes_on_when_the_server_of_the_job_dies() {
     assert_eq!(world.submits(), 1, "paid once");
 }
 
-/// Promise 2: a call in mode auto that attaches to a blocking one is not sent to a conversation that is not shown.
+/// Promise 2, B1: a call in mode auto that attaches to a blocking one gets the queued text past the inline budget; the
+/// conversation that it names is shown from then on.
 #[tokio::test]
-async fn b1_mode_auto_names_no_conversation_of_a_call_that_holds() {
+async fn b1_mode_auto_makes_the_job_of_a_blocking_call_a_promised_one() {
     let (mut world, mut holding) = blocking().await;
     let arguments = query("ok;words=60;hold=true");
     let call = holding.send(DEEP, arguments.clone(), None).await;
@@ -342,10 +343,12 @@ async fn b1_mode_auto_names_no_conversation_of_a_call_that_holds() {
     world.set(SWITCH, "auto");
     world.set("OUTLAST_INLINE_BUDGET_MS", "50");
     let mut auto = Client::of(world.serve().await).await;
-    let told = auto.server.call(DEEP, arguments.clone()).await;
-    assert_refused(&told, "TIMEOUT", true);
+    let queued = auto.ok(DEEP, arguments.clone()).await;
+    assert_eq!(queued.shape["responseId"], "queued", "{}", queued.shape);
+    assert_eq!(auto.history(&id_of(&queued)).await.shape["status"], "in_progress");
     release(&world, 1).await;
-    assert_eq!(holding.answer(DEEP, call).await.shape["status"], "completed");
+    let answer = holding.answer(DEEP, call).await;
+    assert_eq!(id_of(&answer), id_of(&queued), "one job");
     assert_eq!(auto.ok(DEEP, arguments).await.shape["status"], "completed");
     assert_eq!(world.submits(), 1, "paid once");
 }

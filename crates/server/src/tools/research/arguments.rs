@@ -1,7 +1,7 @@
 //! What callers send, checked: every mistake names its field, so that a model can correct it.
 
 use chrono::{Datelike, NaiveDate};
-use outlast_core::{ConversationId, Effort, Key, NanoUsd, Recency, SearchFilters};
+use outlast_core::{CallMode, ConversationId, Effort, Key, NanoUsd, Recency, SearchFilters};
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +22,10 @@ pub(super) struct ResearchQuestion {
     pub(super) priority: i16,
     /// The caller's own key.
     pub(super) key: Option<Key>,
-    /// What makes two calls the same.
+    /// Whether the call starts over.
+    pub(super) mode: CallMode,
+    /// The digest of all arguments: a key with another one is a conflict (E9), and the previous version recognizes the call
+    /// by it.
     pub(super) hash: [u8; 32],
 }
 
@@ -38,15 +41,16 @@ impl ResearchQuestion {
             ResearchSet::Perplexity => {
                 let given: ResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
-                let key = given.idempotency_key.as_deref();
-                Self::checked(given.query, given.reasoning_effort, given.priority, key, hash)
+                let (key, mode) = (given.idempotency_key.as_deref(), mode(given.fresh));
+                Self::checked(given.query, given.reasoning_effort, given.priority, key, mode, hash)
             }
             ResearchSet::AnyProvider => {
                 let given: DeepResearchArguments = arguments::read(given)?;
                 let hash = input_hash(tool, conversation, &given)?;
                 let budget = given.budget_usd.map(budget).transpose()?;
-                let key = given.idempotency_key.as_deref();
-                let question = Self::checked(given.query, given.effort, given.priority, key, hash)?;
+                let (key, mode) = (given.idempotency_key.as_deref(), mode(given.fresh));
+                let question =
+                    Self::checked(given.query, given.effort, given.priority, key, mode, hash)?;
                 Ok(Self { provider: given.provider, budget, ..question })
             }
         }
@@ -57,17 +61,26 @@ impl ResearchQuestion {
         effort: EffortWord,
         priority: i64,
         key: Option<&str>,
+        mode: CallMode,
         hash: [u8; 32],
     ) -> Result<Self, Refusal> {
         check_query("query", &query)?;
+        check(key.is_none() || mode == CallMode::Attach, || {
+            "fresh cannot be true together with idempotency_key: a new key starts over by itself"
+                .to_owned()
+        })?;
         let priority = check_priority(priority)?;
         let key = arguments::key(key, hash)?;
         let effort = effort.into();
-        Ok(Self { query, effort, provider: None, budget: None, priority, key, hash })
+        Ok(Self { query, effort, provider: None, budget: None, priority, key, mode, hash })
     }
 }
 
-/// Of deep research in the set `research`. What is serialized of it is what makes two calls the same.
+fn mode(fresh: bool) -> CallMode {
+    if fresh { CallMode::Fresh } else { CallMode::Attach }
+}
+
+/// Of deep research in the set `research`. What is serialized of it goes into the digest of E9, which never changes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ResearchArguments {
@@ -78,9 +91,11 @@ struct ResearchArguments {
     priority: i64,
     #[serde(default, skip_serializing)]
     idempotency_key: Option<String>,
+    #[serde(default, skip_serializing)]
+    fresh: bool,
 }
 
-/// Of deep research in the set `deep-research`. What is serialized of it is what makes two calls the same.
+/// Of deep research in the set `deep-research`. What is serialized of it goes into the digest of E9, which never changes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeepResearchArguments {
@@ -93,6 +108,8 @@ struct DeepResearchArguments {
     priority: i64,
     #[serde(default, skip_serializing)]
     idempotency_key: Option<String>,
+    #[serde(default, skip_serializing)]
+    fresh: bool,
 }
 
 /// Dollars as whole billionths.
@@ -124,7 +141,7 @@ impl From<EffortWord> for Effort {
     }
 }
 
-/// Of search. What is serialized of it is what makes two calls the same.
+/// Of search. What is serialized of it goes into the digest by which the previous version recognizes a call.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchArguments {
@@ -237,7 +254,7 @@ pub(super) fn check_count(field: &str, ids: &[String]) -> Result<(), Refusal> {
     check((1..=100).contains(&count), || format!("{field} must have 1 to 100 entries, not {count}"))
 }
 
-/// What makes two calls the same: the tool, the conversation and what was asked.
+/// The digest of the tool, the conversation and all arguments, byte for byte that of the previous version.
 pub(super) fn input_hash<A: Serialize>(
     tool: &str,
     conversation: Option<&str>,

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    AskKind, ConversationId, HeldAnswer, Job, Key, Message, NewJob, OwnerId, Profile, ResearchAsk,
-    Role, Visibility,
+    AskKind, CallMode, ConversationId, HeldAnswer, Job, Key, Message, NewJob, OwnerId, Profile,
+    ResearchAsk, Role, Visibility,
 };
 use rmcp::model::JsonObject;
 
@@ -17,6 +17,7 @@ use super::{Research, ResearchMode, ResearchSet};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
+use crate::identity::{AskedQuestion, Recognition};
 use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::text::echoed_id;
 use crate::tool_names::research::{LIST, SEARCH, SEARCH_FOLLOWUP};
@@ -67,6 +68,7 @@ impl Research {
         let asked = ResearchQuestion::read(set, tool, conversation.as_deref(), given)?;
         let mut asked_in = self.asked_in(caller, conversation).await?;
         asked_in.wanted = self.wanted(asked.provider.as_deref())?;
+        let question = Message { role: Role::User, content: asked.query.clone() };
         let ask = ResearchAsk {
             kind: AskKind::Research,
             messages: research_messages(asked.effort, asked_in.said.drain(..), asked.query),
@@ -76,12 +78,26 @@ impl Research {
         };
         let (visibility, answer_with) = self.answer_with(caller);
         let job = self.new_job(&caller.owner, tool, &asked_in, &ask, visibility)?;
+        let answer = HeldAnswer::Report;
+        let ask_again = match asked.mode {
+            CallMode::Attach => AskAnew::WithAKey,
+            CallMode::Fresh => AskAnew::ByFreshCall,
+        };
+        let identity = AskedQuestion {
+            tool,
+            conversation: asked_in.conversation.as_ref().map(ConversationId::as_str),
+            messages: &[question],
+            effort: ask.effort,
+            filters: &ask.filters,
+        };
+        let recognition = Recognition { named_provider: asked.provider, mode: asked.mode, answer };
+        let identity = identity.identity(&self.engine, &job, recognition)?;
         let call = HeldCall {
             job: NewJob { priority: asked.priority, ..job },
-            key: asked.key,
-            call_key: Key::research(tool, asked.hash, HeldAnswer::Report),
+            key: asked.key.map(|key| key.identified(identity.clone())),
+            call_key: Key::research(tool, asked.hash, answer).identified(identity),
             answer_with,
-            told_again: ToldAgain::ForAWhile(AskAnew::WithAKey),
+            told_again: ToldAgain::ForAWhile(ask_again),
         };
         self.hold(caller, call, self.asking(asked_in.conversation.is_some())).await
     }
@@ -111,17 +127,23 @@ impl Research {
         let ask = ResearchAsk {
             kind: AskKind::Search,
             // Without instructions: the answer is the provider's own, as short as it likes.
-            messages: asked_in.said.drain(..).chain([question]).collect(),
+            messages: asked_in.said.drain(..).chain([question.clone()]).collect(),
             filters,
             ..ResearchAsk::default()
         };
         let conversation = asked_in.conversation.as_ref().map(ConversationId::as_str);
         let hash = input_hash(tool, conversation, &arguments)?;
         let within = Some(self.options.search_timeout + SEARCH_GRACE);
+        let job = self.new_job(&caller.owner, tool, &asked_in, &ask, Visibility::Unpromised)?;
+        let answer = HeldAnswer::Quick;
+        let (messages, filters) = (&[question][..], &ask.filters);
+        let identity = AskedQuestion { tool, conversation, messages, effort: None, filters };
+        let recognition = Recognition { named_provider: None, mode: CallMode::Attach, answer };
+        let identity = identity.identity(&self.engine, &job, recognition)?;
         let call = HeldCall {
-            job: self.new_job(&caller.owner, tool, &asked_in, &ask, Visibility::Unpromised)?,
+            job,
             key: None,
-            call_key: Key::research(tool, hash, HeldAnswer::Quick),
+            call_key: Key::research(tool, hash, answer).identified(identity),
             answer_with: AnswerWith::Outcome { within },
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
