@@ -71,7 +71,10 @@ pub use store::{
     Settlement, Store, StoreError,
 };
 pub use store_wrapper::{StoreMethod, StoreWrapper};
-pub use text::{escaped_json, is_shown, is_terminal_control, printable};
+pub use text::{
+    address_line, escaped_json, is_hidden, is_shown, is_terminal_control, printable, visible,
+    without_hidden,
+};
 pub use thinking::split_thinking;
 pub use time::{Clock, Day, Timestamp};
 pub use visibility::Visibility;

@@ -1,5 +1,7 @@
 //! What of a text from outside may be shown.
 
+use std::borrow::Cow;
+
 /// Whether a character is not to be read but steers what shows it, or hides words in it: control characters; those that
 /// turn the direction of the text around them, under which an address can be made to read as another; and the invisible
 /// tags and selectors of plane 14, which spell words that a model reads and a person does not see. Marks of direction that
@@ -22,15 +24,74 @@ pub fn printable(text: &str) -> String {
     clean
 }
 
-/// JSON with what is not shown escaped: the same value for a program, and nothing that steers a terminal.
+/// Whether a character is invisible or reorders the text around it: controls of direction, zero-width characters, byte order
+/// marks and the tags and selectors of plane 14. They hide words from a person that a model reads. The joiners and the marks
+/// of direction that scripts and emoji need are not among them.
+pub fn is_hidden(character: char) -> bool {
+    matches!(
+        character,
+        '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Text from outside for a person's eyes: control characters are removed, hidden ones appear by their number, such as
+/// `<U+E0041>`. Must be the last step before printing, because decoding an entity can produce either.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|character| !is_shown(character) || is_hidden(character)) {
+        return Cow::Borrowed(text);
+    }
+    let mut visible = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            hidden if is_hidden(hidden) => {
+                visible.push_str(&format!("<U+{:04X}>", u32::from(hidden)));
+            }
+            shown if is_shown(shown) => visible.push(shown),
+            _ => {}
+        }
+    }
+    Cow::Owned(visible)
+}
+
+/// The text without hidden characters, for titles.
+pub fn without_hidden(text: &str) -> String {
+    text.chars().filter(|character| !is_hidden(*character)).collect()
+}
+
+/// An address on one line: control characters, line ends, hidden characters and angle brackets are percent-encoded, so that an
+/// address cannot end its line or its link.
+pub fn address_line(address: &str) -> Cow<'_, str> {
+    let is_plain = |character: char| {
+        let breaks = character.is_control() || (character.is_whitespace() && character != ' ');
+        !breaks && !is_hidden(character) && !matches!(character, '<' | '>')
+    };
+    if address.chars().all(is_plain) {
+        return Cow::Borrowed(address);
+    }
+    let mut line = String::with_capacity(address.len() + 16);
+    for character in address.chars() {
+        if is_plain(character) {
+            line.push(character);
+        } else {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                line.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// JSON with what is not shown and what is hidden escaped: the same value for a program, and nothing that steers a terminal.
 pub fn escaped_json(json: String) -> String {
-    if json.chars().all(is_shown) {
+    let is_plain = |character: char| is_shown(character) && !is_hidden(character);
+    if json.chars().all(is_plain) {
         // Nearly always, and a long report is not copied.
         return json;
     }
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
-        if is_shown(character) {
+        if is_plain(character) {
             escaped.push(character);
         } else {
             let mut units = [0; 2];
@@ -77,5 +138,33 @@ mod tests {
         let escaped = escaped_json(json);
         assert!(escaped.chars().all(is_shown), "{escaped:?}");
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap()["t"][0], text);
+    }
+
+    #[test]
+    fn hidden_characters_are_visible_to_a_person_and_absent_from_a_title() {
+        let table = [
+            ("plain é 👩\u{200d}👩 \u{5d0}\u{200f}", "plain é 👩\u{200d}👩 \u{5d0}\u{200f}"),
+            ("a\u{e0041}b", "a<U+E0041>b"),
+            ("\u{202e}x\u{2066}", "<U+202E>x<U+2066>"),
+            ("\u{feff}\u{200b}\u{2060}", "<U+FEFF><U+200B><U+2060>"),
+            ("\x1b]52;c;x\x07\u{9d}\u{9b}\r\n\t", "]52;c;x\n\t"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(visible(text), expected, "{text:?}");
+        }
+        assert_eq!(without_hidden("a\u{202e}b\u{200b}\u{2060}\u{feff}\u{e0041}c"), "abc");
+    }
+
+    #[test]
+    fn an_address_stays_on_its_line_and_inside_its_link() {
+        let table = [
+            ("https://a.example/x?y=[1](2) z", "https://a.example/x?y=[1](2) z"),
+            ("https://a.example/\n# Title\r\t", "https://a.example/%0A# Title%0D%09"),
+            ("https://a.example/> <b", "https://a.example/%3E %3Cb"),
+            ("a\u{202e}\u{2028}\x1b", "a%E2%80%AE%E2%80%A8%1B"),
+        ];
+        for (address, expected) in table {
+            assert_eq!(address_line(address), expected, "{address:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ mod progress;
 mod table;
 mod markdown;
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use outlast_core::{StateKind, escaped_json, is_terminal_control, printable};
+use outlast_core::{StateKind, escaped_json, is_shown, printable, visible};
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -104,22 +105,24 @@ pub(crate) fn raw(bytes: &[u8]) {
 
 /// Text from outside as data: control characters must not steer the terminal.
 pub(crate) fn text(text: &str) {
-    line(&printable(text));
+    line(&shown(text));
 }
 
 /// A report as data: set for a terminal, or as it is for other readers.
 pub(crate) fn report(markdown: &str) {
     match terminal_width() {
-        Some(columns) => out(&markdown::rendered(&printable(markdown), columns.min(WIDEST_PROSE))),
+        // Cleaned where it is rendered: an entity of the Markdown can stand for a control character.
+        Some(columns) => out(&markdown::rendered(markdown, columns.min(WIDEST_PROSE))),
         None => text(markdown.trim_end()),
     }
 }
 
-/// A line of data that goes on set in where the terminal ends.
+/// A line of data that goes on set in where the terminal ends. Line ends in the text are spaces.
 pub(crate) fn entry(text: &str, hang: usize) {
+    let text = text.replace(['\n', '\r', '\t'], " ");
     line(&match terminal_width() {
-        Some(columns) => wrap::wrapped(&printable(text), columns, hang),
-        None => printable(text),
+        Some(columns) => wrap::wrapped(&visible(&text), columns, hang),
+        None => printable(&text),
     });
 }
 
@@ -286,9 +289,9 @@ pub(crate) fn dim(text: &str) -> String {
 /// A failure, and after a blank line the next step.
 pub(crate) fn error(failed: &CommandError) {
     // Some of it may be another program's words.
-    told(&format!("{RED}error:{RED:#} {}\n", printable(&failed.to_string())), 2);
+    told(&format!("{RED}error:{RED:#} {}\n", visible(&failed.to_string())), 2);
     if let Some(hint) = failed.next_step() {
-        told(&format!("\n{CYAN}hint:{CYAN:#} {hint}\n"), 2);
+        told(&format!("\n{CYAN}hint:{CYAN:#} {}\n", visible(hint)), 2);
     }
 }
 
@@ -347,10 +350,48 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
+/// Text from outside on one line: line ends and control characters become spaces.
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|character| if is_terminal_control(character) { ' ' } else { character })
-        .collect()
+    let is_end = |character: char| matches!(character, '\u{2028}' | '\u{2029}');
+    let space = |character: char| match character.is_control() || is_end(character) {
+        true => ' ',
+        false => character,
+    };
+    visible(&text.chars().map(space).collect::<String>()).into_owned()
+}
+
+/// Text from outside as data: hidden characters appear by their number on a terminal, other readers get them.
+fn shown(text: &str) -> Cow<'_, str> {
+    if is_terminal() { visible(text) } else { Cow::Owned(printable(text)) }
+}
+
+/// The text without control characters, except our own colours. The last step before every write: no caller can forget it.
+fn without_controls(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|character| !is_shown(character)) {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let colour = color_code(rest);
+        clean.push_str(&rest[..colour]);
+        let dropped = if colour > 0 { 0 } else { rest.chars().next().map_or(0, char::len_utf8) };
+        rest = &rest[colour + dropped..];
+    }
+    clean.push_str(rest);
+    Cow::Owned(clean)
+}
+
+/// The length of the order for colour (`ESC [ digits m`) that the text begins with; 0 if it begins with anything else.
+fn color_code(text: &str) -> usize {
+    let Some(numbers) = text.strip_prefix("\x1b[") else { return 0 };
+    let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';');
+    match end {
+        Some(end) if numbers[end..].starts_with('m') => "\x1b[m".len() + end,
+        _ => 0,
+    }
 }
 
 /// Whether lines on standard error may have colour.
@@ -382,11 +423,11 @@ fn told(text: &str, hang: usize) {
 }
 
 fn out(text: &str) {
-    note(anstream::stdout().write_all(text.as_bytes()));
+    note(anstream::stdout().write_all(without_controls(text).as_bytes()));
 }
 
 fn err(text: &str) {
-    drop(anstream::stderr().write_all(text.as_bytes()));
+    drop(anstream::stderr().write_all(without_controls(text).as_bytes()));
 }
 
 #[cfg(test)]
@@ -406,6 +447,22 @@ mod tests {
         for (seconds, expected) in cases {
             assert_eq!(ago(Duration::from_secs(seconds)), expected);
         }
+    }
+
+    #[test]
+    fn only_our_own_colours_get_through_to_the_terminal() {
+        let table = [
+            ("\x1b[1mbold\x1b[0m\n\ttab", "\x1b[1mbold\x1b[0m\n\ttab"),
+            ("\x1b[38;5;1mred\x1b[m", "\x1b[38;5;1mred\x1b[m"),
+            ("\x1b]52;c;aGk=\x07", "]52;c;aGk="),
+            ("\x1b[2J\x1b[1A\x1b[?25l\x1b[", "[2J[1A[?25l["),
+            ("\u{9b}2J\u{9d}0;x\u{9c}\u{202e}\r\x08\x7f", "2J0;x"),
+            ("\x1b\x1b[1mx", "\x1b[1mx"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(without_controls(text), expected, "{text:?}");
+        }
+        assert_eq!(one_line("a\r\nb\x1b\u{2028}c\u{202e}d\u{e0041}"), "a  b  c<U+202E>d<U+E0041>");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub(crate) use outlast_core::printable;
-use outlast_core::{Source, is_shown, is_terminal_control};
+use outlast_core::{Source, address_line, is_shown, is_terminal_control, without_hidden};
 use serde_json::Value;
 
 /// An id as it is repeated to the caller: at most 64 characters, none of them control characters.
@@ -11,9 +11,10 @@ pub(crate) fn echoed_id(id: &str) -> String {
     id.chars().take(64).filter(|character| !is_terminal_control(*character)).collect()
 }
 
-/// One line for lists: the start of the question.
+/// One line for lists: the start of the question, without characters that are not seen.
 pub(crate) fn title(question: &str) -> String {
-    let line: String = printable(question).split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean = without_hidden(&printable(question));
+    let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(200).collect()
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn with_citations(text: impl Into<String>, sources: &[Source]) -> Str
     if !sources.is_empty() {
         citations.push_str("\n\nCitations:");
         for source in sources {
-            citations.push_str(&format!("\n[{}] {}", source.number, printable(&source.url)));
+            citations.push_str(&format!("\n[{}] {}", source.number, address_line(&source.url)));
         }
     }
     let mut cited = text.into();
@@ -75,6 +76,10 @@ mod tests {
     fn control_characters_do_not_reach_a_terminal() {
         assert_eq!(with_citations("a\x1b[31mb\0\n\tc", &[]), "a[31mb\n\tc");
         assert_eq!(printable("a\x1b[31mb\0\n\tc"), "a[31mb\n\tc");
+        let source =
+            Source { number: 1, url: "https://a.example/\n[2] b".to_owned(), ..Source::default() };
+        assert!(with_citations("a", &[source]).ends_with("\n[1] https://a.example/%0A[2] b"));
+        assert_eq!(title("a\u{202e}\u{200b}\u{2060}\u{feff}\u{e0041} b\n c"), "a b c");
         assert_eq!(echoed_id(&"\u{1F600}\x07".repeat(100)).chars().count(), 32);
     }
 }

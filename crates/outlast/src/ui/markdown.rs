@@ -1,6 +1,7 @@
 //! Markdown on a terminal: headings stand out, prose is wrapped, code stays as it is. Every word of the report is kept.
 
 use anstyle::Style;
+use outlast_core::{address_line, visible};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::wrap::{width, wrapped, wrapped_behind};
@@ -71,7 +72,7 @@ impl RenderedReport {
             Tag::Emphasis => self.styles.push(Style::new().italic()),
             Tag::Strong => self.styles.push(BOLD),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.links.push((dest_url.to_string(), self.block.len()));
+                self.links.push((address_line(&dest_url).into_owned(), self.block.len()));
                 self.styles.push(Style::new().underline());
             }
             Tag::TableHead | Tag::TableRow => self.rows.push(Vec::new()),
@@ -142,8 +143,10 @@ impl RenderedReport {
         }
     }
 
-    /// Adds text to the block; white space in it is where lines may break. Code stays as it is.
+    /// Adds text to the block; white space in it is where lines may break. Code stays as it is. Cleaned here, after the parser
+    /// has decoded entities, so that an escape character in the output is always ours.
     fn text(&mut self, text: &str) {
+        let text = &*visible(text);
         if self.is_code {
             return self.block.push_str(text);
         }
@@ -285,6 +288,83 @@ mod tests {
         assert_eq!(
             plain("<script>alert(1)</script>\n\na <b>c</b>", 80),
             "<script>alert(1)</script>\n\na <b>c</b>\n"
+        );
+    }
+
+    /// Entities for control characters, and how often each is encoded once more.
+    #[test]
+    fn an_entity_never_becomes_a_control_character() {
+        let entities = [
+            "&#27;",
+            "&#x1b;",
+            "&#x1B;",
+            "&#0027;",
+            "&#155;",
+            "&#x9b;",
+            "&#x9d;",
+            "&#157;",
+            "&#7;",
+            "&#8;",
+            "&#13;",
+            "&#0;",
+            "&#x7f;",
+            "&#8238;",
+            "&#x202e;",
+            "&#x2066;",
+            "&#xe0041;",
+            "&#8203;",
+            "&#xfeff;",
+            "&NewLine;",
+            "&Tab;",
+            "&ZeroWidthSpace;",
+            "&NoBreak;",
+            "&shy;",
+            "&lrm;",
+            "&#10;",
+        ];
+        let twice = entities.map(|entity| entity.replace('&', "&amp;"));
+        let raw = ["\x1b", "\u{9b}", "\u{9d}", "\u{202e}", "\r", "\x07", "\u{e0041}"];
+        let all = entities.iter().map(|it| (*it).to_owned()).chain(twice);
+        let all = all.chain(raw.map(ToOwned::to_owned));
+        for bad in all.collect::<Vec<_>>() {
+            let places = [
+                format!("{bad}]52;c;aGk={bad}[2J"),
+                format!("# {bad}]0;x"),
+                format!("[{bad}](https://a.example/{bad}x \"{bad}\")"),
+                format!("[t](<https://a.example/{bad}x>) ![{bad}]({bad})"),
+                format!("<https://a.example/{bad}>"),
+                format!("`{bad}` <b title=\"{bad}\">x</b> <!-- {bad} -->"),
+                format!("```{bad}\n{bad}\n```"),
+                format!("| {bad} |\n|---|\n| {bad} |"),
+                format!(
+                    "> - {bad}\n> - [x] {bad}\n\n[^{bad}]\n\n[r]: https://a.example/{bad}\n\n[r]"
+                ),
+            ];
+            for markdown in places {
+                let text = rendered(&markdown, 60);
+                let mut parts = text.split("\x1b[");
+                let mut text = parts.next().unwrap().to_owned();
+                // Only our own colours may begin with an escape character.
+                for part in parts {
+                    let (code, rest) = part.split_once('m').unwrap();
+                    let is_color = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+                    assert!(is_color, "{markdown:?}: {code:?}");
+                    text.push_str(rest);
+                }
+                let steers = |character: char| {
+                    character != '\n'
+                        && character != '\t'
+                        && outlast_core::is_terminal_control(character)
+                };
+                assert!(!text.contains(steers), "{markdown:?}: {text:?}");
+                assert!(!text.contains(outlast_core::is_hidden), "{markdown:?}: {text:?}");
+            }
+        }
+        assert_eq!(plain("a&#8238;b &#xe0041;", 80), "a<U+202E>b <U+E0041>\n");
+        assert_eq!(plain("&#27;]52;c;aGk=&#7;", 80), "]52;c;aGk=\n");
+        assert_eq!(
+            plain("[t](<https://a.example/&NewLine;$ rm>)", 80),
+            "t <https://a.example/%0A$ rm>\n"
         );
     }
 }

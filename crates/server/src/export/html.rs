@@ -1,8 +1,10 @@
 //! A conversation as one HTML page: nothing is loaded, nothing runs, and what a report says cannot change that. Whatever
 //! comes from outside is escaped; a link leads to http, https or mailto, or is no link.
 
-use outlast_core::Source;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
+use outlast_core::{Source, address_line, visible, without_hidden};
+use pulldown_cmark::{
+    CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html,
+};
 
 use super::transcript::{Transcript, Turn, TurnAnswer};
 use crate::text::{counted, readable_time};
@@ -65,8 +67,9 @@ pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> String {
     if !answer.sources.is_empty() {
         text.push_str("<h2 class=\"sources-title\">Sources</h2>\n<ol class=\"sources\">\n");
         for source in &answer.sources {
-            let title = escaped(source.title.as_deref().unwrap_or(&source.url));
-            let url = escaped(&source.url);
+            let url = escaped(&address_line(&source.url));
+            let title = source.title.as_deref().map(|title| escaped(&without_hidden(title)));
+            let title = title.unwrap_or_else(|| url.clone());
             let line = match is_allowed(&source.url) {
                 true => format!("<a href=\"{url}\" rel=\"noopener noreferrer\">{title}</a>"),
                 false => title,
@@ -95,13 +98,22 @@ pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Strin
     let mut in_code = false;
     let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     let safe = parsed.filter_map(|event| match event {
-        Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+        // Here, after the parser has decoded entities: one can stand for a character that steers or hides.
+        Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
+            Some(Event::Text(CowStr::from(visible(&text).into_owned())))
+        }
+        Event::Code(code) => Some(Event::Code(CowStr::from(visible(&code).into_owned()))),
+        Event::Start(Tag::CodeBlock(_)) => {
+            Some(Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)))
+        }
         Event::Start(Tag::Link { dest_url, .. }) => {
             let allowed = is_allowed(&dest_url);
             links.push(allowed);
             allowed.then(|| {
-                let open =
-                    format!("<a href=\"{}\" rel=\"noopener noreferrer\">", escaped(&dest_url));
+                let open = format!(
+                    "<a href=\"{}\" rel=\"noopener noreferrer\">",
+                    escaped(&address_line(&dest_url))
+                );
                 Event::InlineHtml(CowStr::from(open))
             })
         }
@@ -154,7 +166,9 @@ fn with_citations(text: &str, sources: &[Source], number: usize) -> Option<Strin
         match cited {
             Some((close, source)) => {
                 found = true;
-                let title = escaped(source.title.as_deref().unwrap_or(&source.url));
+                let title = source.title.as_deref().map(without_hidden);
+                let title =
+                    escaped(&title.unwrap_or_else(|| address_line(&source.url).into_owned()));
                 html.push_str(&format!(
                     "<a class=\"cite\" href=\"#s{number}-{n}\" title=\"{title}\">[{n}]</a>",
                     n = source.number
@@ -176,8 +190,13 @@ fn is_allowed(address: &str) -> bool {
     ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme))
 }
 
-/// Text as HTML shows it, also within a quoted attribute.
+/// Text from outside as HTML that a person reads: what steers is left out, what is hidden appears by its number.
 pub(crate) fn escaped(text: &str) -> String {
+    escaped_exactly(&visible(text))
+}
+
+/// Text as HTML, also within a quoted attribute, that is sent back as it is.
+pub(crate) fn escaped_exactly(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

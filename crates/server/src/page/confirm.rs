@@ -5,7 +5,7 @@ use axum::response::Response;
 use super::form::Fields;
 use super::layout::{Tab, View, kept_for_back};
 use super::session::Visitor;
-use crate::export::escaped;
+use crate::export::{escaped, escaped_exactly};
 
 /// What stands in the form that was sent back.
 pub(super) const CONFIRMED: &str = "confirmed";
@@ -35,8 +35,8 @@ impl Confirm<'_> {
             .map(|(name, value)| {
                 format!(
                     "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
-                    escaped(name),
-                    escaped(value)
+                    escaped_exactly(name),
+                    escaped_exactly(value)
                 )
             })
             .collect();

@@ -12,7 +12,7 @@ use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::spend;
-use crate::export::escaped;
+use crate::export::{escaped, escaped_exactly};
 use crate::text::{counted, took};
 
 /// How many jobs a page of the list has.
@@ -176,7 +176,7 @@ fn form(filters: &Filters, visitor: &Visitor) -> String {
         PageView::Own => String::new(),
         PageView::AllOwners => format!(
             "<label>Owner<input name=\"owner\" value=\"{}\" autocomplete=\"off\"></label>\n",
-            escaped(&filters.owner)
+            escaped_exactly(&filters.owner)
         ),
     };
     let state = filters.state.map(|state| {
@@ -189,7 +189,7 @@ fn form(filters: &Filters, visitor: &Visitor) -> String {
          <label>Provider<select name=\"provider\"><option value=\"\">any</option>{options}</select></label>\n\
          {owner}<button>Filter</button>{clear}\n</form>\n",
         state.unwrap_or_default(),
-        escaped(&filters.text),
+        escaped_exactly(&filters.text),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use outlast_core::{
     Body, Checkpoint, Job, JobId, JobState, RemoteStop, Source, Standing, StateKind, Timestamp,
-    Waits,
+    Waits, address_line, without_hidden,
 };
 
 use outlast_server::{DEEP_RESEARCH, cost_text};
@@ -135,8 +135,9 @@ pub(crate) fn sources(sources: &[Source]) {
     ui::line("");
     ui::title("Sources");
     for source in sources {
-        let title = source.title.as_deref().unwrap_or_default();
-        ui::entry(format!("[{}] {} {title}", source.number, source.url).trim_end(), 4);
+        let title = without_hidden(source.title.as_deref().unwrap_or_default());
+        let url = address_line(&source.url);
+        ui::entry(format!("[{}] {url} {title}", source.number).trim_end(), 4);
     }
 }
 

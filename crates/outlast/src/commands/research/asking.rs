@@ -1,6 +1,8 @@
 //! From the arguments to a job: in which conversation it is asked, and of which provider (P1).
 
-use outlast_core::{ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility};
+use outlast_core::{
+    ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility, without_hidden,
+};
 use outlast_server::{how_to_configure, research_instructions};
 
 use crate::cli::ResearchArgs;
@@ -66,7 +68,7 @@ pub(super) async fn new_job(
         conversation: Some(conversation),
         profile,
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
-        title: ui::short(question, 200),
+        title: ui::short(&without_hidden(question), 200),
         ask: serde_json::to_value(&ask)?,
         priority: 0,
         visibility: Visibility::Promised,

@@ -1,5 +1,6 @@
 //! Narrow and wide terminals, colour, and neither where the output is no terminal.
 
+use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::left_behind::LeftBehind;
@@ -170,4 +171,73 @@ async fn an_error_on_a_narrow_terminal_is_broken_between_words() {
     let said = bare(said);
     assert!(said.contains("\n  rejected the request"), "{said:?}");
     assert!(said.lines().all(|line| line.matches('`').count() % 2 == 0), "{said}");
+}
+
+/// A report can spell control characters as entities: whatever is printed on a terminal, only our colours are orders to it, and
+/// hidden characters are seen.
+#[tokio::test]
+async fn text_from_outside_never_steers_the_terminal_or_hides_on_it() {
+    let world = World::new().await;
+    let hostile = "What is a lease? [[sim:inject;line=100;words=60;delay_ms=0]]";
+    let (job, conversation) = asked(&world, hostile).await;
+    let tool = json!({ "name": "x", "description": HOSTILE, "inputSchema": { "type": "object" } });
+    let listing = hostile_server(&json!({ "tools": [tool] }));
+    let calling = hostile_server(&json!({ "content": [{ "type": "text", "text": HOSTILE }] }));
+    for arguments in [
+        &["jobs", "show", &job][..],
+        &["jobs", "list"],
+        &["jobs", "show", &job, "--json"],
+        &["conversations", "list"],
+        &["conversations", "show", &conversation],
+        &["conversations", "export", &conversation],
+        &["conversations", "export", &conversation, "--format", "html"],
+        &["call", "--tool", "x", "--", "/bin/sh", "-c", &calling],
+        &["call", "--", "/bin/sh", "-c", &listing],
+    ] {
+        let (code, screen) = Terminal::run(&world, 100, arguments).ended().await;
+        assert_eq!(code, Some(0), "{arguments:?}: {screen}");
+        // A bar is taken away by orders of ours.
+        let screen = screen.replace("\r\x1b[2K", "");
+        let mut orders = screen.split("\x1b[");
+        let mut text = orders.next().unwrap().to_owned();
+        for order in orders {
+            let (code, rest) = order.split_once('m').unwrap_or_else(|| panic!("{order:?}"));
+            let is_color = code.bytes().all(|it| it.is_ascii_digit() || it == b';');
+            assert!(is_color, "{arguments:?}: {code:?}");
+            text.push_str(rest);
+        }
+        let steers = |it: char| {
+            (it.is_control() && !matches!(it, '\n' | '\t')) || outlast_core::is_hidden(it)
+        };
+        assert_eq!(text.find(steers), None, "{arguments:?}: {text:?}");
+        if arguments.contains(&"show") && !arguments.contains(&"--json") {
+            assert!(text.contains("<U+202E>txt.exe") && text.contains("<U+E0041>"), "{text}");
+        }
+    }
+}
+
+/// Everything that would steer a terminal or hide on it.
+const HOSTILE: &str = "\x1b]52;c;aGk=\x07 \u{9d}0;x\u{9c} \u{202e}txt.exe \u{200b}\u{e0041}\r";
+
+/// An MCP server that answers its first request with this, in ASCII.
+fn hostile_server(answer: &serde_json::Value) -> String {
+    let greeting = outlast_testkit::peer::discovery();
+    let mut result = outlast_testkit::peer::result("");
+    result.as_object_mut().unwrap().remove("content");
+    result.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+    let says = |id: u32, result: serde_json::Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
+        let mut ascii = String::new();
+        for character in message.chars() {
+            match character.is_ascii() {
+                true => ascii.push(character),
+                false => character
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .for_each(|unit| ascii.push_str(&format!("\\u{unit:04x}"))),
+            }
+        }
+        format!("printf '%s\\n' '{ascii}'")
+    };
+    format!("read a; {}; read b; {}; cat > /dev/null", says(0, greeting), says(1, result))
 }
