@@ -1,7 +1,8 @@
 // What a person does on the page, in Chromium.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { ANN, BOB, ask, check, end, launch, problems, profile, serve, signIn, simulate } from "./world.mjs";
+import { pathToFileURL } from "node:url";
+import { ANN, BOB, ask, check, end, launch, ownPage, problems, profile, serve, signIn, simulate } from "./world.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -125,10 +126,27 @@ async function main() {
   const hostile = await ask(page, server.url, "<img src=x onerror=alert(1)><script>alert(2)</script> [[sim:inject]]");
   await page.locator("#standing .state.succeeded").waitFor({ timeout: 60000 });
   check("a hostile report runs nothing", !(await page.evaluate(() => globalThis.attacked)));
+  check("and shows what it hides", (await page.locator("main").innerText()).includes("<U+202E>txt.exe"));
   check("and is text", (await page.locator("main script, main img, main iframe, main svg, main [onerror]").count()) === 0);
   await page.goto(`${server.url}/ui`);
   check("nor does its question", !(await page.evaluate(() => globalThis.attacked)));
   void hostile;
+
+  // The one-time link, opened from its file as a desktop does.
+  const { link, file } = await ownPage();
+  check("the desktop is not given the link", !file.includes("code=") && link.length <= 80, file);
+  const { page: own, context: ownContext } = await profile();
+  await own.goto(pathToFileURL(file).href);
+  await own.getByRole("heading", { name: "Jobs" }).waitFor();
+  check("the file leads to the page", own.url() === new URL("/ui", link).href, own.url());
+  const copy = await ownContext.cookies();
+  await own.getByRole("button", { name: "Sign out" }).click();
+  own.expected.push(/401/);
+  await own.getByRole("heading", { name: "Signed out" }).waitFor();
+  await ownContext.addCookies(copy);
+  await own.goto(new URL("/ui", link).href);
+  await own.getByRole("heading", { name: "Signed out" }).waitFor();
+  check("a copy of the cookie is worthless after signing out", copy.length === 1);
 
   for (const path of ["/ui/ask", "/ui/spend", "/ui/conversations"]) {
     await page.goto(server.url + path);

@@ -1,6 +1,6 @@
 // A simulated provider, servers and browsers for the scripts of this folder.
 import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
@@ -51,6 +51,17 @@ export async function serve(port = 0, extra = {}) {
   return { url: found, port: Number(new URL(found).port), kill: () => new Promise((done) => { child.removeAllListeners("exit"); child.on("exit", done); child.kill("SIGKILL"); }) };
 }
 
+/** `outlast ui` with a desktop that writes down what it is asked to open. */
+export async function ownPage() {
+  const folder = join(WORK, "bin");
+  const opened = join(folder, "opened");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "xdg-open"), `#!/bin/sh\nprintf %s "$1" > ${opened}.new; mv ${opened}.new ${opened}\n`, { mode: 0o755 });
+  const { found } = await run("the page", ["ui"], environment({ PATH: `${folder}:/usr/bin:/bin` }), /(http:\/\/127\S+)\n/);
+  for (let tries = 0; !existsSync(opened) && tries < 100; tries += 1) await new Promise((done) => setTimeout(done, 100));
+  return { link: found, file: readFileSync(opened, "utf8") };
+}
+
 let browser;
 export async function launch() {
   browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
@@ -73,8 +84,8 @@ export async function profile(options = {}) {
     problems.push(`${page.url()}: ${message.text()}`);
   });
   page.on("request", (request) => {
-    const host = new URL(request.url()).hostname;
-    if (host !== "127.0.0.1") problems.push(`asked ${request.url()}`);
+    const { hostname, protocol } = new URL(request.url());
+    if (hostname !== "127.0.0.1" && protocol !== "file:") problems.push(`asked ${request.url()}`);
   });
   return { context, page };
 }

@@ -52,6 +52,7 @@ async fn main() -> anyhow::Result<()> {
         hosts: Hosts::loopback(),
         // The runner plays a page of this very server.
         origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,
+        trusted_proxies: outlast_server::TrustedProxies::default(),
         rates: Rates { per_owner: RATE, strangers: RATE },
         session_idle: Duration::from_secs(3600),
         room: Room::default(),

@@ -5,12 +5,14 @@
 mod admission;
 mod page_admission;
 mod allowed_hosts;
+mod client_address;
 mod tokens;
 mod limits;
 mod http_refusal;
 
 mod app;
 mod routes;
+mod body;
 mod mcp;
 mod sessions;
 mod session_id;
@@ -23,7 +25,9 @@ mod write_timeout;
 mod capacity;
 
 pub use allowed_hosts::{Hosts, NotAName, Origins};
+pub use client_address::TrustedProxies;
 pub use limits::Rates;
+pub(crate) use tokens::the_one;
 pub use tokens::{BadToken, Callers, Token, Tokens};
 
 use std::sync::Arc;
@@ -37,9 +41,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::page::PageOptions;
+use crate::page::{PageOptions, SignedOut};
 use crate::server::Server;
-pub(crate) use app::App;
+pub(crate) use app::{App, FormSender};
 use capacity::Capacity;
 use connections::Connections;
 use limits::Limits;
@@ -59,6 +63,8 @@ pub struct HttpOptions {
     pub hosts: Hosts,
     /// The web pages that may ask.
     pub origins: Origins,
+    /// The proxies that report whose requests they pass on.
+    pub trusted_proxies: TrustedProxies,
     /// How often.
     pub rates: Rates,
     /// How long an idle session is kept.
@@ -119,6 +125,7 @@ pub async fn serve_handler<H: ServerHandler + Clone>(
         bodies: Capacity::new(room.body_bytes, sharing),
         sessions: Arc::new(Sessions::new()),
         unheld_calls: Arc::default(),
+        signed_out: SignedOut::default(),
         stop: stop.clone(),
         closed: closed.clone(),
     });

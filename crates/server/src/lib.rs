@@ -22,7 +22,7 @@ pub use stdio::{ServeError, serve_stdio};
 mod http;
 pub use http::{
     BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Room, Token, Tokens,
-    serve_handler, serve_http,
+    TrustedProxies, serve_handler, serve_http,
 };
 
 mod page;

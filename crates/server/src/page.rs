@@ -23,6 +23,6 @@ mod routes;
 
 pub(crate) use layout::secure;
 pub use options::{Carry, PageEntry, PageOptions, PageResearch, PageView};
-pub(crate) use routes::{is_page, is_public, router};
-pub(crate) use session::visitor;
-pub(crate) use sign_in::sign_in_form;
+pub(crate) use routes::{SIGN_IN, is_page, is_public, router};
+pub(crate) use session::{SignedOut, visitor};
+pub(crate) use sign_in::{sign_in_form, too_many_sign_ins};

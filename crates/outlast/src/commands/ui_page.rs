@@ -1,8 +1,11 @@
 //! `outlast ui`: the page for the person at this machine. A server on loopback with nothing but the page, opened by a link that is
 //! good once (I1, I8).
 
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +15,9 @@ use outlast_core::{Job, Profile};
 use outlast_engine::{Providers, Takes, Until, Worker};
 use outlast_server::{
     Callers, Carry, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageResearch,
-    PageView, Rates, Room, Server, Tokens, serve_http,
+    PageView, Rates, Room, Server, Tokens, TrustedProxies, serve_http,
 };
+use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -31,6 +35,10 @@ use crate::wire::research_providers;
 /// Requests a minute: one browser, some tabs.
 const RATE: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
+/// The folder in the data directory for files that open the page.
+const LINKS: &str = "page-links";
+/// A link is good for a minute, so a file this old opens nothing.
+const OLD_FILE: Duration = Duration::from_secs(120);
 /// Nothing but the page is served, so no session of MCP ever is.
 const SESSION_IDLE: Duration = Duration::from_secs(60);
 
@@ -49,6 +57,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(std::io::Error::other).context("make a link")?;
         let (entry, code) = PageEntry::new(config.owner.clone(), &secret);
+        let spent = entry.spent();
         let (carry, started) = unbounded_channel();
         let carry = Arc::new(move |job: Job| -> futures_util::future::BoxFuture<'static, ()> {
             // Only after the page has ended is no one there to hear of it.
@@ -65,6 +74,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             callers: Callers::WithToken(Tokens::default()),
             hosts: Hosts::loopback(),
             origins: Origins::default(),
+            trusted_proxies: TrustedProxies::default(),
             rates: Rates { per_owner: RATE, strangers: STRANGERS },
             session_idle: SESSION_IDLE,
             room: Room::default(),
@@ -79,9 +89,13 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         let link = format!("http://{address}/ui/enter?code={code}");
         ui::line(&link);
         ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
-        if !no_open {
-            open(&link);
-        }
+        let data_dir = config.data_dir.clone();
+        let opened = async move {
+            // Kept until the browser was led on, or the link is worthless.
+            let _file = if no_open { None } else { open(&data_dir, &link) };
+            spent.await;
+        };
+        let opened = outlast_engine::spawn(opened);
         let face = Face {
             owner: config.owner.clone(),
             engine: engine.clone(),
@@ -95,6 +109,9 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             () = engine.keep_finding_dead_workers() => {}
         }
         stop.ask();
+        // Removes the file, if it is still there.
+        opened.abort();
+        drop(opened.await);
         if let Some(worker) = worker {
             drop(worker.await);
         }
@@ -128,13 +145,51 @@ async fn keep_carried(session: &Session<'_>, mut started: UnboundedReceiver<Job>
     std::future::pending().await
 }
 
-/// Asks the desktop for a browser; without one the link is there to be copied.
-fn open(link: &str) {
+/// Asks the desktop for a browser; without one the link is there to be copied. The browser is given a file that leads on to the
+/// link, because every user of this machine can read the arguments of a program. Returns the file; dropping it removes it.
+fn open(data_dir: &Path, link: &str) -> Option<NamedTempFile> {
+    let file = match redirect_file(data_dir, link) {
+        Ok(file) => file,
+        Err(error) => {
+            tracing::warn!(%error, "failed to write the file that opens the page; open the link yourself");
+            return None;
+        }
+    };
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut browser = Command::new(program);
-    browser.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    browser.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Ok(mut child) = browser.spawn() {
-        // It ends as soon as the browser has the link.
+        // It ends as soon as the browser has the file.
         std::thread::spawn(move || drop(child.wait()));
+    }
+    Some(file)
+}
+
+/// Writes an HTML file that only we can read and that leads to the link.
+fn redirect_file(data_dir: &Path, link: &str) -> std::io::Result<NamedTempFile> {
+    let folder = data_dir.join(LINKS);
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
+    remove_old_files(&folder);
+    // Created with mode 0600 under a name that did not exist.
+    let mut file = tempfile::Builder::new().prefix("open-").suffix(".html").tempfile_in(&folder)?;
+    write!(
+        file,
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"refresh\" content=\"0;url={link}\">\n<title>outlast</title>\n\
+         <p><a href=\"{link}\">Open outlast</a></p>\n"
+    )?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// Removes the files of processes that were killed; their links are worthless.
+fn remove_old_files(folder: &Path) {
+    let Ok(files) = std::fs::read_dir(folder) else { return };
+    for file in files.flatten() {
+        let age = file.metadata().and_then(|it| it.modified()).map(|at| at.elapsed());
+        if matches!(age, Ok(Ok(age)) if age > OLD_FILE) {
+            drop(std::fs::remove_file(file.path()));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use outlast_server::{BadToken, Hosts, Origins, Token, Tokens};
+use outlast_server::{BadToken, Hosts, Origins, Token, Tokens, TrustedProxies};
 
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{FoundValue, Layers};
@@ -21,6 +21,8 @@ pub(crate) struct Http {
     /// The names the server answers to, if any are configured.
     pub(crate) hosts: Option<Hosts>,
     pub(crate) origins: Origins,
+    /// The proxies that report whose requests they pass on.
+    pub(crate) trusted_proxies: TrustedProxies,
     /// Under which people reach this server.
     pub(crate) public_url: Option<String>,
     pub(crate) rate_per_minute: NonZeroU32,
@@ -90,6 +92,11 @@ impl Layers {
             "origins such as https://app.example, or null, separated by commas",
             |list| Origins::parse(list).ok(),
         )?;
+        let trusted_proxies = self.parsed(
+            "server.trusted_proxies",
+            "addresses or networks such as 10.0.0.0/8, separated by commas",
+            |list| TrustedProxies::parse(list).ok(),
+        )?;
         let public_url = match self.is_set("server.public_url") {
             false => None,
             true => Some(self.parsed(
@@ -106,6 +113,7 @@ impl Layers {
             },
             hosts,
             origins,
+            trusted_proxies,
             public_url,
             rate_per_minute: NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN),
             token_file: self.data_dir().ok().map(|dir| dir.join("http-token")),

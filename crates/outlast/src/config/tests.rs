@@ -344,6 +344,7 @@ fn example_of(key: &str) -> &'static str {
         "server.allowed_hosts" => "research.example",
         "server.allowed_origins" => "https://app.example",
         "server.public_url" => "https://research.example",
+        "server.trusted_proxies" => "10.0.0.0/8",
         "server.log" => "info",
         "network.proxy" => "http://proxy.example:8080",
         "network.no_proxy" => "localhost,10.0.0.0/8",

@@ -1,7 +1,7 @@
 //! Checks every request before its route: the host, the origin, the token, the connection, the rate, in this order.
 //!
-//! Without a token nothing is served but `/health` and what a browser asks before it asks (CORS), the latter only for
-//! origins that are listed.
+//! Without a token nothing is served but `/health`, what a browser asks before it asks (CORS), the latter only for
+//! origins that are listed, and that there is nothing under `/.well-known/`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use outlast_core::OwnerId;
 
 use super::app::{App, HEALTH};
@@ -24,6 +24,9 @@ use super::page_admission;
 use super::tokens::{Callers, the_one};
 use crate::caller::Principal;
 use crate::page;
+
+/// The folder of RFC 8615, of which we serve nothing.
+const WELL_KNOWN: &str = "/.well-known/";
 
 /// What is known of a connection.
 #[derive(Clone)]
@@ -64,6 +67,10 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
     };
     if let Some(preflight) = preflight(&request, origin.as_ref()) {
         return with_cors(preflight, origin);
+    }
+    // Clients look here for an authorization server before they show a token: that is no attempt with a wrong one.
+    if request.uri().path().starts_with(WELL_KNOWN) {
+        return with_cors(HttpRefusal::not_found().into_response(), origin);
     }
     let response = match admitted(app, peer, request) {
         Ok(request) => next.run(request).await,
@@ -108,7 +115,7 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
         Callers::WithToken(tokens) => match tokens.owner(request.headers()) {
             Some(owner) => owner,
             None => {
-                app.limits.stranger(peer.address).map_err(HttpRefusal::too_many_requests)?;
+                count_wrong_token(app, peer, request.headers())?;
                 return Err(HttpRefusal::no_token());
             }
         },
@@ -116,6 +123,16 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
     has_room(app, peer, &owner)?;
     request.extensions_mut().insert(Principal(owner));
     Ok(request)
+}
+
+/// Counts a request that shows no token of ours, or a wrong one; refuses it if there were too many.
+pub(super) fn count_wrong_token(
+    app: &App,
+    peer: &HttpPeer,
+    headers: &HeaderMap,
+) -> Result<(), HttpRefusal> {
+    let client = app.options.trusted_proxies.client_address(peer.address, headers);
+    app.limits.stranger(client).map_err(HttpRefusal::too_many_requests)
 }
 
 /// Whether a request of this owner is served now.

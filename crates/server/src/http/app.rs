@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
+use http::HeaderMap;
 use http_body_util::Full;
 use outlast_core::OwnerId;
 use outlast_engine::{Engine, Shutdown};
@@ -13,10 +14,13 @@ use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
+use super::body::{self, BodyLimit, Counted};
 use super::capacity::Capacity;
+use super::http_refusal::HttpRefusal;
 use super::limits::Limits;
 use super::sessions::{OwnSessions, Sessions};
 use super::unheld_calls::UnheldCalls;
+use crate::page::SignedOut;
 use crate::server::Server;
 
 /// The one route that asks for no token.
@@ -32,6 +36,8 @@ pub(crate) struct App {
     pub(super) bodies: Arc<Capacity<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) unheld_calls: Arc<UnheldCalls>,
+    /// The sessions of the page that were ended before their time.
+    pub(crate) signed_out: SignedOut,
     pub(crate) stop: Shutdown,
     /// Ends every stream.
     pub(super) closed: CancellationToken,
@@ -42,6 +48,36 @@ impl App {
     pub(crate) fn engine(&self) -> &Engine {
         &self.server.face.engine
     }
+
+    /// Reads a form of the page of at most `bytes`. `sender` is whose room its bytes take.
+    pub(crate) async fn read_form(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        sender: FormSender<'_>,
+        bytes: usize,
+    ) -> Result<Bytes, Box<Response>> {
+        // No token stands for an owner without a name.
+        let nobody = OwnerId::new("");
+        let owner = match sender {
+            FormSender::SignedIn(owner) => owner,
+            FormSender::Stranger => &nobody,
+        };
+        let mut room = self.bodies.none(owner);
+        // Discards little: a form that is too long was not written in a browser.
+        let limit = BodyLimit { bytes, counted: Counted::BeforeReading, discarded: 4 * bytes };
+        let read = body::read(headers, body, &mut room, limit).await;
+        read.map_err(|refused: HttpRefusal| Box::new(refused.into_response()))
+    }
+}
+
+/// Who sent a form of the page.
+#[derive(Clone, Copy)]
+pub(crate) enum FormSender<'a> {
+    /// An owner who is signed in.
+    SignedIn(&'a OwnerId),
+    /// Someone who is about to sign in.
+    Stranger,
 }
 
 /// rmcp's HTTP service over a handler, whatever the type of that is.

@@ -102,7 +102,11 @@ impl HttpRefusal {
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
-        let message = format!("the body is larger than {} MiB; send less", limit >> 20);
+        let size = match limit >> 20 {
+            0 => format!("{} KiB", limit >> 10),
+            mebibytes => format!("{mebibytes} MiB"),
+        };
+        let message = format!("the body is larger than {size}; send less");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", message)
     }
 

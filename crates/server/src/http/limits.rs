@@ -1,4 +1,5 @@
-//! How many requests a minute are let through: of each owner, and of each address that shows no token of ours.
+//! How many requests a minute are let through: of each owner, of each address that shows no token of ours, and of each address
+//! that signs in on the page.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -11,6 +12,9 @@ use outlast_core::OwnerId;
 
 /// How often buckets that are full again are removed, so that clients without a token cannot fill the memory.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
+
+/// Attempts to sign in on the page a minute, from one address.
+const SIGN_INS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
 /// Requests a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,7 @@ type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 pub(super) struct Limits {
     owners: Limiter<OwnerId>,
     strangers: Limiter<IpAddr>,
+    sign_ins: Limiter<IpAddr>,
     clock: DefaultClock,
 }
 
@@ -35,6 +40,7 @@ impl Limits {
         Self {
             owners: RateLimiter::hashmap(Quota::per_minute(rates.per_owner)),
             strangers: RateLimiter::hashmap(Quota::per_minute(rates.strangers)),
+            sign_ins: RateLimiter::hashmap(Quota::per_minute(SIGN_INS)),
             clock: DefaultClock::default(),
         }
     }
@@ -49,6 +55,11 @@ impl Limits {
         self.strangers.check_key(&network_of(address)).map_err(|not_until| self.wait(&not_until))
     }
 
+    /// Counts an attempt to sign in on the page; else how long to wait.
+    pub(super) fn sign_in(&self, address: IpAddr) -> Result<(), Duration> {
+        self.sign_ins.check_key(&network_of(address)).map_err(|not_until| self.wait(&not_until))
+    }
+
     fn wait(&self, not_until: &NotUntil<<DefaultClock as Clock>::Instant>) -> Duration {
         not_until.wait_time_from(self.clock.now())
     }
@@ -60,6 +71,8 @@ impl Limits {
             self.owners.retain_recent();
             self.strangers.retain_recent();
             self.strangers.shrink_to_fit();
+            self.sign_ins.retain_recent();
+            self.sign_ins.shrink_to_fit();
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use outlast_core::OwnerId;
@@ -19,7 +18,7 @@ use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::app::{App, McpService};
-use super::capacity::CapacityShare;
+use super::body::{self, BodyLimit, Counted};
 use super::http_refusal::HttpRefusal;
 use super::lost_calls;
 use super::sessions::{NamedSession, OwnSessions, SessionUse};
@@ -29,13 +28,11 @@ use crate::malformed;
 
 /// The largest body.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
-/// How long a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a body may wait for others to be worked on.
-const CAPACITY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How much of a body that is too large is read and discarded, so that the answer can be read; and for how long.
-const MAX_DISCARDED_BYTES: usize = 32 * 1024 * 1024;
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+const MESSAGE: BodyLimit = BodyLimit {
+    bytes: MAX_BODY_BYTES,
+    counted: Counted::AsTheyArrive,
+    discarded: 32 * 1024 * 1024,
+};
 
 /// Every request of MCP.
 pub(super) async fn endpoint(
@@ -51,7 +48,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     let body = if parts.method == Method::POST {
         plain_json(&parts.headers)?;
         let mut room = app.bodies.none(&owner);
-        let body = read(&parts.headers, body, &mut room).await?;
+        let body = body::read(&parts.headers, body, &mut room, MESSAGE).await?;
         // Goes with the call, because what was sent is in memory until it is worked on.
         parts.extensions.insert(BodyRoom::new(room));
         body
@@ -141,52 +138,6 @@ fn plain_json(headers: &HeaderMap) -> Result<(), HttpRefusal> {
         return Err(HttpRefusal::bad_media_type());
     }
     Ok(())
-}
-
-/// The whole body, if it is not too much and comes in time.
-async fn read(
-    headers: &HeaderMap,
-    body: Body,
-    room: &mut CapacityShare<OwnerId>,
-) -> Result<Bytes, HttpRefusal> {
-    let declared =
-        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let mut pieces = body.into_data_stream();
-    let mut whole = Vec::new();
-    let reading = async {
-        if declared.is_some_and(|length: usize| length > MAX_BODY_BYTES) {
-            return Err(HttpRefusal::too_large(MAX_BODY_BYTES));
-        }
-        while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|_| HttpRefusal::broken_body())?;
-            if whole.len() + piece.len() > MAX_BODY_BYTES {
-                return Err(HttpRefusal::too_large(MAX_BODY_BYTES));
-            }
-            // Counted as it comes: a client that only announces much keeps no other out.
-            if !room.grow_within(piece.len(), CAPACITY_TIMEOUT).await {
-                tracing::warn!("requests are refused: too many bytes of requests are under way");
-                return Err(HttpRefusal::too_many_bytes());
-            }
-            whole.extend_from_slice(&piece);
-        }
-        Ok(())
-    };
-    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await;
-    match read.unwrap_or_else(|_| Err(HttpRefusal::too_slow())) {
-        Ok(()) => Ok(whole.into()),
-        Err(refused) => {
-            let mut left = MAX_DISCARDED_BYTES;
-            let discarding = async {
-                while let Some(Ok(piece)) = pieces.next().await
-                    && left > piece.len()
-                {
-                    left -= piece.len();
-                }
-            };
-            drop(tokio::time::timeout(DISCARD_TIMEOUT, discarding).await);
-            Err(refused)
-        }
-    }
 }
 
 /// Rewrites rmcp's error response as one of ours, and ends streams with the server.

@@ -7,10 +7,10 @@
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::ORIGIN;
-use http::{HeaderMap, Method, StatusCode};
+use http::header::{AUTHORIZATION, ORIGIN};
+use http::{HeaderMap, Method};
 
-use super::admission::{HttpPeer, has_room, own_host, with_cors};
+use super::admission::{HttpPeer, count_wrong_token, has_room, own_host, with_cors};
 use super::app::App;
 use super::http_refusal::HttpRefusal;
 use super::tokens::the_one;
@@ -18,16 +18,10 @@ use crate::page;
 
 /// Lets a request through to the page, or answers it.
 pub(super) async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
-    let response = match admitted(app, peer, request) {
+    secured(match admitted(app, peer, request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => *refused,
-    };
-    if response.status() == StatusCode::UNAUTHORIZED
-        && let Err(refused) = app.limits.stranger(peer.address)
-    {
-        return secured(HttpRefusal::too_many_requests(refused).into_response());
-    }
-    secured(response)
+    })
 }
 
 fn secured(response: Response) -> Response {
@@ -37,7 +31,11 @@ fn secured(response: Response) -> Response {
     response
 }
 
-fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, Box<Response>> {
+async fn admitted(
+    app: &App,
+    peer: &HttpPeer,
+    mut request: Request,
+) -> Result<Request, Box<Response>> {
     let host = own_host(app, &request).map_err(refused)?;
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let is_same_site = match came_from(request.headers(), host) {
@@ -51,12 +49,23 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
     }
     let path = request.uri().path();
     if page::is_public(path) {
-        return match app.stop.is_asked() {
-            true => Err(refused(HttpRefusal::leaving())),
-            false => Ok(request),
-        };
+        if app.stop.is_asked() {
+            return Err(refused(HttpRefusal::leaving()));
+        }
+        if path == page::SIGN_IN && *request.method() == Method::POST {
+            let proxies = &app.options.trusted_proxies;
+            let client = proxies.client_address(peer.address, request.headers());
+            // Before the body is read: the token in it is not even looked at.
+            let waits = app.limits.sign_in(client);
+            waits.map_err(|wait| Box::new(page::too_many_sign_ins(wait)))?;
+        }
+        return Ok(request);
     }
-    let Some(visitor) = page::visitor(app, request.headers()) else {
+    let Some(visitor) = page::visitor(app, request.headers()).await else {
+        // The form itself is for everyone, as often as they like; a token in a header is an attempt.
+        if request.headers().contains_key(AUTHORIZATION) {
+            count_wrong_token(app, peer, request.headers()).map_err(refused)?;
+        }
         let wanted = request.uri().path_and_query().map_or("/ui", |wanted| wanted.as_str());
         return Err(Box::new(page::sign_in_form(wanted, &app.options.page, "")));
     };

@@ -130,7 +130,7 @@ impl Callers {
 }
 
 /// The header's value when it is there exactly once.
-pub(super) fn the_one<'a>(
+pub(crate) fn the_one<'a>(
     headers: &'a HeaderMap,
     name: &http::HeaderName,
 ) -> Option<&'a HeaderValue> {

@@ -1,11 +1,11 @@
 //! Names and values of an address or a form, and the other way round.
 
-use axum::body::Body;
-use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 
-/// A question of ten thousand characters, each of them written as twelve.
-const MAX_FORM_BYTES: usize = 256 * 1024;
+/// The largest form: a question of ten thousand characters, each of them written as twelve.
+pub(super) const MAX_FORM_BYTES: usize = 256 * 1024;
+/// The largest form of someone who is not signed in: a token and where to go.
+pub(super) const MAX_SIGN_IN_BYTES: usize = 4 * 1024;
 
 /// Names and values in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -13,10 +13,9 @@ const MAX_FORM_BYTES: usize = 256 * 1024;
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
 
 impl Fields {
-    /// Those of a request's body; `None` where it is too long or breaks off.
-    pub(super) async fn read(body: Body) -> Option<Self> {
-        let bytes = Limited::new(body, MAX_FORM_BYTES).collect().await.ok()?.to_bytes();
-        Some(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
+    /// Parses the body of a form, or the query of an address.
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self(form_urlencoded::parse(bytes).into_owned().collect())
     }
 
     /// The first value of this name that is not blank, without space around it.
@@ -40,15 +39,15 @@ pub(super) fn address(path: &str, pairs: &[(&str, &str)]) -> String {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn what_an_address_carries_is_read_as_it_was_written() {
-        let read = async |query: &str| Fields::read(Body::from(query.to_owned())).await.unwrap();
+    #[test]
+    fn what_an_address_carries_is_read_as_it_was_written() {
+        let read = |query: &str| Fields::parse(query.as_bytes());
         for text in ["", "a b", "ü & <script>=%2", "100%", "a+b\nc", "😀"] {
             let address = address("/ui", &[("q", text), ("state", "failed"), ("none", "")]);
-            let fields = read(address.split_once('?').unwrap().1).await;
+            let fields = read(address.split_once('?').unwrap().1);
             assert_eq!(fields.get("q").unwrap_or_default(), text.trim(), "{address}");
             assert_eq!((fields.get("state"), fields.get("none")), (Some("failed"), None));
         }
-        assert_eq!(read("a=%zz&b=%4&c").await.get("a"), Some("%zz"));
+        assert_eq!(read("a=%zz&b=%4&c").get("a"), Some("%zz"));
     }
 }

@@ -8,6 +8,7 @@ use outlast_core::{Job, OwnerId, Profile, SpendLimits};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// How long a one-time link is good.
 const LINK_LIFE: Duration = Duration::from_secs(60);
@@ -57,6 +58,8 @@ pub struct PageEntry {
     /// Signs the cookies of this process.
     pub(super) key: [u8; 32],
     code: Mutex<Option<Code>>,
+    /// Cancelled once the link was used.
+    used: CancellationToken,
 }
 
 struct Code {
@@ -65,14 +68,22 @@ struct Code {
 }
 
 impl PageEntry {
-    /// An entry for this owner, and the code that its link carries. `secret` is random.
+    /// An entry for this owner, and the code that its link carries: 128 bits, so that the link fits a terminal of 80 columns.
+    /// `secret` is random.
     pub fn new(owner: OwnerId, secret: &[u8; 32]) -> (Self, String) {
         let part = |label: &str| -> [u8; 32] {
             Sha256::new().chain_update(secret).chain_update(label).finalize().into()
         };
-        let code: String = part("code").iter().map(|byte| format!("{byte:02x}")).collect();
+        let code: String = part("code").iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let kept = Code { digest: Sha256::digest(&code).into(), until: Instant::now() + LINK_LIFE };
-        (Self { owner, key: part("cookies"), code: Mutex::new(Some(kept)) }, code)
+        let used = CancellationToken::new();
+        (Self { owner, key: part("cookies"), code: Mutex::new(Some(kept)), used }, code)
+    }
+
+    /// Ends when the link is of no more use: it was used, or is too old.
+    pub fn spent(&self) -> impl Future<Output = ()> + Send + use<> {
+        let used = self.used.clone();
+        async move { drop(tokio::time::timeout(LINK_LIFE, used.cancelled()).await) }
     }
 
     /// Whether this is the code, for the first time and in time. A wrong code leaves the right one valid.
@@ -80,7 +91,10 @@ impl PageEntry {
         let mut kept = self.code.lock();
         let digest: [u8; 32] = Sha256::digest(code).into();
         match kept.take() {
-            Some(right) if right.digest == digest => Instant::now() < right.until,
+            Some(right) if right.digest == digest => {
+                self.used.cancel();
+                Instant::now() < right.until
+            }
             other => {
                 *kept = other;
                 false
@@ -97,6 +111,7 @@ mod tests {
     fn i5_a_one_time_link_is_good_once_and_for_a_minute() {
         let (entry, code) = PageEntry::new(OwnerId::new("ann"), &[7; 32]);
         assert!(!entry.takes("something else"));
+        assert!(code.len() == 32 && "http://127.0.0.1:65535/ui/enter?code=".len() + 32 <= 80);
         assert!(entry.takes(&code));
         assert!(!entry.takes(&code));
         let (late, code) = PageEntry::new(OwnerId::new("ann"), &[7; 32]);

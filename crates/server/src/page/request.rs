@@ -6,21 +6,22 @@ use axum::body::Body;
 use axum::extract::rejection::ExtensionRejection;
 use axum::extract::{Extension, FromRequestParts};
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use outlast_core::{JobId, StoreError};
 use outlast_engine::Engine;
 
-use super::form::Fields;
+use super::form::{Fields, MAX_FORM_BYTES};
 use super::layout::message;
 use super::options::PageOptions;
 use super::session::Visitor;
-use crate::http::App;
+use crate::http::{App, FormSender};
 
 /// A request of a visitor who is signed in.
 pub(super) struct PageRequest {
     pub(super) app: Arc<App>,
     pub(super) visitor: Visitor,
+    headers: HeaderMap,
 }
 
 /// An answer in the place of the one that was asked for.
@@ -37,7 +38,7 @@ impl FromRequestParts<Arc<App>> for PageRequest {
         app: &Arc<App>,
     ) -> Result<Self, Self::Rejection> {
         let Extension(visitor) = Extension::from_request_parts(parts, app).await?;
-        Ok(Self { app: Arc::clone(app), visitor })
+        Ok(Self { app: Arc::clone(app), visitor, headers: parts.headers.clone() })
     }
 }
 
@@ -63,9 +64,15 @@ impl PageRequest {
 
     /// The form that was sent.
     pub(super) async fn form(&self, body: Body) -> Result<Fields, Instead> {
-        let why = "The form is too long, or did not arrive whole.";
-        let refused = || self.refused(StatusCode::BAD_REQUEST, "Not done", why, ALL_JOBS);
-        Fields::read(body).await.ok_or_else(refused)
+        let sender = FormSender::SignedIn(&self.visitor.owner);
+        match self.app.read_form(&self.headers, body, sender, MAX_FORM_BYTES).await {
+            Ok(bytes) => Ok(Fields::parse(&bytes)),
+            Err(refused) => {
+                let why = "The form is too long, did not arrive whole, or too much is being sent at the moment.";
+                let refused = refused.status();
+                Err(self.refused(refused, "Not done", why, ALL_JOBS))
+            }
+        }
     }
 
     /// What the store has, if it has it.

@@ -16,6 +16,9 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const ICON: &str = include_str!("icon.svg");
 
+/// Where tokens are sent.
+pub(crate) const SIGN_IN: &str = "/ui/sign-in";
+
 /// Whether a path is the page's.
 pub(crate) fn is_page(path: &str) -> bool {
     path == "/" || path == "/ui" || path.starts_with("/ui/")
@@ -25,7 +28,7 @@ pub(crate) fn is_page(path: &str) -> bool {
 pub(crate) fn is_public(path: &str) -> bool {
     matches!(
         path,
-        "/" | "/ui/sign-in"
+        "/" | SIGN_IN
             | "/ui/sign-out"
             | "/ui/enter"
             | "/ui/page.css"
@@ -49,7 +52,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/ui/ask", get(asking::view).post(asking::ask))
         .route("/ui/spend", get(spend::view))
         .route("/ui/events", get(events::stream))
-        .route("/ui/sign-in", get(|| async { see_other("/ui") }).post(sign_in::sign_in))
+        .route(SIGN_IN, get(|| async { see_other("/ui") }).post(sign_in::sign_in))
         .route("/ui/sign-out", post(sign_in::sign_out))
         .route("/ui/enter", get(sign_in::enter))
         .route(

@@ -1,15 +1,21 @@
-//! Who is signed in: a cookie that names its owner and its end, signed with a key that only the server has. Nothing of it is
-//! stored, so every server of a store and the same server after a restart knows it as long as the owner's token stays.
+//! Who is signed in: a cookie that names its owner, its end and its session, signed with a key that only the server has. Only
+//! sessions that were signed out are stored, so every server of a store and the same server after a restart knows a cookie as
+//! long as the owner's token stays.
+
+use std::collections::HashMap;
 
 use http::HeaderMap;
-use http::header::COOKIE;
+use http::header::{COOKIE, HOST};
 use outlast_core::{OwnerId, Scope, Timestamp};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::options::PageView;
-use crate::http::{App, Callers};
+use crate::http::{App, Callers, the_one};
 
 const NAME: &str = "outlast_page";
+/// The sessions of an owner that were signed out are kept in the store under this name and the owner's.
+const SIGNED_OUT: &str = "page-signed-out:";
 /// How long a browser stays signed in.
 const LIFE_SECS: u64 = 12 * 60 * 60;
 
@@ -38,21 +44,102 @@ impl Visitor {
 }
 
 /// Who makes a request, if that is known: by the token it shows, by its cookie, or because none is asked for.
-pub(crate) fn visitor(app: &App, headers: &HeaderMap) -> Option<Visitor> {
-    let page = &app.options.page;
+pub(crate) async fn visitor(app: &App, headers: &HeaderMap) -> Option<Visitor> {
     let owner = match &app.options.callers {
-        Callers::WithoutToken(owner) => Some(owner.clone()),
-        Callers::WithToken(tokens) => tokens.owner(headers).or_else(|| {
-            let cookie = cookie(headers)?;
-            let name = cookie.split('.').next()?;
-            let key = match &page.entry {
-                Some(entry) if entry.owner.as_str() == hex_text(name)? => entry.key,
-                _ => tokens.digest(&hex_text(name)?)?,
-            };
-            opened(&key, &cookie, seconds(app.engine().now()))
-        }),
+        Callers::WithoutToken(owner) => owner.clone(),
+        Callers::WithToken(tokens) => match tokens.owner(headers) {
+            Some(owner) => owner,
+            None => {
+                let session = session(app, headers)?;
+                if app.signed_out.contains(app, &session).await {
+                    return None;
+                }
+                session.owner
+            }
+        },
     };
-    owner.map(|owner| Visitor { owner, view: page.view })
+    Some(Visitor { owner, view: app.options.page.view })
+}
+
+/// Ends the session of a request, if it has one: its cookie is worthless from now on.
+pub(super) async fn sign_out(app: &App, headers: &HeaderMap) {
+    if let Some(session) = session(app, headers) {
+        app.signed_out.add(app, session).await;
+    }
+}
+
+/// The session whose cookie a request carries.
+fn session(app: &App, headers: &HeaderMap) -> Option<Session> {
+    let Callers::WithToken(tokens) = &app.options.callers else { return None };
+    let cookie = cookie(headers)?;
+    let name = hex_text(cookie.split('.').next()?)?;
+    let key = match &app.options.page.entry {
+        Some(entry) if entry.owner.as_str() == name => entry.key,
+        _ => tokens.digest(&name)?,
+    };
+    opened(&key, &cookie, seconds(app.engine().now()))
+}
+
+/// Sessions that were signed out before their end.
+#[derive(Default)]
+pub(crate) struct SignedOut {
+    /// When each of them would have ended.
+    here: Mutex<HashMap<String, u64>>,
+    /// One at a time changes what is stored.
+    storing: tokio::sync::Mutex<()>,
+}
+
+impl SignedOut {
+    /// Whether the session was signed out, here or at another server of the store.
+    async fn contains(&self, app: &App, session: &Session) -> bool {
+        if self.here.lock().contains_key(&session.id) {
+            return true;
+        }
+        // A store that cannot be read shows no page either.
+        let stored = app.engine().kept(&stored_name(&session.owner)).await;
+        let stored = stored.ok().flatten().unwrap_or_default();
+        entries(&stored).any(|(id, _)| id == session.id)
+    }
+
+    /// Adds a session, and forgets those that have ended by now.
+    async fn add(&self, app: &App, session: Session) {
+        let now = seconds(app.engine().now());
+        {
+            let mut here = self.here.lock();
+            here.retain(|_, until| *until > now);
+            here.insert(session.id.clone(), session.until);
+        }
+        let _one_at_a_time = self.storing.lock().await;
+        let name = stored_name(&session.owner);
+        let stored = match app.engine().kept(&name).await {
+            Ok(stored) => stored.unwrap_or_default(),
+            Err(error) => return not_stored(&error),
+        };
+        let mut lines: Vec<String> = entries(&stored)
+            .filter(|(_, until)| *until > now)
+            .map(|(id, until)| format!("{id} {until}"))
+            .collect();
+        lines.push(format!("{} {}", session.id, session.until));
+        if let Err(error) = app.engine().keep(&name, &lines.join("\n")).await {
+            not_stored(&error);
+        }
+    }
+}
+
+fn not_stored(error: &outlast_core::StoreError) {
+    tracing::warn!(%error, "failed to store that a session was signed out; it is ended at this server only");
+}
+
+fn stored_name(owner: &OwnerId) -> String {
+    format!("{SIGNED_OUT}{}", owner.as_str())
+}
+
+/// The ids of sessions in a stored text, and their ends.
+fn entries(stored: &str) -> impl Iterator<Item = (&str, u64)> {
+    stored.lines().filter_map(|line| {
+        let (id, until) = line.split_once(' ')?;
+        Some((id, until.parse().ok()?))
+    })
 }
 
 /// The header that keeps an owner signed in.
@@ -60,16 +147,34 @@ pub(super) fn set_cookie(
     key: &[u8; 32],
     owner: &OwnerId,
     now: Timestamp,
-    over_tls: bool,
+    headers: &HeaderMap,
 ) -> String {
-    let value = sealed(key, owner, seconds(now) + LIFE_SECS);
-    let secure = if over_tls { "; Secure" } else { "" };
-    format!("{NAME}={value}; Path=/ui; HttpOnly; SameSite=Strict; Max-Age={LIFE_SECS}{secure}")
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let session = Session { owner: owner.clone(), until: seconds(now) + LIFE_SECS, id };
+    let value = sealed(key, &session);
+    let secure = if is_tls(headers) { "; Secure" } else { "" };
+    let name = cookie_name(headers);
+    format!("{name}={value}; Path=/ui; HttpOnly; SameSite=Strict; Max-Age={LIFE_SECS}{secure}")
 }
 
-/// The header that ends it.
-pub(super) fn clear_cookie() -> String {
-    format!("{NAME}=; Path=/ui; HttpOnly; SameSite=Strict; Max-Age=0")
+/// The header that removes it from the browser.
+pub(super) fn clear_cookie(headers: &HeaderMap) -> String {
+    format!("{}=; Path=/ui; HttpOnly; SameSite=Strict; Max-Age=0", cookie_name(headers))
+}
+
+/// The name of the cookie, with the port under which the browser knows this server: browsers send the cookies of a host to
+/// each of its ports, so servers next to each other would overwrite each other's.
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = the_one(headers, &HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()) {
+        Some(port) => format!("{NAME}_{port}"),
+        None => NAME.to_owned(),
+    }
+}
+
+/// Whether the browser came to a proxy in front of us over TLS.
+fn is_tls(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")
 }
 
 fn seconds(now: Timestamp) -> u64 {
@@ -77,27 +182,42 @@ fn seconds(now: Timestamp) -> u64 {
 }
 
 fn cookie(headers: &HeaderMap) -> Option<String> {
+    let own = cookie_name(headers);
     let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut found = pairs.flat_map(|pairs| pairs.split(';')).filter_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == NAME).then(|| value.to_owned())
+        (name == own).then(|| value.to_owned())
     });
     found.next()
 }
 
-fn sealed(key: &[u8; 32], owner: &OwnerId, until: u64) -> String {
+/// What a cookie says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Session {
+    owner: OwnerId,
+    /// In seconds of the clock.
+    until: u64,
+    id: String,
+}
+
+fn sealed(key: &[u8; 32], session: &Session) -> String {
+    let Session { owner, until, id } = session;
     let name: String = owner.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
-    let signed = format!("{name}.{until}");
+    let signed = format!("{name}.{until}.{id}");
     format!("{signed}.{}", signature(key, &signed))
 }
 
-fn opened(key: &[u8; 32], cookie: &str, now: u64) -> Option<OwnerId> {
+fn opened(key: &[u8; 32], cookie: &str, now: u64) -> Option<Session> {
     let (signed, given) = cookie.rsplit_once('.')?;
     let right = signature(key, signed);
     let differs = right.len() != given.len()
         || right.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) != 0;
-    let (name, until) = signed.split_once('.')?;
-    (!differs && until.parse::<u64>().ok()? > now).then(|| hex_text(name).map(OwnerId::new))?
+    let mut parts = signed.split('.');
+    let (name, until, id) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.to_owned());
+    if differs || until <= now || id.is_empty() || parts.next().is_some() {
+        return None;
+    }
+    Some(Session { owner: hex_text(name).map(OwnerId::new)?, until, id })
 }
 
 /// The key stands around the text twice, so that no one can go on with a text that was signed.
@@ -120,15 +240,33 @@ mod tests {
 
     #[test]
     fn i5_a_cookie_is_its_owners_until_its_end_and_cannot_be_made_up() {
-        let (key, owner) = ([1; 32], OwnerId::new("ann-1"));
-        let cookie = sealed(&key, &owner, 100);
-        assert_eq!(opened(&key, &cookie, 99), Some(owner));
+        let key = [1; 32];
+        let session = Session { owner: OwnerId::new("ann-1"), until: 100, id: "a1".to_owned() };
+        let cookie = sealed(&key, &session);
+        assert_eq!(opened(&key, &cookie, 99), Some(session));
         assert_eq!(opened(&key, &cookie, 100), None, "it has ended");
         assert_eq!(opened(&[2; 32], &cookie, 99), None, "of another key");
         let (rest, _) = cookie.rsplit_once('.').unwrap();
         let longer = cookie.replacen(".100.", ".900.", 1);
-        for forged in [rest, &longer, "", "..", "zz.1.2", &format!("{cookie}0")] {
+        let renamed = cookie.replacen(".a1.", ".a2.", 1);
+        for forged in [rest, &longer, &renamed, "", "..", "...", "zz.1.2.3", &format!("{cookie}0")]
+        {
             assert_eq!(opened(&key, forged, 99), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn i5_the_name_of_the_cookie_carries_the_port() {
+        let table = [
+            ("127.0.0.1:8080", "outlast_page_8080"),
+            ("[::1]:9", "outlast_page_9"),
+            ("research.example", "outlast_page"),
+            ("[::1]", "outlast_page"),
+        ];
+        for (host, expected) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            assert_eq!(cookie_name(&headers), expected, "{host}");
         }
     }
 }

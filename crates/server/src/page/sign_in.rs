@@ -1,20 +1,21 @@
 //! Signs a browser in, by a token or by a one-time link. Neither stays in an address (I5).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use http::header::SET_COOKIE;
-use http::{HeaderMap, StatusCode};
+use http::header::{REFRESH, RETRY_AFTER, SET_COOKIE};
+use http::{HeaderMap, Method, StatusCode};
 
-use super::form::Fields;
+use super::form::{Fields, MAX_SIGN_IN_BYTES};
 use super::layout::{self, Tab, View, html, see_other};
 use super::options::PageOptions;
 use super::request::ALL_JOBS;
 use super::session;
-use crate::export::escaped;
-use crate::http::{App, Callers};
+use crate::export::{escaped, escaped_exactly};
+use crate::http::{App, Callers, FormSender};
 
 /// The page that asks for a token, in the place of one that needs it.
 pub(crate) fn sign_in_form(path: &str, options: &PageOptions, why: &str) -> Response {
@@ -33,37 +34,55 @@ pub(crate) fn sign_in_form(path: &str, options: &PageOptions, why: &str) -> Resp
              <label>Token<input type=\"password\" name=\"token\" required autocomplete=\"current-password\" autofocus></label>\n\
              <input type=\"hidden\" name=\"next\" value=\"{}\">\n<div><button class=\"go\">Sign in</button></div>\n</form>\n\
              <p class=\"soft\">Tokens are those of the server: OUTLAST_TOKENS, OUTLAST_TOKENS_FILE, or the file <code>http-token</code> in its data directory.</p>\n",
-            escaped(path)
+            escaped_exactly(path)
         ),
     };
     let view = View { title: "Sign in", tab: Tab::Other, live: None, body };
     html(StatusCode::UNAUTHORIZED, view.text(None))
 }
 
+/// Signing in was tried too often from one address.
+pub(crate) fn too_many_sign_ins(wait: Duration) -> Response {
+    let seconds = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
+    let why = format!("Too many attempts to sign in from this address. Try again in {seconds} s.");
+    let next = "<a href=\"/ui\">Sign in</a>";
+    let page =
+        layout::message(StatusCode::TOO_MANY_REQUESTS, None, "Too many attempts", &why, next);
+    ([(RETRY_AFTER, seconds.to_string())], page).into_response()
+}
+
 /// A token was sent.
 pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
-    let Some(fields) = Fields::read(body).await else { return nothing_here().await };
+    let sent = app.read_form(&headers, body, FormSender::Stranger, MAX_SIGN_IN_BYTES).await;
+    let fields = match sent {
+        Ok(bytes) => Fields::parse(&bytes),
+        Err(refused) => return *refused,
+    };
     let next = fields.get("next").filter(|next| is_ours(next)).unwrap_or("/ui");
     let Callers::WithToken(tokens) = &app.options.callers else { return see_other(next) };
     let found = fields.get("token").and_then(|token| tokens.owner_of(token));
     let Some((owner, key)) = found else {
         return sign_in_form(next, &app.options.page, "This is no token of this server.");
     };
-    let cookie = session::set_cookie(&key, &owner, app.engine().now(), is_tls(&headers));
+    let cookie = session::set_cookie(&key, &owner, app.engine().now(), &headers);
     with_cookie(see_other(next), &cookie)
 }
 
-/// A one-time link was opened.
+/// A one-time link was opened. Only a person's own navigation uses it up: a HEAD, a prefetch or a preview does not.
 pub(super) async fn enter(
     app: State<Arc<App>>,
+    method: Method,
     headers: HeaderMap,
     Query(fields): Query<Fields>,
 ) -> Response {
+    if method != Method::GET || !is_navigation(&headers) {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     match (&app.options.page.entry, fields.get("code")) {
         (Some(entry), Some(code)) if entry.takes(code) => {
-            let (now, is_tls) = (app.engine().now(), is_tls(&headers));
-            let cookie = session::set_cookie(&entry.key, &entry.owner, now, is_tls);
-            with_cookie(see_other("/ui"), &cookie)
+            let now = app.engine().now();
+            let cookie = session::set_cookie(&entry.key, &entry.owner, now, &headers);
+            with_cookie(entered(), &cookie)
         }
         _ => {
             let why = "This link was used already, or is older than a minute.";
@@ -72,8 +91,29 @@ pub(super) async fn enter(
     }
 }
 
-pub(super) async fn sign_out() -> Response {
-    with_cookie(see_other("/ui"), &session::clear_cookie())
+/// Leads from the link to the page. Not a redirect: the link was opened from a file, and under `SameSite=Strict` a browser
+/// sends the new cookie only with requests that this server's own page makes.
+fn entered() -> Response {
+    let body = "<h1>Signed in</h1>\n<p><a href=\"/ui\">Open the page</a></p>\n".to_owned();
+    let view = View { title: "Signed in", tab: Tab::Other, live: None, body };
+    ([(REFRESH, "0;url=/ui")], html(StatusCode::OK, view.text(None))).into_response()
+}
+
+/// Whether a browser shows the answer to a person, as far as it says what it asks for.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_ahead = ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
+        says(name).is_some_and(|purpose| purpose.contains("prefetch") || purpose == "preview")
+    });
+    !is_ahead
+        && says("sec-fetch-mode").is_none_or(|mode| mode == "navigate")
+        && says("sec-fetch-dest").is_none_or(|shown_in| shown_in == "document")
+}
+
+/// Signs out, at the server too: whoever has a copy of the cookie is signed out with it.
+pub(super) async fn sign_out(app: State<Arc<App>>, headers: HeaderMap) -> Response {
+    session::sign_out(&app, &headers).await;
+    with_cookie(see_other("/ui"), &session::clear_cookie(&headers))
 }
 
 fn with_cookie(response: Response, cookie: &str) -> Response {
@@ -84,11 +124,6 @@ fn with_cookie(response: Response, cookie: &str) -> Response {
 fn is_ours(path: &str) -> bool {
     super::is_page(path.split('?').next().unwrap_or_default())
         && path.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// Whether the browser came to a proxy in front of us over TLS.
-fn is_tls(headers: &HeaderMap) -> bool {
-    headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")
 }
 
 /// Shown where a browser may not go.

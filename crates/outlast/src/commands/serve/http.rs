@@ -56,6 +56,7 @@ pub(super) async fn open(
         callers,
         hosts,
         origins: config.http.origins.clone(),
+        trusted_proxies: config.http.trusted_proxies.clone(),
         rates: Rates { per_owner: config.http.rate_per_minute, strangers: STRANGERS },
         session_idle: args.session_idle_ms.map_or(SESSION_IDLE, Duration::from_millis),
         room: Room {

@@ -40,3 +40,26 @@ async fn e8_strangers_are_limited_and_owners_are_not_hurt_by_it() {
     assert!(reply.header("retry-after").is_some(), "{}", reply.head);
     assert_eq!(served.client(ANN).send("GET /nothing", &[], "").await.status, 404);
 }
+
+/// E8: clients look for an authorization server before they show a token; that is no attempt with a wrong one.
+#[tokio::test]
+async fn e8_a_look_for_oauth_metadata_is_answered_and_not_counted() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let paths = [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+    ];
+    for number in 0..100 {
+        let request =
+            format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", paths[number % 4], served.address);
+        let reply = served.say(request.as_bytes()).await.unwrap();
+        assert_eq!(reply.status, 404, "{number}");
+    }
+    let stranger = served.client("wrong-0123456789abcdef");
+    assert_eq!(stranger.send("GET /mcp", &[], "").await.status, 401, "not limited yet");
+    let other = b"GET /.well-known/oauth-protected-resource HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+    assert_eq!(served.say(other).await.unwrap().status, 421);
+}

@@ -1,6 +1,7 @@
 //! `outlast ui`.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -8,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use super::browser::Browser;
-use crate::support::{World, binary, start};
+use crate::support::{World, binary, eventually, start};
 
 /// The page of the command line, and its link.
 struct Ui {
@@ -19,8 +20,18 @@ struct Ui {
 
 impl Ui {
     async fn start(world: &World, flags: &[&str]) -> Self {
+        let flags: Vec<&str> = ["--no-open"].into_iter().chain(flags.iter().copied()).collect();
+        Self::start_with(world, &flags).await
+    }
+
+    /// With a browser.
+    async fn start_opening(world: &World) -> Self {
+        Self::start_with(world, &[]).await
+    }
+
+    async fn start_with(world: &World, flags: &[&str]) -> Self {
         let mut child = Command::new(binary())
-            .args(["ui", "--no-open"])
+            .arg("ui")
             .args(flags)
             .env_clear()
             .envs(world.environment.iter().cloned())
@@ -40,10 +51,80 @@ impl Ui {
     async fn opened(&self) -> Browser {
         let mut browser = Browser::new(self.address);
         let shown = browser.get(&self.entry).await;
-        assert_eq!((shown.status, shown.location.as_deref()), (303, Some("/ui")), "{}", shown.body);
+        assert_eq!(shown.status, 200, "{}", shown.body);
+        assert!(shown.head.to_lowercase().contains("refresh: 0;url=/ui"), "{}", shown.head);
         browser.keep(&shown);
         browser
     }
+}
+
+/// I5: the link is used up by the navigation of a person, not by what programs ask ahead of it.
+#[tokio::test]
+async fn i5_a_head_or_a_prefetch_does_not_use_the_link_up() {
+    let world = World::new().await;
+    let ui = Ui::start(&world, &[]).await;
+    assert!(format!("http://{}{}", ui.address, ui.entry).len() <= 80, "{}", ui.entry);
+    let program = Browser::new(ui.address);
+    let cases: [(&str, &[(&str, &str)]); 6] = [
+        ("HEAD", &[]),
+        ("GET", &[("Sec-Purpose", "prefetch;prerender")]),
+        ("GET", &[("Purpose", "prefetch")]),
+        ("GET", &[("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "empty")]),
+        ("GET", &[("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")]),
+        ("HEAD", &[("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]),
+    ];
+    for (method, headers) in cases {
+        let shown = program.send(&format!("{method} {}", ui.entry), headers, "").await;
+        assert_eq!((shown.status, shown.cookie), (204, None), "{method} {headers:?}");
+    }
+    ui.opened().await;
+}
+
+/// I5: signing out ends the session at the server, and no other session of the same owner.
+#[tokio::test]
+async fn i5_a_copy_of_the_cookie_is_worthless_after_signing_out() {
+    let world = World::new().await;
+    let ui = Ui::start(&world, &[]).await;
+    let browser = ui.opened().await;
+    let name = format!("outlast_page_{}=", ui.address.port());
+    assert!(browser.cookie.starts_with(&name), "{}", browser.cookie);
+    let copy = browser.clone();
+    assert_eq!(copy.get("/ui").await.status, 200);
+    assert_eq!(browser.post("/ui/sign-out", &[]).await.status, 303);
+    assert_eq!(copy.get("/ui").await.status, 401);
+    assert_eq!(copy.get("/ui/events").await.status, 401);
+}
+
+/// I5: other users of the machine can read the arguments of a program, so the browser is given a file that only we can read.
+#[tokio::test]
+async fn i5_the_browser_is_given_a_private_file_and_not_the_link() {
+    let mut world = World::new().await;
+    let folder = world.data_dir().parent().unwrap().join("bin");
+    let (arguments, shown) = (folder.join("arguments"), folder.join("shown.html"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncp -p \"$1\" {1}; stat -c %a \"$1\" \"$(dirname \"$1\")\" > {0}.new\n\
+         printf '%s\\n' \"$@\" >> {0}.new; mv {0}.new {0}\n",
+        arguments.display(),
+        shown.display()
+    );
+    let program = folder.join("xdg-open");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    world.set("PATH", &path);
+    let ui = Ui::start_opening(&world).await;
+    eventually("the browser was opened", || arguments.exists()).await;
+    let told = std::fs::read_to_string(&arguments).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    let [file_mode, folder_mode, file] = lines[..] else { panic!("{told}") };
+    assert_eq!((file_mode, folder_mode), ("600", "700"));
+    assert!(!file.contains("code=") && file.ends_with(".html"), "{file}");
+    let page = std::fs::read_to_string(&shown).unwrap();
+    let link = format!("http://{}{}", ui.address, ui.entry);
+    assert!(page.contains(&format!("content=\"0;url={link}\"")), "{page}");
+    ui.opened().await;
+    eventually("the file is removed", || !std::path::Path::new(file).exists()).await;
 }
 
 #[tokio::test]

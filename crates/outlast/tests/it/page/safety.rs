@@ -1,5 +1,10 @@
 //! What the page refuses (I5).
 
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
 use super::browser::Browser;
 use crate::http::client::{ANN, Served};
 use crate::support::World;
@@ -49,9 +54,113 @@ async fn i5_nothing_is_shown_without_a_token_and_a_wrong_one_signs_nobody_in() {
     }
     assert!(!cookie.contains(ANN), "the token is not in it");
     let mut forged = browser.clone();
-    forged.cookie = cookie.split(';').next().unwrap().replace("outlast_page=61", "outlast_page=62");
+    forged.cookie = cookie.split(';').next().unwrap().replace("=61", "=62");
     assert_eq!(forged.get("/ui").await.status, 401);
     assert!(!served.process.log().contains(ANN), "nor in the log");
+}
+
+/// I5: signing out is remembered by the store, so neither a restart nor another server of it brings the session back.
+#[tokio::test]
+async fn i5_a_session_that_was_signed_out_stays_ended_at_every_server_of_the_store() {
+    let mut world = World::new().await;
+    let first = Served::start(&mut world, &[]).await;
+    let other = Served::start(&mut world, &[]).await;
+    let (browser, second) = (
+        Browser::signed_in(first.address, ANN).await,
+        Browser::signed_in(first.address, ANN).await,
+    );
+    let at = |address: SocketAddr, browser: &Browser| {
+        let cookie = browser
+            .cookie
+            .replace(&format!("_{}=", browser.address.port()), &format!("_{}=", address.port()));
+        Browser { address, cookie }
+    };
+    assert_eq!(at(other.address, &browser).get("/ui").await.status, 200);
+    assert_eq!(browser.post("/ui/sign-out", &[]).await.status, 303);
+    assert_eq!(browser.get("/ui").await.status, 401);
+    assert_eq!(at(other.address, &browser).get("/ui").await.status, 401, "another server");
+    assert_eq!(second.get("/ui").await.status, 200, "another session of the same owner");
+    drop((first, other));
+    let again = Served::start(&mut world, &[]).await;
+    assert_eq!(at(again.address, &browser).get("/ui").await.status, 401, "after a restart");
+    assert_eq!(at(again.address, &second).get("/ui").await.status, 200);
+}
+
+/// I5: the form is for everyone; tokens are tried ten times a minute from one address, and then not even looked at.
+#[tokio::test]
+async fn i5_attempts_to_sign_in_are_limited_and_the_form_is_not() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::new(served.address);
+    for attempt in 0..10 {
+        let wrong = browser.post("/ui/sign-in", &[("token", "wrong-0123456789abcdef")]).await;
+        assert_eq!(wrong.status, 401, "attempt {attempt}");
+    }
+    let limited = browser.post("/ui/sign-in", &[("token", ANN)]).await;
+    assert_eq!((limited.status, limited.cookie), (429, None), "a right token is not looked at");
+    assert!(limited.head.to_lowercase().contains("\r\nretry-after: "), "{}", limited.head);
+    for _ in 0..100 {
+        assert_eq!(browser.get("/ui").await.status, 401, "the form is never limited");
+    }
+    // Bearer tokens are counted by themselves, on the page too.
+    assert_eq!(served.client("wrong-0123456789abcdef").send("GET /mcp", &[], "").await.status, 401);
+    let wrong = [("Authorization", "Bearer wrong-0123456789abcdef")];
+    let mut refused = 0;
+    while browser.send("GET /ui", &wrong, "").await.status == 401 {
+        refused += 1;
+        assert!(refused < 100, "never told to wait");
+    }
+    assert!((50..=65).contains(&refused), "{refused}");
+    assert_eq!(served.client(ANN).send("GET /nothing", &[], "").await.status, 404);
+}
+
+/// I5: behind a proxy that is trusted each client has its own attempts, and nobody else can claim an address.
+#[tokio::test]
+async fn i5_only_a_trusted_proxy_says_whose_attempt_it_is() {
+    let mut world = World::new().await;
+    for (trusted, own_attempts) in [("", false), ("192.0.2.0/24", false), ("127.0.0.1", true)] {
+        world.set("OUTLAST_TRUSTED_PROXIES", trusted);
+        let served = Served::start(&mut world, &[]).await;
+        let browser = Browser::new(served.address);
+        let origin = format!("http://{}", served.address);
+        let attempt = async |client: &str| {
+            let headers = [("Origin", origin.as_str()), ("X-Forwarded-For", client)];
+            browser.send("POST /ui/sign-in", &headers, "token=wrong").await.status
+        };
+        for number in 0..10 {
+            // What stands to the left of the proxy's own entry is the client's invention.
+            assert_eq!(attempt(&format!("10.0.0.{number}, 198.51.100.7")).await, 401);
+        }
+        assert_eq!(attempt("198.51.100.7").await, 429, "{trusted}");
+        let other = if own_attempts { 401 } else { 429 };
+        assert_eq!(attempt("198.51.100.8").await, other, "{trusted}");
+    }
+}
+
+/// I5: nobody needs a large form to sign in, and a form that never ends is not waited for in memory.
+#[tokio::test]
+async fn i5_a_sign_in_form_is_small_and_counted_before_it_is_read() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &["--max-body-bytes", "10000"]).await;
+    let browser = Browser::new(served.address);
+    let large = browser.post("/ui/sign-in", &[("token", &"a".repeat(4096))]).await;
+    assert_eq!(large.status, 413, "{}", large.body);
+    // Two owners share the room, so strangers get half of it: one form of 4 KiB that is under way.
+    let mut held = TcpStream::connect(served.address).await.unwrap();
+    let head = format!(
+        "POST /ui/sign-in HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Length: 4096\r\n\
+         Expect: 100-continue\r\n\r\n",
+        served.address
+    );
+    held.write_all(head.as_bytes()).await.unwrap();
+    // Said when the server begins to read the body.
+    let mut goes_on = [0; 12];
+    held.read_exact(&mut goes_on).await.unwrap();
+    assert_eq!(&goes_on, b"HTTP/1.1 100");
+    let refused = browser.post("/ui/sign-in", &[("token", &"a".repeat(1000))]).await;
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    let ann = served.client(ANN);
+    assert_eq!(ann.send("GET /nothing", &[], "").await.status, 404, "owners are served");
 }
 
 /// A cookie needs no memory of the server that gave it.
@@ -62,6 +171,9 @@ async fn i5_a_browser_stays_signed_in_when_the_server_is_started_again() {
     let mut browser = Browser::signed_in(first.address, ANN).await;
     drop(first);
     let second = Served::start(&mut world, &[]).await;
+    // The name of the cookie carries the port, which is another one now.
+    let port = |address: SocketAddr| format!("_{}=", address.port());
+    browser.cookie = browser.cookie.replace(&port(browser.address), &port(second.address));
     browser.address = second.address;
     assert_eq!(browser.get("/ui").await.status, 200);
     let out = browser.post("/ui/sign-out", &[]).await;
@@ -114,5 +226,25 @@ async fn i5_hostile_text_stays_text() {
             let escaped = body.replace("onerror=alert(2)&gt;", "");
             assert!(!escaped.contains(part), "{path}: {part}: {body}");
         }
+    }
+}
+
+/// I5: characters that steer or hide, raw or as entities, are seen on the page and in its files, and do nothing there.
+#[tokio::test]
+async fn i5_hidden_characters_of_a_report_are_seen_on_the_page_and_in_exports() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let job = browser.ask("What? [[sim:inject;line=100;words=60;delay_ms=0]]").await;
+    let shown = browser.until(&job, "state succeeded").await;
+    assert!(shown.body.contains("&lt;U+202E&gt;txt.exe"), "{}", shown.body);
+    assert!(shown.body.contains("&lt;U+E0041&gt;"), "{}", shown.body);
+    for path in [job.clone(), format!("{job}/export/html"), format!("{job}/export/md")] {
+        let body = browser.get(&path).await.body;
+        let steers = body.chars().find(|it| {
+            (it.is_control() && !matches!(it, '\n' | '\t' | '\r'))
+                || matches!(it, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
+        });
+        assert_eq!(steers, None, "{path}");
     }
 }
