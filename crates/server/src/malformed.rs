@@ -84,11 +84,28 @@ pub(crate) fn wrong_params(method: &str, params: Option<Value>) -> ErrorData {
 fn why(method: &str, message: &[u8]) -> ErrorData {
     match serde_json::from_slice::<Params>(message) {
         Ok(Params { params }) => wrong_params(method, params),
-        Err(_) => ErrorData::parse_error(
-            format!("the message is nested more than {MAX_DEPTH} levels deep; send it flatter"),
-            None,
-        ),
+        Err(error) => ErrorData::parse_error(unreadable(&error), None),
     }
+}
+
+/// Why a message that is JSON cannot be read, with the next step. serde_json has no kinds for its reasons.
+fn unreadable(error: &serde_json::Error) -> String {
+    let reason = error.to_string();
+    if reason.starts_with("recursion limit") {
+        return format!("the message is nested more than {MAX_DEPTH} levels deep; send it flatter");
+    }
+    let is_surrogate = ["lone leading surrogate", "unexpected end of hex escape"]
+        .iter()
+        .any(|start| reason.starts_with(start));
+    if is_surrogate {
+        return format!(
+            "a string has half of a surrogate pair at column {}, such as `\\ud800` alone, which is no character; send whole \
+             characters",
+            error.column()
+        );
+    }
+    let reason: String = printable(&reason).chars().take(200).collect();
+    format!("the message cannot be read: {reason}")
 }
 
 /// Which field is not of its type.
@@ -161,6 +178,30 @@ mod tests {
             ("[]", Value::Null, -32600, ""),
             ("{}", Value::Null, -32600, ""),
             (&deep, json!("a"), -32700, "nested"),
+            (
+                r#"{"id":8,"method":"tools/call","params":{"name":"a","arguments":{"q":"x\ud800"}}}"#,
+                json!(8),
+                -32700,
+                "half of a surrogate pair",
+            ),
+            (
+                r#"{"id":9,"method":"tools/call","params":{"name":"\ud83d\ud83d","arguments":{}}}"#,
+                json!(9),
+                -32700,
+                "half of a surrogate pair",
+            ),
+            (
+                r#"{"id":10,"method":"ping","params":{"q":"\udc00"}}"#,
+                json!(10),
+                -32700,
+                "surrogate",
+            ),
+            (
+                r#"{"id":11,"method":"ping","params":{"q":1e999}}"#,
+                json!(11),
+                -32700,
+                "cannot be read",
+            ),
         ];
         for (message, id, code, words) in cases {
             let short = &message[..message.len().min(100)];

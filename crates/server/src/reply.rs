@@ -3,7 +3,9 @@
 use outlast_core::{Code, Job, StoreError};
 use outlast_engine::PollError;
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    CallToolResult, ContentBlock, ErrorCode, MetaObject, RequestId, ServerJsonRpcMessage,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -32,6 +34,13 @@ pub(crate) fn told(text: String, shape: Value) -> CallToolResult {
     result
 }
 
+/// An answer in the tool's own shape with a text of several blocks.
+pub(crate) fn told_in_blocks(blocks: Vec<ContentBlock>, shape: Value) -> CallToolResult {
+    let mut result = CallToolResult::success(blocks);
+    result.structured_content = Some(shape);
+    result
+}
+
 /// An object without its members that are null.
 pub(crate) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
@@ -53,6 +62,16 @@ pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
 pub(crate) fn id_in_use(id: &RequestId) -> ServerJsonRpcMessage {
     let why = "this id belongs to a request that is not answered yet; give every request an id of its own";
     ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), Some(id.clone()))
+}
+
+/// The answer to a request while too many others are not answered yet (JSON-RPC -32000).
+pub(crate) fn too_many_calls(id: &RequestId) -> ServerJsonRpcMessage {
+    let why = "too many requests are unanswered on this connection; send this one again once some of them are answered";
+    let data = json!({ "code": "TOO_MANY_CALLS", "retryable": true });
+    ServerJsonRpcMessage::error(
+        ErrorData::new(ErrorCode(-32000), why, Some(data)),
+        Some(id.clone()),
+    )
 }
 
 /// What a tool's call comes to.

@@ -17,8 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::input::Input;
 use crate::json_size::JsonSize;
 use crate::malformed;
-use crate::reply::id_in_use;
+use crate::reply::{id_in_use, too_many_calls};
 
+/// Requests that may be unanswered at a time. More are refused, because each takes memory until it is answered.
+const MAX_UNANSWERED: usize = 1_000;
 /// The longest message that is written whole; a longer one leaves in pieces.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
 /// The longest piece.
@@ -96,11 +98,17 @@ where
                 }
             };
             match &message {
-                JsonRpcMessage::Request(request) if !self.asked.insert(request.id.clone()) => {
+                JsonRpcMessage::Request(request) if self.asked.contains(&request.id) => {
                     let refused = id_in_use(&request.id);
                     self.answer(Some(refused));
                     continue;
                 }
+                JsonRpcMessage::Request(request) if self.asked.len() >= MAX_UNANSWERED => {
+                    let refused = too_many_calls(&request.id);
+                    self.answer(Some(refused));
+                    continue;
+                }
+                JsonRpcMessage::Request(request) => drop(self.asked.insert(request.id.clone())),
                 JsonRpcMessage::Notification(JsonRpcNotification {
                     notification: ClientNotification::CancelledNotification(cancelled),
                     ..

@@ -60,6 +60,14 @@ pub(crate) fn malformed() -> Vec<(String, Value, i64, &'static str)> {
         (request(905, "tools/call", json!({ "name": 5 })).to_string(), json!(905), -32602, "name"),
         (request(906, "tools/call", arguments).to_string(), json!(906), -32602, "arguments"),
         (deep, json!("deep"), -32700, "nested"),
+        (
+            format!(
+                r#"{{"jsonrpc":"2.0","id":907,"method":"tools/call","params":{{"name":"{START}","arguments":{{"q":"\ud800"}}}}}}"#
+            ),
+            json!(907),
+            -32700,
+            "half of a surrogate pair",
+        ),
     ]
 }
 
@@ -142,4 +150,44 @@ async fn garbage_before_the_greeting_is_passed_over() {
     let mut server = world.spawn(&["serve"]);
     server.write_bytes(b"\xff\x00garbage\n{\"jsonrpc\":\n\n").await;
     assert_eq!(server.greet().await["serverInfo"]["name"], "outlast");
+}
+
+/// Requests that are not answered yet take memory, so over a thousand of them further ones are refused at once.
+#[tokio::test]
+async fn more_than_a_thousand_unanswered_requests_are_refused() {
+    let mut world = World::new().await;
+    world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000");
+    world.set("OUTLAST_MAX_POLLS_PER_JOB", "10000");
+    let mut server = world.serve().await;
+    let id = start(&mut server, "ok;words=60;delay_ms=0;hold").await;
+    let poll = |number: u32| {
+        let params = json!({ "name": crate::support::POLL, "arguments": { "jobId": id } });
+        let message = json!({ "jsonrpc": "2.0", "id": format!("p{number}"), "method": "tools/call", "params": params });
+        format!("{message}\n")
+    };
+    let lines: String = (0..1_100).map(poll).collect();
+    server.write_bytes(lines.as_bytes()).await;
+    let limit = std::time::Duration::from_secs(60);
+    let refused = async {
+        for number in 1_000..1_100 {
+            let refused = server.message().await.expect("an answer");
+            assert_eq!(refused["id"], format!("p{number}"), "{refused}");
+            assert_eq!(refused["error"]["data"]["code"], "TOO_MANY_CALLS", "{refused}");
+        }
+    };
+    tokio::time::timeout(limit, refused).await.expect("refused at once");
+    crate::support::eventually("the run is under way", || world.submits() == 1).await;
+    world.simulator.release();
+    let answered = async {
+        let mut completed = 0;
+        while completed < 1_000 {
+            let answer = server.message().await.expect("an answer");
+            if answer["result"]["structuredContent"]["status"] == "COMPLETED" {
+                completed += 1;
+            }
+        }
+    };
+    tokio::time::timeout(limit, answered).await.expect("all that were taken are answered");
+    let pong = server.request("ping", json!({})).await;
+    assert!(pong.get("result").is_some(), "{pong}");
 }
