@@ -4,6 +4,7 @@ use outlast_core::{Job, OwnerId};
 use outlast_engine::Engine;
 use rmcp::model::CallToolResult;
 
+use crate::quoted::UNTRUSTED;
 use crate::reply::Refusal;
 use crate::tools::Tools;
 use crate::tools::outcome::{outcome, plain};
@@ -23,9 +24,10 @@ pub struct Face {
 impl Face {
     /// Fewer than 200 words with any two sets: they are sent with every conversation.
     pub(crate) fn instructions(&self) -> String {
-        let mut text = "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects \
-                        or restarts the server, and is never paid for twice without the user's word."
-            .to_owned();
+        let mut text = format!(
+            "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects or restarts the \
+             server, and is never paid for twice without the user's word. {UNTRUSTED}"
+        );
         for set in &self.sets {
             text.push_str("\n\n");
             text.push_str(&set.instructions());

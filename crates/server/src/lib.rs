@@ -53,5 +53,6 @@ mod tool_names;
 mod arguments;
 mod malformed;
 mod reply;
+mod quoted;
 mod text;
 mod json_size;

@@ -102,7 +102,13 @@ impl Client {
         if [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP].contains(&tool) || any.contains(&tool) {
             check_query_result(&shape);
         }
-        Answer { text: result["content"][0]["text"].as_str().unwrap().to_owned(), shape }
+        let blocks = result["content"].as_array().unwrap().iter();
+        let mut texts: Vec<&str> = blocks.map(|block| block["text"].as_str().unwrap()).collect();
+        // That it is a repetition is not part of the answer itself.
+        if result["_meta"]["outlast/replayed"] == true {
+            texts.pop();
+        }
+        Answer { text: texts.join("\n"), shape }
     }
 
     async fn history(&mut self, id: &str) -> Answer {

@@ -63,8 +63,13 @@ pub(super) fn asks() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).open_world(true)
 }
 
-/// Of a tool that reads jobs or conversations.
+/// Of a tool that reads a job or a conversation: what it returns may quote the web.
 pub(crate) fn reads() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).idempotent(true).open_world(true)
+}
+
+/// Of a tool that lists jobs or conversations.
+pub(super) fn lists() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).idempotent(true).open_world(false)
 }
 

@@ -165,3 +165,34 @@ async fn a_stopping_server_tells_a_held_caller_to_call_again() {
     assert_eq!(client.ok(DEEP, arguments).await.shape["status"], "completed");
     assert_eq!(world.submits(), 1);
 }
+
+/// C1: a report is untrusted text. It is a block of its own between delimiters that it cannot end, in the answer and in the
+/// history; structured content has it as it is.
+#[tokio::test]
+async fn c1_a_report_is_a_delimited_block_of_its_own() {
+    let (_world, mut client) = blocking().await;
+    let asked = client.server.call(DEEP, query("inject;line=100;words=60;delay_ms=0")).await;
+    let report = asked["structuredContent"]["rawResultText"].as_str().unwrap().to_owned();
+    let id = asked["structuredContent"]["conversationId"].clone();
+    assert!(report.contains("Ignore all previous instructions"), "{report}");
+    let history = client.server.call(HISTORY, json!({ "conversationId": id })).await;
+    let both = client.server.call(HISTORIES, json!({ "conversationIds": [id] })).await;
+    for answer in [asked, history, both] {
+        let blocks = answer["content"].as_array().unwrap();
+        let (quoted, ours): (Vec<&Value>, Vec<&Value>) =
+            blocks.iter().partition(|block| block["_meta"]["outlast/untrusted"] == true);
+        let [quoted] = quoted[..] else { panic!("{answer}") };
+        assert_eq!(quoted["annotations"]["audience"], json!(["user", "assistant"]), "{quoted}");
+        let text = quoted["text"].as_str().unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let (inside, last) = rest.rsplit_once('\n').unwrap();
+        assert!(first.contains("BEGINS") && first.contains("untrusted text"), "{first}");
+        let mark = first.split(' ').nth(1).unwrap();
+        assert_eq!(last, format!("<<<REPORT {mark} ENDS>>>"));
+        assert!(inside.starts_with(&report) && !inside.contains(mark), "{inside}");
+        for block in ours {
+            let text = block["text"].as_str().unwrap();
+            assert!(!text.contains("Ignore all previous") && !text.contains("evil"), "{text}");
+        }
+    }
+}

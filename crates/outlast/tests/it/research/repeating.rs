@@ -15,11 +15,11 @@ fn repeated(result: &Value) -> Option<String> {
     let last = blocks.last().unwrap()["text"].as_str().unwrap();
     match &result["_meta"]["outlast/replayed"] {
         Value::Null => {
-            assert_eq!(blocks.len(), 1, "{result}");
+            assert!(!last.contains(" ago"), "{result}");
             None
         }
         mark => {
-            assert_eq!((mark, blocks.len()), (&json!(true), 2), "{result}");
+            assert!(*mark == json!(true) && blocks.len() > 1, "{result}");
             Some(last.to_owned())
         }
     }
@@ -50,7 +50,8 @@ async fn a_client_that_gives_up_silently_is_told_again_and_pays_once() {
             assert!(sentence.contains(" ago"), "how old it is: {sentence}");
             assert!(sentence.contains("new `idempotency_key`"), "how to ask anew: {sentence}");
             assert_eq!(again["structuredContent"], first["structuredContent"]);
-            assert_eq!(again["content"][0], first["content"][0]);
+            let blocks = first["content"].as_array().unwrap();
+            assert_eq!(&again["content"].as_array().unwrap()[..blocks.len()], &blocks[..]);
             client.checked(DEEP, &again);
         }
         assert_eq!(world.submits(), 1, "{mode}");

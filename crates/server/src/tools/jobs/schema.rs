@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::calls::WorkflowTool;
 use super::workflow::{Work, Workflow};
 use super::{Jobs, JobsMode, JobsOptions};
+use crate::quoted::UNTRUSTED;
 use crate::text::minutes;
 use crate::tool_names::jobs::{CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::{Disclaimer, Recipient};
 use crate::tools::schema::{
-    ListedTool, cancels, described, joined, limit, listed, object, one_of, priority, reads,
+    ListedTool, cancels, described, joined, limit, listed, lists, object, one_of, priority, reads,
     short_text, text, texts, tool,
 };
 
@@ -104,7 +105,7 @@ fn get(set: &Arc<Jobs>) -> ListedTool {
         "Get a job",
         format!(
             "Waits up to {wait} s for a job's end and returns its status, or its result once it is done. Repeat until \
-             `done` is true. A result can be fetched for {} minutes.",
+             `done` is true. A result can be fetched for {} minutes. {UNTRUSTED}",
             minutes(set.options.keep)
         ),
         object(properties, &["job_id"]),
@@ -138,7 +139,7 @@ fn list(set: &Arc<Jobs>) -> ListedTool {
         "Lists your jobs, newest first.".to_owned(),
         object(properties, &[]),
         list_answer(),
-        reads(),
+        lists(),
     );
     listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
 }

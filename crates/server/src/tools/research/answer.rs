@@ -10,8 +10,9 @@ use rmcp::model::CallToolResult;
 use serde_json::json;
 
 use super::ResearchSet;
-use super::render::{self, TextLines};
-use crate::reply::{ToolResult, told, without_nulls};
+use super::render::{self, TextLines as _};
+use crate::quoted::{Quotation, TextBlocks};
+use crate::reply::{ToolResult, told, told_in_blocks, without_nulls};
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 
@@ -41,12 +42,9 @@ pub(super) fn completed(
         Checkpoint::Running(run) => printable(&run.id),
         Checkpoint::NotBegun | Checkpoint::Beginning { .. } => job.id.to_string(),
     };
-    let mut text = TextLines(header(asking, &id));
+    let mut text = TextBlocks::new(&id, header(asking, &id));
     text.path(path.as_deref());
-    text.line("\n---\n");
-    text.line(&report);
-    text.sources(output);
-    text.line("");
+    text.quote(Quotation::Report, &format!("{report}{}", render::sources(output)));
     text.line(&render::usage(&usage, &cost, &model));
     text.remarks(check.as_ref(), output.cost);
     text.moved(job);
@@ -67,7 +65,7 @@ pub(super) fn completed(
         "conversationPath": path,
         "status": StatusWord::Completed
     }));
-    Ok(told(text.0, shape))
+    Ok(told_in_blocks(text.finish(), shape))
 }
 
 /// The answer of a question that waits for a worker, or is worked on (B2).
@@ -80,7 +78,7 @@ pub(super) fn queued(
     let id = conversation(job);
     let cost = CostShape::from(expected.cost.amount().map_or(Cost::Unknown, Cost::Estimate));
     // The lines up to the second blank one are a contract; what helps further comes after them.
-    let mut text = TextLines(format!(
+    let mut text = format!(
         "{}\nDeep research query has been queued for background processing.\n\n\
          **To check status and retrieve results:**\n\
          Use the `{HISTORY}` tool with this conversation ID.\n\
@@ -89,13 +87,12 @@ pub(super) fn queued(
          conversations, `{LIST}` finds a lost id. Do not ask the same question again while it runs.\n{}",
         header(asking, &id),
         render::estimate(&cost)
-    ));
+    );
     text.moved(job);
     if let Some(note) = &expected.budget_note {
         text.line(note);
     }
     text.path(path.as_deref());
-    let text = text.0;
     let shape = without_nulls(json!({
         "rawResultText": text,
         "responseId": "queued",

@@ -6,7 +6,7 @@ use outlast_mirror::{ArchiveError, ArchivedConversation};
 use outlast_mirror::{StatusFile, StatusWord};
 
 use super::ask::AskedIn;
-use super::history::{ConversationShape, MessageShape, Show, Shown, sanitised};
+use super::history::{ConversationShape, MessageShape, Notes, Show, Shown, sanitised};
 use super::{Research, ResearchSet, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
@@ -105,7 +105,7 @@ fn shown(
         search_results: file.search_results,
         report_check: None,
     };
-    Shown::new(&conversation, status, None, standing, "")
+    Shown::new(&conversation, status, None, standing, &Notes::default())
 }
 
 /// Of a conversation without a status: a search, or a call that waited for its report. Both were over when it was written.

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::Research;
 use super::arguments::{HistoriesArguments, check_count, conversation_id};
 use super::history::{Show, Shown};
-use super::render::TextLines;
 use crate::arguments;
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, told, without_nulls};
+use crate::quoted::TextBlocks;
+use crate::reply::{Refusal, ToolResult, told_in_blocks, without_nulls};
 use crate::text::echoed_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 use crate::wait::{self, Whose};
@@ -62,26 +62,27 @@ impl Research {
     ) -> ToolResult {
         let mut entries = JsonObject::new();
         let (mut read, mut unfinished) = (0, 0);
-        let mut text = TextLines(format!("**{} conversations**", ids.len()));
+        let mut text = TextBlocks::new("", format!("**{} conversations**", ids.len()));
         for given in ids {
             let name = echoed_id(given);
             if entries.contains_key(&name) {
                 continue;
             }
-            let (entry, said) = match self.entry(caller, given, show).await {
+            let entry = match self.entry(caller, given, show).await {
                 Ok(shown) => {
                     read += 1;
                     unfinished += u32::from(!shown.status.status.state().is_terminal());
                     let mut entry = json!({ "status": shown.status, "progress": shown.progress });
                     entry["conversation"] = shown.conversation;
-                    (without_nulls(entry), shown.text)
+                    text.line(&format!("\n`{name}`:"));
+                    text.append(shown.blocks);
+                    without_nulls(entry)
                 }
-                Err((code, message)) => (
-                    json!({ "error": { "code": code, "message": message } }),
-                    format!("{code}: {message}"),
-                ),
+                Err((code, message)) => {
+                    text.line(&format!("\n`{name}`: {code}: {message}"));
+                    json!({ "error": { "code": code, "message": message } })
+                }
             };
-            text.line(&format!("\n`{name}`: {said}"));
             entries.insert(name, entry);
         }
         let errors = entries.len() - read;
@@ -99,7 +100,7 @@ impl Research {
             }
             BatchWait::No | BatchWait::ToTheEnd | BatchWait::InPart => {}
         }
-        Ok(told(text.0, Value::Object(entries)))
+        Ok(told_in_blocks(text.finish(), Value::Object(entries)))
     }
 
     /// One conversation, or a code and a sentence why there is none.

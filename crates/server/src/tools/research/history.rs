@@ -4,18 +4,19 @@ use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{ConversationId, Job, JobState, Role, StateKind, Waits};
 use outlast_engine::ReportCheck;
 use outlast_mirror::{CostShape, ProgressShape, SearchResult, StatusFile, UsageShape};
-use rmcp::model::JsonObject;
+use rmcp::model::{ContentBlock, JsonObject};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::answer::{model, progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
 use super::ask::not_found;
-use super::render::{self, TextLines};
+use super::render::{self, TextLines as _};
 use super::{Research, status};
 use crate::arguments::{self, as_json};
 use crate::caller::Caller;
-use crate::reply::{Refusal, ToolResult, told, without_nulls};
+use crate::quoted::{Quotation, TextBlocks};
+use crate::reply::{Refusal, ToolResult, told_in_blocks, without_nulls};
 use crate::text::printable;
 use crate::tools::schema::joined;
 
@@ -65,21 +66,21 @@ pub(super) struct Shown {
     /// In words, with what to do next.
     pub(super) standing: String,
     /// Where it stands, what it is, what was said.
-    pub(super) text: String,
+    pub(super) blocks: Vec<ContentBlock>,
 }
 
 impl Shown {
-    /// `notes` stand below the messages.
+    /// `notes` follow the messages.
     pub(super) fn new(
         shape: &ConversationShape,
         status: StatusFile,
         progress: Option<ProgressShape>,
         standing: String,
-        notes: &str,
+        notes: &Notes,
     ) -> Result<Self, Refusal> {
-        let text = text(shape, &standing, notes);
+        let blocks = blocks(shape, &standing, notes);
         let conversation = without_nulls(as_json(shape)?);
-        Ok(Self { conversation, status, progress, standing, text })
+        Ok(Self { conversation, status, progress, standing, blocks })
     }
 }
 
@@ -113,7 +114,7 @@ impl Research {
             "errorHistory": errors.filter(|errors| !errors.is_empty()),
             "statusMessage": shown.standing
         });
-        Ok(told(shown.text, joined(shown.conversation, without_nulls(standing))))
+        Ok(told_in_blocks(shown.blocks, joined(shown.conversation, without_nulls(standing))))
     }
 
     /// A conversation of the caller's; `None` when they have no such conversation.
@@ -196,28 +197,38 @@ pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
     status
 }
 
-fn notes(conversation: &Conversation, shape: &ConversationShape) -> String {
-    let Some(output) = conversation.last_output() else { return String::new() };
-    let mut notes = TextLines(String::new());
-    notes.sources(output);
-    if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
-        notes.line("");
-        notes.line(&render::usage(usage, cost, &model(output.model.as_deref())));
-    }
-    notes.remarks(shape.report_check.as_ref(), output.cost);
-    notes.0
+/// What follows the messages of a conversation.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// What the last report cites.
+    sources: String,
+    /// What it cost, and what a reader should know about it.
+    remarks: String,
 }
 
-fn text(conversation: &ConversationShape, standing: &str, notes: &str) -> String {
-    let mut text = TextLines(format!(
-        "{standing}\n\n---\n\nConversation ID: `{}`\nCreated: {}\nUpdated: {}\nMessages: {}",
-        conversation.conversation_id,
-        conversation.created_at,
-        conversation.updated_at,
-        conversation.message_count
-    ));
+fn notes(conversation: &Conversation, shape: &ConversationShape) -> Notes {
+    let Some(output) = conversation.last_output() else { return Notes::default() };
+    let mut remarks = String::new();
+    if let (Some(usage), Some(cost)) = (&shape.usage, &shape.cost) {
+        remarks.line(&render::usage(usage, cost, &model(output.model.as_deref())));
+    }
+    remarks.remarks(shape.report_check.as_ref(), output.cost);
+    Notes { sources: render::sources(output), remarks }
+}
+
+/// The text: the messages of assistants are reports, each a block of its own.
+fn blocks(conversation: &ConversationShape, standing: &str, notes: &Notes) -> Vec<ContentBlock> {
+    let id = &conversation.conversation_id;
+    let mut text = TextBlocks::new(
+        id,
+        format!(
+            "{standing}\n\n---\n\nConversation ID: `{id}`\nCreated: {}\nUpdated: {}\nMessages: {}",
+            conversation.created_at, conversation.updated_at, conversation.message_count
+        ),
+    );
     text.path(conversation.conversation_path.as_deref());
-    for message in &conversation.messages {
+    let last_report = conversation.messages.iter().rposition(|it| it.role == Role::Assistant);
+    for (at, message) in conversation.messages.iter().enumerate() {
         let who = match message.role {
             Role::System => "System",
             Role::User => "User",
@@ -225,13 +236,18 @@ fn text(conversation: &ConversationShape, standing: &str, notes: &str) -> String
         };
         let failed = if message.failed { " (not answered)" } else { "" };
         text.line(&format!("\n---\n\n**{who}{failed}:**"));
-        text.line(&message.content);
+        match message.role {
+            Role::Assistant if Some(at) == last_report => {
+                text.quote(Quotation::Report, &format!("{}{}", message.content, notes.sources));
+            }
+            Role::Assistant => text.quote(Quotation::Report, &message.content),
+            Role::System | Role::User => text.line(&message.content),
+        }
     }
     if let Some(partial) = &conversation.partial {
         text.line("\n---\n\n**Partial text so far (being written; not the report):**");
-        text.line(partial);
+        text.quote(Quotation::Partial, partial);
     }
-    let mut text = text.0;
-    text.push_str(notes);
-    text
+    text.line(notes.remarks.trim_start());
+    text.finish()
 }

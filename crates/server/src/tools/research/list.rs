@@ -1,12 +1,12 @@
 //! The caller's conversations, newest first, so that a model that lost an id finds it (B17).
 
-use outlast_core::{ConversationQuery, ConversationSummary, Cursor};
+use outlast_core::{ConversationQuery, ConversationSummary, Cursor, without_hidden};
 use outlast_mirror::StatusWord;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use super::Research;
-use super::render::TextLines;
+use super::render::TextLines as _;
 use crate::arguments::{self, ListArguments};
 use crate::caller::Caller;
 use crate::reply::{ToolResult, told};
@@ -33,7 +33,7 @@ impl Research {
 fn listed(summary: &ConversationSummary) -> Value {
     json!({
         "conversationId": summary.id,
-        "title": printable(&summary.title),
+        "title": without_hidden(&printable(&summary.title)),
         "status": StatusWord::from(summary.state),
         "createdAt": summary.created_at.to_string(),
         "updatedAt": summary.updated_at.to_string(),
@@ -49,7 +49,7 @@ fn text(conversations: &[ConversationSummary], next: Option<&str>) -> String {
     if conversations.is_empty() {
         return "There are no such conversations.".to_owned();
     }
-    let mut text = TextLines(format!("Conversations, newest first; `{HISTORY}` reads one:"));
+    let mut text = format!("Conversations, newest first; `{HISTORY}` reads one:");
     for summary in conversations {
         text.line(&format!(
             "- `{}` {}, {} messages, updated {}: {}",
@@ -57,11 +57,11 @@ fn text(conversations: &[ConversationSummary], next: Option<&str>) -> String {
             StatusWord::from(summary.state).as_str(),
             messages(summary),
             summary.updated_at,
-            printable(&summary.title)
+            without_hidden(&printable(&summary.title))
         ));
     }
     if let Some(cursor) = next {
         text.line(&format!("There are more: call again with cursor `{cursor}`."));
     }
-    text.0
+    text
 }

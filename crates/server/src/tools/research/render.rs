@@ -1,51 +1,33 @@
 //! Pieces of text that several answers share.
 
-use outlast_core::{Body, Cost, Job, Output};
+use outlast_core::{Body, Cost, Job, Output, address_line, without_hidden};
 use outlast_engine::ReportCheck;
 use outlast_mirror::{CostShape, UsageShape};
 
+use crate::quoted::TextBlocks;
 use crate::text::printable;
 
 /// A text that grows line by line.
-pub(super) struct TextLines(pub(super) String);
-
-impl TextLines {
-    pub(super) fn line(&mut self, line: &str) {
-        self.0.push('\n');
-        self.0.push_str(line);
-    }
+pub(super) trait TextLines {
+    /// Adds a line.
+    fn line(&mut self, line: &str);
 
     /// Where the files are, if the caller may know.
-    pub(super) fn path(&mut self, path: Option<&str>) {
+    fn path(&mut self, path: Option<&str>) {
         if let Some(path) = path {
             self.line(&format!("Location: {}", printable(path)));
         }
     }
 
     /// That earlier messages went to another provider than the conversation's own, if they did (P1).
-    pub(super) fn moved(&mut self, job: &Job) {
+    fn moved(&mut self, job: &Job) {
         if let Some(text) = job.new.move_text() {
             self.line(&format!("Note: {text}."));
         }
     }
 
-    /// What the numbers of a report cite, if it cites anything.
-    pub(super) fn sources(&mut self, output: &Output) {
-        let Body::Report { sources, .. } = &output.body else { return };
-        if sources.is_empty() {
-            return;
-        }
-        self.line("");
-        self.line("Sources:");
-        for source in sources {
-            let title = source.title.as_deref().unwrap_or(&source.url);
-            let url = printable(&source.url);
-            self.line(&format!("[{}] {}: {url}", source.number, one_line(title)));
-        }
-    }
-
     /// What a reader of a report should know about it, and who pays for it.
-    pub(super) fn remarks(&mut self, check: Option<&ReportCheck>, cost: Cost) {
+    fn remarks(&mut self, check: Option<&ReportCheck>, cost: Cost) {
         if let Some(warning) = cost.warning() {
             self.line(&format!("Note: {warning}"));
         }
@@ -62,6 +44,36 @@ impl TextLines {
             self.line(&format!("Note: no source was given for {}.", numbers.join(", ")));
         }
     }
+}
+
+impl TextLines for String {
+    fn line(&mut self, line: &str) {
+        self.push('\n');
+        self.push_str(line);
+    }
+}
+
+impl TextLines for TextBlocks {
+    fn line(&mut self, line: &str) {
+        Self::line(self, line);
+    }
+}
+
+/// What the numbers of a report cite, after a blank line, if it cites anything. Titles are the words of pages, so this belongs
+/// into the block of the report.
+pub(super) fn sources(output: &Output) -> String {
+    let Body::Report { sources, .. } = &output.body else { return String::new() };
+    let mut text = String::new();
+    if !sources.is_empty() {
+        text.line("");
+        text.line("Sources:");
+    }
+    for source in sources {
+        let title = without_hidden(source.title.as_deref().unwrap_or(&source.url));
+        let url = address_line(&source.url);
+        text.line(&format!("[{}] {}: {url}", source.number, one_line(&title)));
+    }
+    text
 }
 
 /// A text after the thinking that led to it.

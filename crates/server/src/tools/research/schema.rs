@@ -7,13 +7,14 @@ use outlast_core::{Effort, NanoUsd, Profile, ResearchAsk};
 use serde_json::{Value, json};
 
 use super::{Research, ResearchMode, ResearchOptions, ResearchSet};
+use crate::quoted::UNTRUSTED;
 use crate::tool_names::research::{
     AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
 };
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
-    ListedTool, asks, cancels, domains, flag, joined, limit, listed, object, one_of, open_object,
-    priority, query, reads, recency, short_text, text, texts, tool,
+    ListedTool, asks, cancels, domains, flag, joined, limit, listed, lists, object, one_of,
+    open_object, priority, query, reads, recency, short_text, text, texts, tool,
 };
 
 pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
@@ -21,19 +22,21 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
         tool(name, title, description.to_owned(), input, output, reads())
     };
     let mut tools = questions(set);
-    let reads_all = "Where a conversation stands and all that was said in it, the report included; an array of ids reads \
-                     several.";
+    let reads_all = &format!(
+        "Where a conversation stands and all that was said in it, the report included; an array of ids reads several. \
+         {UNTRUSTED}"
+    );
     let input = read_input("conversationId", json!({ "anyOf": [text(), ids()] }));
     let tool = reading(HISTORY, "Conversation history", reads_all, input, history());
     tools.push(listed(set, tool, |set, caller, given| Box::pin(set.history(caller, given))));
     let input = read_input("conversationIds", ids());
-    let several = "Several conversations at once.";
+    let several = &format!("Several conversations at once. {UNTRUSTED}");
     let tool = reading(HISTORIES, "Conversation histories", several, input.clone(), batch());
     tools.push(listed(set, tool, |set, caller, given| Box::pin(set.histories(caller, given))));
     if set.options.mode != ResearchMode::Blocking {
         let waits = format!(
             "Waits until all these conversations have ended; without a progress token {} s at most. Clients cut long \
-             calls, often after 60 s: call again, the jobs go on.",
+             calls, often after 60 s: call again, the jobs go on. {UNTRUSTED}",
             set.options.inline_budget.as_secs()
         );
         let tool = reading(AWAIT, "Await conversations", &waits, input, batch());
@@ -41,11 +44,16 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
             Box::pin(set.await_histories(caller, given))
         }));
     }
-    let newest_first = "Your conversations, newest first.";
-    let tool = reading(LIST, "List conversations", newest_first, list_input(), list());
-    tools.push(listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given))));
+    tools.push(listing(set));
     tools.push(cancelling(set));
     tools
+}
+
+/// The tool that finds conversations.
+fn listing(set: &Arc<Research>) -> ListedTool {
+    let newest_first = "Your conversations, newest first.".to_owned();
+    let tool = tool(LIST, "List conversations", newest_first, list_input(), list(), lists());
+    listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
 }
 
 /// The tool that ends what runs.
@@ -80,14 +88,14 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
             ask,
             "Deep research",
             format!(
-                "{research}{providers} Give full context: earlier chat is not seen.{long_warning}"
+                "{research}{providers} Give full context: earlier chat is not seen. {UNTRUSTED}{long_warning}"
             ),
             question(&["query"], research_options(set, "Who answers, if not the first.")),
         ),
         asking(
             followup,
             "Deep research follow-up",
-            format!("{ask} {known}{stays}{long_warning}"),
+            format!("{ask} {known}{stays} {UNTRUSTED}{long_warning}"),
             question(
                 &["conversationId", "query"],
                 research_options(
@@ -101,13 +109,13 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
         tools.push(asking(
             SEARCH,
             "Search",
-            format!("Answers a question from {quick}, within 30 s.{warning}"),
+            format!("Answers a question from {quick}, within 30 s. {UNTRUSTED}{warning}"),
             question(&["query"], search_options()),
         ));
         tools.push(asking(
             SEARCH_FOLLOWUP,
             "Search follow-up",
-            format!("{SEARCH} {known}{warning}"),
+            format!("{SEARCH} {known} {UNTRUSTED}{warning}"),
             question(&["conversationId", "query"], search_options()),
         ));
     }

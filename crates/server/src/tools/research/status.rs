@@ -3,7 +3,7 @@
 use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
 use super::ResearchSet;
-use super::render::TextLines;
+use super::render::TextLines as _;
 use crate::text::counted;
 use crate::tool_names::research::HISTORY;
 
@@ -21,7 +21,7 @@ pub(super) fn standing(
         StatusWord::Completed => format!("**Status: Completed**\nContinue with {continued}"),
         StatusWord::Failed => {
             let tries = counted(status.attempts, "attempt", "attempts");
-            let mut text = TextLines(format!("**Status: Failed** after {tries}"));
+            let mut text = format!("**Status: Failed** after {tries}");
             if let Some(error) = &status.error {
                 text.line(&format!("Error: {}: {}", error.code, error.message));
             }
@@ -29,22 +29,22 @@ pub(super) fn standing(
                 errors(&mut text, &status.error_history);
             }
             text.line(&format!("The conversation can be continued with {continued}"));
-            text.0
+            text
         }
         StatusWord::Cancelled => {
-            let mut text = TextLines("**Status: Cancelled**".to_owned());
+            let mut text = "**Status: Cancelled**".to_owned();
             text.line("The last question was cancelled by its owner; a follow-up may be asked.");
             if let Some(told) = stop_text {
                 text.line(told);
             }
-            text.0
+            text
         }
     }
 }
 
 fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>) -> String {
     let percent = progress.map_or(0, |progress| progress.percentage);
-    let mut text = TextLines(format!("**Status: {word}** ({percent} %)"));
+    let mut text = format!("**Status: {word}** ({percent} %)");
     if let Some(progress) = progress {
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
@@ -57,10 +57,10 @@ fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>)
     text.line(&format!(
         "Call `{HISTORY}` again in half a minute; do not ask the same question again meanwhile."
     ));
-    text.0
+    text
 }
 
-fn errors(text: &mut TextLines, history: &[ErrorEntry]) {
+fn errors(text: &mut String, history: &[ErrorEntry]) {
     text.line("Earlier errors:");
     for (at, error) in history.iter().enumerate() {
         text.line(&format!("{}. [{}] {}", at + 1, error.code, error.message));

@@ -142,8 +142,9 @@ async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Valu
         panic!("refused, or a task")
     };
     let result = serde_json::to_value(answer).unwrap();
-    let text = result["content"][0]["text"].as_str().unwrap().to_owned();
-    (result["structuredContent"].clone(), text)
+    let blocks = result["content"].as_array().unwrap().iter();
+    let texts: Vec<&str> = blocks.map(|block| block["text"].as_str().unwrap()).collect();
+    (result["structuredContent"].clone(), texts.join("\n"))
 }
 
 /// Defect B7 of the older server: thinking is shown where it is asked for, and nowhere else.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{ResearchJobs, ResearchJobsOptions};
+use crate::quoted::UNTRUSTED;
 use crate::text::minutes;
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::recipient::Recipient;
@@ -35,7 +36,7 @@ pub(super) fn tools(set: &Arc<ResearchJobs>) -> Vec<ListedTool> {
         "Poll deep research",
         format!(
             "Waits up to {budget} s for a research job and returns its status, or the report once it is done. Repeat \
-             until COMPLETED, FAILED or CANCELLED. A finished report can be fetched for {} minutes.",
+             until COMPLETED, FAILED or CANCELLED. A finished report can be fetched for {} minutes. {UNTRUSTED}",
             minutes(*keep)
         ),
         job_input(&format!("The jobId from {START}.")),
