@@ -14,6 +14,7 @@ mod provider_faults;
 mod restored;
 mod secrets;
 mod silent;
+mod surface;
 mod target;
 mod web;
 
@@ -55,7 +56,7 @@ struct Cli {
 }
 
 /// Those that mostly wait run beside each other; the floods, which measure, alone.
-const PATIENT: [(&str, Attack); 13] = [
+const PATIENT: [(&str, Attack); 15] = [
     ("silent-stdio", |setting| Box::pin(silent::stdio(setting))),
     ("silent-death", |setting| Box::pin(silent::death(setting))),
     ("silent-http-reset", |setting| Box::pin(silent::http_reset(setting))),
@@ -69,10 +70,13 @@ const PATIENT: [(&str, Attack); 13] = [
     ("fairness-tasks", |setting| Box::pin(fairness::tasks(setting))),
     ("secrets", |setting| Box::pin(secrets::printed(setting))),
     ("restored-backup", |setting| Box::pin(restored::backup(setting))),
+    ("terminal-injection", |setting| Box::pin(surface::terminal(setting))),
+    ("one-time-link", |setting| Box::pin(surface::one_time_link(setting))),
 ];
-const FLOODS: [(&str, Attack); 2] = [
+const FLOODS: [(&str, Attack); 3] = [
     ("flood-connections", |setting| Box::pin(floods::connections(setting))),
     ("flood-bodies", |setting| Box::pin(floods::bodies(setting))),
+    ("flood-sign-in", |setting| Box::pin(surface::sign_in_bodies(setting))),
 ];
 
 #[tokio::main]
