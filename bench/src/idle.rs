@@ -77,17 +77,19 @@ pub(crate) async fn measure(world: &World, polls: usize, span: Duration) {
 
 async fn serve(world: &World, jobs: Jobs, url: &str, polls: usize) -> McpProcess {
     let limit = (polls + 1).to_string();
-    let flags: &[&str] = match jobs {
-        Jobs::Queued => &["--no-worker"],
-        Jobs::Running => &[],
-    };
+    // One connection stands for many clients here.
+    let mut flags = vec!["--max-unanswered", limit.as_str()];
+    match jobs {
+        Jobs::Queued => flags.push("--no-worker"),
+        Jobs::Running => {}
+    }
     let more = [
         ("OUTLAST_STORE", url),
         ("OUTLAST_OWNER", "bench"),
         ("OUTLAST_MAX_POLLS", &limit),
         ("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000"),
     ];
-    world.serve_with(flags, &more).await
+    world.serve_with(&flags, &more).await
 }
 
 async fn park(server: &mut McpProcess, polls: usize) {

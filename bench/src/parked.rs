@@ -15,7 +15,9 @@ const PER_JOB: usize = 100;
 /// Parks so many polls, then ends one job after the other while the rest stay parked.
 pub(crate) async fn measure(world: &World, polls: usize) {
     let limit = (polls + 1).to_string();
-    let mut server = world.serve_with(&["--no-worker"], &[("OUTLAST_MAX_POLLS", &limit)]).await;
+    // One connection stands for many clients here.
+    let flags = ["--no-worker", "--max-unanswered", &limit];
+    let mut server = world.serve_with(&flags, &[("OUTLAST_MAX_POLLS", &limit)]).await;
     let mut jobs = Vec::new();
     for _ in 0..polls.div_ceil(PER_JOB) {
         jobs.push(crate::start(&mut server, "stuck").await);

@@ -17,7 +17,7 @@ mod server;
 pub use server::Server;
 
 mod stdio;
-pub use stdio::{ServeError, serve_stdio};
+pub use stdio::{MAX_UNANSWERED, ServeError, serve_stdio};
 
 mod http;
 pub use http::{

@@ -14,6 +14,9 @@ use rmcp::transport::io::stdio_pipes;
 use crate::server::Server;
 use lines::LineTransport;
 
+/// Requests that may be unanswered at a time, unless a caller says otherwise. More are refused, because each takes memory until it
+/// is answered.
+pub const MAX_UNANSWERED: usize = 1_000;
 /// How long calls may take to be answered after a stop was asked.
 const ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// How long the connection may take to close after that.
@@ -26,14 +29,19 @@ pub struct ServeError(String);
 
 /// Serves until the input ends or `stop` is asked; asks `stop` itself when the input ends.
 ///
-/// Calls under way are answered with what is known, then the connection closes.
-pub fn serve_stdio(server: Server, stop: Shutdown) -> BoxFuture<'static, Result<(), ServeError>> {
-    serve(server, stop).boxed()
+/// Calls under way are answered with what is known, then the connection closes. `max_unanswered` is how many requests may be
+/// unanswered at a time.
+pub fn serve_stdio(
+    server: Server,
+    stop: Shutdown,
+    max_unanswered: usize,
+) -> BoxFuture<'static, Result<(), ServeError>> {
+    serve(server, stop, max_unanswered).boxed()
 }
 
-async fn serve(server: Server, stop: Shutdown) -> Result<(), ServeError> {
+async fn serve(server: Server, stop: Shutdown, max_unanswered: usize) -> Result<(), ServeError> {
     let (input, output) = stdio_pipes();
-    let transport = LineTransport::new(input, output);
+    let transport = LineTransport::new(input, output, max_unanswered);
     let input_ended = transport.input_ended.clone();
     let service = tokio::select! {
         served = server.clone().serve(transport) => match served {

@@ -143,7 +143,8 @@ pub(crate) async fn sign_in_bodies(setting: Setting) -> Verdict {
     if !setting.short {
         // Every body has a deadline: no connection stays open for ever.
         let mut stream = open.swap_remove(0);
-        let ended = stream.read_to_end(&mut Vec::new());
+        let mut answer = Vec::new();
+        let ended = stream.read_to_end(&mut answer);
         if tokio::time::timeout(Duration::from_secs(45), ended).await.is_err() {
             return Err("a body that never ends is waited for without a limit".to_owned());
         }

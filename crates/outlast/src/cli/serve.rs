@@ -50,6 +50,9 @@ pub(crate) struct ServeArgs {
     /// How long an unused HTTP session is kept; for tests
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
     pub(crate) session_idle_ms: Option<u64>,
+    /// How many requests of a stdio client may be unanswered; for tests
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) max_unanswered: Option<usize>,
     /// How many HTTP connections there may be; for tests
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) max_connections: Option<usize>,

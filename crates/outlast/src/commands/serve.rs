@@ -11,9 +11,9 @@ use std::time::Duration;
 use outlast_core::{Clock, Profile};
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
-    Face, Jobs, JobsOptions, Metrics, Perplexity, PerplexityOptions, Research, ResearchJobs,
-    ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet, Tools,
-    serve_http, serve_stdio,
+    Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions, Research,
+    ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet,
+    Tools, serve_http, serve_stdio,
 };
 use outlast_store::Judgement;
 
@@ -143,7 +143,10 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let face = Face { owner: config.owner.clone(), engine, sets, page };
     let server = Server::new(face).counted(metrics);
     let served = match http {
-        None => serve_stdio(server, stop.clone()).await,
+        None => {
+            let max_unanswered = args.max_unanswered.unwrap_or(MAX_UNANSWERED);
+            serve_stdio(server, stop.clone(), max_unanswered).await
+        }
         Some((listener, options)) => {
             serve_http(server, options, listener, stop.clone()).await;
             Ok(())

@@ -19,8 +19,6 @@ use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::{id_in_use, too_many_calls};
 
-/// Requests that may be unanswered at a time. More are refused, because each takes memory until it is answered.
-const MAX_UNANSWERED: usize = 1_000;
 /// The longest message that is written whole; a longer one leaves in pieces.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
 /// The longest piece.
@@ -32,6 +30,8 @@ pub(super) struct LineTransport<R, W> {
     output: Arc<Mutex<W>>,
     /// The ids of requests that are not answered yet.
     asked: HashSet<RequestId>,
+    /// How many there may be.
+    max_unanswered: usize,
     /// The answer to a message that goes no further, on its way.
     answering: Option<JoinHandle<io::Result<()>>>,
     pub(super) input_ended: CancellationToken,
@@ -42,10 +42,10 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(input: R, output: W) -> Self {
+    pub(super) fn new(input: R, output: W, max_unanswered: usize) -> Self {
         let (input, output) = (Input::new(input), Arc::new(Mutex::new(output)));
         let (asked, input_ended) = (HashSet::new(), CancellationToken::new());
-        Self { input, output, asked, answering: None, input_ended }
+        Self { input, output, asked, max_unanswered, answering: None, input_ended }
     }
 
     /// Answers a message that goes no further. In a task of its own, because `receive` is dropped whenever another
@@ -103,7 +103,7 @@ where
                     self.answer(Some(refused));
                     continue;
                 }
-                JsonRpcMessage::Request(request) if self.asked.len() >= MAX_UNANSWERED => {
+                JsonRpcMessage::Request(request) if self.asked.len() >= self.max_unanswered => {
                     let refused = too_many_calls(&request.id);
                     self.answer(Some(refused));
                     continue;

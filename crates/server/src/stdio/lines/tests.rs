@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 fn lines() -> (LineTransport<tokio::io::Empty, DuplexStream>, DuplexStream) {
     let (output, client) = tokio::io::duplex(1000);
-    (LineTransport::new(tokio::io::empty(), output), client)
+    (LineTransport::new(tokio::io::empty(), output, 10), client)
 }
 
 fn message(id: i64, text: &str) -> ServerJsonRpcMessage {
