@@ -25,7 +25,7 @@ use outlast_core::{EndNotices, OwnerId, SpendLimits};
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
-use outlast_store::StoreClock;
+use outlast_store::{ConnectionDefaults, StoreClock};
 use outlast_wrap::WrapSettings;
 
 pub(crate) use definitions::line_and_column;
@@ -80,6 +80,8 @@ pub(crate) struct Config {
     /// Whether a layer has it.
     pub(crate) log_is_set: bool,
     pub(crate) store: StoreUrl,
+    /// The settings of database connections that an address may leave out.
+    pub(crate) connection_defaults: ConnectionDefaults,
     /// The store's clock, by which providers date their runs.
     pub(crate) clock: StoreClock,
     pub(crate) data_dir: PathBuf,
@@ -159,15 +161,17 @@ pub(crate) enum StoreUrl {
 }
 
 impl StoreUrl {
-    /// Reads `sqlite:FILE`, `postgres://...` or `memory:`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        match text.split_once(':')? {
-            ("memory", "") => Some(Self::Memory),
-            ("sqlite", path) if !path.is_empty() => Some(Self::Sqlite(PathBuf::from(path))),
-            ("postgres" | "postgresql", rest) if rest.starts_with("//") => {
-                Some(Self::Postgres(Secret(text.to_owned())))
+    /// Reads `sqlite:FILE`, `postgres://...` or `memory:`; an error says what is allowed and never repeats the text.
+    pub(crate) fn parse(text: &str, defaults: &ConnectionDefaults) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("memory", "")) => Ok(Self::Memory),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                let address = outlast_store::with_defaults(text, defaults);
+                let address = address.map_err(|error| error.to_string())?;
+                Ok(Self::Postgres(Secret(address)))
             }
-            _ => None,
+            Some(_) | None => Err("sqlite:FILE, postgres://USER@HOST/DATABASE, memory:".to_owned()),
         }
     }
 }
@@ -186,7 +190,7 @@ impl Detach {
 impl Secret {
     /// The address of a database without its password, for PostgreSQL's own programs.
     pub(crate) fn without_password(&self) -> String {
-        redact::without_password(&self.0)
+        outlast_store::without_password(&self.0).unwrap_or_else(|| redact::REDACTED.to_owned())
     }
 }
 
@@ -196,7 +200,7 @@ impl std::fmt::Display for StoreUrl {
         match self {
             Self::Memory => f.write_str("memory:"),
             Self::Sqlite(path) => path.display().fmt(f),
-            Self::Postgres(Secret(address)) => f.write_str(&redact::without_credentials(address)),
+            Self::Postgres(address) => f.write_str(&address.without_password()),
         }
     }
 }
@@ -271,6 +275,7 @@ impl Config {
             log: layers.log(),
             log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
             conversation_logs: layers.conversation_logs(&store)?,
+            connection_defaults: layers.connection_defaults(),
             store,
             clock: StoreClock::default(),
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,

@@ -18,6 +18,7 @@ mod transfer;
 pub use clock::{StoreClock, SystemClock};
 pub use copy_side::CopyRefusal;
 pub use memory::MemoryStore;
+pub use postgres::{AddressError, ConnectionDefaults, with_defaults, without_password};
 pub use postgres::{
     Connections, DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode,
 };

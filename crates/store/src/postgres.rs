@@ -6,6 +6,8 @@
 
 mod port;
 
+mod address;
+mod password_file;
 mod connect;
 mod schema;
 
@@ -50,6 +52,7 @@ use outlast_core::{
 use tokio::sync::{Notify, RwLock};
 use tokio_util::sync::CancellationToken;
 
+pub use address::{AddressError, ConnectionDefaults, with_defaults, without_password};
 pub use session::WakeupMode;
 pub(crate) use transfer::PostgresSide;
 pub use upkeep::DatabaseInspection;

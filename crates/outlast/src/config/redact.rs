@@ -2,11 +2,11 @@
 
 /// Whether a setting's value is never shown.
 fn is_never_shown(key: &str) -> bool {
-    key.ends_with(".api_key") || matches!(key, "server.tokens" | "notify.secret")
+    key.ends_with(".api_key") || matches!(key, "server.tokens" | "notify.secret" | "store.password")
 }
 
 /// What stands for a secret.
-const REDACTED: &str = "[redacted]";
+pub(super) const REDACTED: &str = "[redacted]";
 
 /// A value fit to be shown.
 pub(super) fn presentable(key: &str, text: &str) -> String {
@@ -15,10 +15,23 @@ pub(super) fn presentable(key: &str, text: &str) -> String {
         _ if is_never_shown(key) => REDACTED.to_owned(),
         // Not an address: any part of it may be a password.
         text if key.ends_with(".base_url") && !is_http(text) => REDACTED.to_owned(),
+        text if key == "store.url" => store_address(text),
         // The path of a webhook is often its key.
         text if key == "notify.url" => host_alone(text),
         text => without_credentials(text),
     }
+}
+
+/// A store's address without its password. One that cannot be read is shown only if it has no place for a password.
+fn store_address(text: &str) -> String {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return outlast_store::without_password(text).unwrap_or_else(|| REDACTED.to_owned());
+    }
+    let may_have_password = text.contains('@') || text.contains("password");
+    if may_have_password && !text.starts_with("sqlite:") {
+        return REDACTED.to_owned();
+    }
+    text.to_owned()
 }
 
 /// An address as far as its host.
@@ -36,10 +49,24 @@ pub(super) fn is_secret(key: &str, value: &str) -> bool {
     is_never_shown(key) || presentable(key, value) != value
 }
 
+/// Returns whether a `/`, `?` or `#` comes before the `@` of an address whose "port" is not a number: it is part of a password
+/// that should have been percent-encoded.
+fn is_cut_password(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    let Some(end) = rest.find(['/', '?', '#']) else { return false };
+    let (authority, tail) = rest.split_at(end);
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) || authority.ends_with(']');
+    tail.contains('@') && !authority.contains('@') && !is_port
+}
+
 /// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is
 /// what follows a `?`, and the whole of a list of settings that has a password.
 pub(super) fn without_credentials(text: &str) -> String {
     if text.contains("password=") {
+        return REDACTED.to_owned();
+    }
+    if is_cut_password(text) {
         return REDACTED.to_owned();
     }
     if let (true, Some(at)) = (text.contains("://"), text.find('?')) {
@@ -57,25 +84,6 @@ pub(super) fn without_credentials(text: &str) -> String {
     }
 }
 
-/// A database's address without its password; the user stays, and so do the settings.
-pub(super) fn without_password(address: &str) -> String {
-    let (address, query) = address.split_once('?').unwrap_or((address, ""));
-    let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
-    let authority = rest.find('/').unwrap_or(rest.len());
-    let shown = match rest[..authority].rfind('@') {
-        Some(at) => {
-            let user = rest[..at].split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}{}", &rest[at..])
-        }
-        None => format!("{scheme}://{rest}"),
-    };
-    let settings = query.split('&').filter(|pair| !pair.is_empty());
-    let settings: Vec<&str> = settings
-        .filter(|pair| !pair.split('=').next().unwrap_or_default().ends_with("password"))
-        .collect();
-    if settings.is_empty() { shown } else { format!("{shown}?{}", settings.join("&")) }
-}
-
 /// Whether this is an address with a scheme of the web's and a host.
 pub(super) fn is_http(text: &str) -> bool {
     let host = text.strip_prefix("https://").or(text.strip_prefix("http://"));
@@ -89,18 +97,30 @@ mod tests {
     #[test]
     fn the_password_of_a_database_is_not_shown_and_its_user_is() {
         let cases = [
-            ("postgres://ann:hunter2@db/jobs", "postgres://ann@db/jobs"),
-            ("postgres://ann:a@hunter2@db", "postgres://ann@db"),
-            (
-                "postgresql://db/jobs?password=hunter2&sslmode=require",
-                "postgresql://db/jobs?sslmode=require",
-            ),
-            ("postgres://ann@db:5433/jobs?sslpassword=hunter2", "postgres://ann@db:5433/jobs"),
-            ("postgres://ann@/jobs?host=%2Frun", "postgres://ann@/jobs?host=%2Frun"),
+            ("postgres://ann:hun/ter#2@db/jobs", "postgres://ann@db/jobs"),
+            ("postgres://ann:a@hunter2@db", REDACTED),
+            ("postgre://ann:hun/ter2@db/jobs", REDACTED),
+            ("host=db password=hunter2", REDACTED),
+            ("sqlite:/home/ann@work/outlast.db", "sqlite:/home/ann@work/outlast.db"),
+            ("sqllite:/data/outlast.db", "sqllite:/data/outlast.db"),
+            ("memory:", "memory:"),
         ];
         for (address, shown) in cases {
-            assert_eq!(without_password(address), shown);
+            assert_eq!(presentable("store.url", address), shown);
         }
+    }
+
+    #[test]
+    fn a_password_with_a_slash_in_an_address_is_not_shown() {
+        for address in [
+            "http://user:hun/ter2@proxy:8080",
+            "http://user:hun#ter2@proxy",
+            "http://user:hun?ter2@proxy",
+        ] {
+            let shown = presentable("network.proxy", address);
+            assert!(!shown.contains("hun") && !shown.contains("ter2"), "{shown}");
+        }
+        assert_eq!(presentable("network.proxy", "http://proxy:8080/a@b"), "http://proxy:8080/a@b");
     }
 
     #[test]

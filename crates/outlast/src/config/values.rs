@@ -8,6 +8,7 @@ use etcetera::BaseStrategy;
 use outlast_core::{NanoUsd, Profile};
 use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
+use outlast_store::ConnectionDefaults;
 
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{Layers, Source, is_placeholder};
@@ -265,8 +266,18 @@ impl Layers {
         if self.text("store.url").is_none() {
             return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
         }
-        let allowed = "sqlite:FILE, postgres://USER@HOST/DATABASE, memory:";
-        self.parsed("store.url", allowed, StoreUrl::parse)
+        let found = self.find("store.url");
+        StoreUrl::parse(&found.text, &self.connection_defaults()).map_err(|why| found.bad(why))
+    }
+
+    /// The settings of database connections that PostgreSQL's own programs take from the environment.
+    pub(super) fn connection_defaults(&self) -> ConnectionDefaults {
+        let usual = || Some(PathBuf::from(self.environment.get("HOME")?).join(".pgpass"));
+        ConnectionDefaults {
+            password: self.text("store.password"),
+            ssl_mode: self.text("store.sslmode"),
+            password_file: self.text("store.password_file").map(PathBuf::from).or_else(usual),
+        }
     }
 
     /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.

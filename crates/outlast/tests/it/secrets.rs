@@ -171,3 +171,52 @@ async fn no_secret_leaks_from_the_research_jobs_tools() {
 async fn no_secret_leaks_from_the_perplexity_tools() {
     tokio::join!(nothing_leaks("agent", "perplexity"), nothing_leaks("sonar", "perplexity"));
 }
+
+/// F1: no command prints the password of a database, whatever characters it contains and however the address is mistyped.
+#[tokio::test(flavor = "multi_thread")]
+async fn f1_no_command_prints_the_password_of_a_database() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_OWNER", "ann");
+    // Nothing listens on port 1: every command fails to open the store and says so.
+    let addresses = [
+        "postgres://ann:hunt/er#2@127.0.0.1:1/jobs",
+        "postgres://ann:hunt?er=2@127.0.0.1:1/jobs",
+        "postgres://ann:hunt@er2@127.0.0.1:1/jobs",
+        "postgre://ann:hunt/er2@127.0.0.1:1/jobs",
+        "postgres://ann:hunt/er2@127.0.0.1:port/jobs",
+        "postgres://127.0.0.1:1/jobs?password=hunter2",
+    ];
+    let commands: [&[&str]; 6] = [
+        &["config", "show"],
+        &["config", "show", "--json"],
+        &["doctor", "--json"],
+        &["store", "migrate"],
+        &["store", "backup", "file"],
+        &["jobs", "list"],
+    ];
+    for address in addresses {
+        world.set("OUTLAST_STORE", address);
+        for command in commands {
+            let ran = world.run(command).await;
+            for part in ["hunt", "er2", "er#2", "er=2"] {
+                absent(part, &format!("{command:?} with {address}"), &ran.stdout);
+                absent(part, &format!("{command:?} with {address}"), &ran.stderr);
+            }
+        }
+    }
+}
+
+/// F1: the password comes from PGPASSWORD or from a password file, and is not shown either.
+#[tokio::test(flavor = "multi_thread")]
+async fn f1_a_password_from_the_environment_is_not_shown() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_OWNER", "ann");
+    world.set("OUTLAST_STORE", "postgres://ann@127.0.0.1:1/jobs");
+    world.set("PGPASSWORD", KEY);
+    for command in [["config", "show"].as_slice(), &["store", "backup", "file"], &["jobs", "list"]]
+    {
+        let ran = world.run(command).await;
+        absent(KEY, &format!("{command:?}"), &ran.stdout);
+        absent(KEY, &format!("{command:?}"), &ran.stderr);
+    }
+}

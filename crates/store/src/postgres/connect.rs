@@ -1,6 +1,6 @@
 //! Where the database is and how it is reached.
 
-use std::str::FromStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -9,13 +9,14 @@ use outlast_core::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::address::{self, TlsMode, TlsSettings};
 use super::fault::Fault;
 use crate::unavailable;
 
@@ -54,24 +55,9 @@ enum Verify {
 }
 
 impl Target {
-    /// Reads a URL. `sslmode` is ours to read: the driver knows neither `verify-full` nor a file of roots, and would fall back
-    /// to plain text.
+    /// Reads a URL.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
-        let (address, query) = url.split_once('?').unwrap_or((url, ""));
-        let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.split_once('=') {
-                Some(("sslmode", value)) => mode = Some(value.to_owned()),
-                Some(("sslrootcert", value)) => roots = Some(value.to_owned()),
-                Some(_) | None => rest.push(pair),
-            }
-        }
-        let rest = if rest.is_empty() {
-            address.to_owned()
-        } else {
-            format!("{address}?{}", rest.join("&"))
-        };
-        let mut config = Config::from_str(&rest).map_err(unavailable)?;
+        let (mut config, settings) = address::read(url).map_err(unavailable)?;
         let is_near = config.get_hosts().iter().all(|host| match host {
             Host::Tcp(name) => {
                 name == "localhost"
@@ -79,18 +65,13 @@ impl Target {
             }
             Host::Unix(_) => true,
         });
-        let (ssl, verify) = match mode.as_deref() {
-            Some("disable") => (SslMode::Disable, Verify::Nothing),
-            Some("prefer") => (SslMode::Prefer, Verify::Nothing),
-            Some("require") => (SslMode::Require, Verify::Nothing),
-            Some("verify-full") => (SslMode::Require, Verify::Full),
+        let (ssl, verify) = match settings.mode {
+            Some(TlsMode::Disable) => (SslMode::Disable, Verify::Nothing),
+            Some(TlsMode::Prefer) => (SslMode::Prefer, Verify::Nothing),
+            Some(TlsMode::Require) => (SslMode::Require, Verify::Nothing),
+            Some(TlsMode::VerifyFull) => (SslMode::Require, Verify::Full),
             None if is_near => (SslMode::Prefer, Verify::Nothing),
             None => (SslMode::Require, Verify::Full),
-            Some(other) => {
-                return Err(unavailable(format!(
-                    "sslmode={other} is not known: use disable, prefer, require or verify-full"
-                )));
-            }
         };
         config
             .ssl_mode(ssl)
@@ -101,7 +82,7 @@ impl Target {
             .keepalives_retries(3)
             // Keepalives are not sent while sent bytes wait for their acknowledgement.
             .tcp_user_timeout(std::time::Duration::from_secs(10));
-        Ok(Self { config, tls: MakeRustlsConnect::new(tls(verify, roots.as_deref())?) })
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls(verify, &settings)?) })
     }
 
     /// A connection beside the pool.
@@ -134,25 +115,49 @@ impl Target {
     }
 }
 
-fn tls(verify: Verify, roots: Option<&str>) -> Result<ClientConfig, StoreError> {
+fn tls(verify: Verify, settings: &TlsSettings) -> Result<ClientConfig, StoreError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(unavailable)?;
-    let verifier: Arc<dyn ServerCertVerifier> = match (verify, roots) {
-        (Verify::Nothing, _) => Arc::new(Unchecked(provider)),
+    let builder = match (verify, &settings.roots) {
+        (Verify::Nothing, _) => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
+        }
         (Verify::Full, None) => {
-            Arc::new(rustls_platform_verifier::Verifier::new(provider).map_err(unavailable)?)
+            let verifier =
+                rustls_platform_verifier::Verifier::new(provider).map_err(unavailable)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
         (Verify::Full, Some(path)) => {
             let mut store = rustls::RootCertStore::empty();
-            for certificate in CertificateDer::pem_file_iter(path).map_err(unavailable)? {
-                store.add(certificate.map_err(unavailable)?).map_err(unavailable)?;
+            for certificate in certificates(path, "sslrootcert")? {
+                store.add(certificate).map_err(|error| unreadable(path, "sslrootcert", error))?;
             }
-            return Ok(builder.with_root_certificates(store).with_no_client_auth());
+            builder.with_root_certificates(store)
         }
     };
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    match (&settings.certificate, &settings.key) {
+        (Some(certificate), Some(key)) => {
+            let chain = certificates(certificate, "sslcert")?;
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| unreadable(key, "sslkey", error))?;
+            builder.with_client_auth_cert(chain, key).map_err(unavailable)
+        }
+        (None, None) => Ok(builder.with_no_client_auth()),
+        (Some(_), None) | (None, Some(_)) => {
+            Err(unavailable("sslcert and sslkey belong together: the address has only one of them"))
+        }
+    }
+}
+
+fn certificates(path: &Path, parameter: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    read.map_err(|error| unreadable(path, parameter, error))
+}
+
+fn unreadable(path: &Path, parameter: &str, error: impl std::fmt::Display) -> StoreError {
+    unavailable(format!("cannot read the file of {parameter}, {}: {error}", path.display()))
 }
 
 /// Takes every certificate: what `sslmode` `prefer` and `require` mean.

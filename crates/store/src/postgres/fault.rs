@@ -29,6 +29,15 @@ impl Fault {
         if refused { Self::Sql(error) } else { Self::CommitUnknown(error) }
     }
 
+    /// Describes the fault for the log, with the server's own message.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Refused(error) => error.to_string(),
+            Self::Sql(error) | Self::CommitUnknown(error) => told(error),
+            Self::NoConnection(error) => error.to_string(),
+        }
+    }
+
     /// Whether the step was certainly not done and may be done if it is tried again at once.
     pub(super) fn is_transient(&self) -> bool {
         match self {

@@ -23,12 +23,17 @@ const MIGRATIONS: [&str; 8] = [
 /// Makes sure that the tables are those of this version.
 pub(super) async fn prepare(client: &mut Client) -> Result<(), Fault> {
     let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    refuse_other_encodings(client).await?;
     if found(client).await? == Some(newest) {
         return Ok(());
     }
     let tx = client.transaction().await?;
-    // One lock for the whole database: there is no table yet that could give it a number.
-    tx.batch_execute("select pg_advisory_xact_lock(7308895140523108449)").await?;
+    // One lock for the whole database: there is no table yet that could give it a number. It is waited for as long as another
+    // process migrates.
+    tx.batch_execute(
+        "set local lock_timeout = 0; select pg_advisory_xact_lock(7308895140523108449)",
+    )
+    .await?;
     let present = found(tx.client()).await?;
     let from = usize::try_from(present.unwrap_or(0)).unwrap_or(0);
     if from > MIGRATIONS.len() {
@@ -86,9 +91,25 @@ pub(super) async fn version(client: &Client) -> Result<(Option<u32>, u32), Fault
     Ok((version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)), newest))
 }
 
+/// Refuses a database whose text is not UTF-8: it would refuse questions and reports, or change their bytes.
+async fn refuse_other_encodings(client: &Client) -> Result<(), Fault> {
+    let row = client.query_one("select current_setting('server_encoding')", &[]).await?;
+    match row.try_get(0)? {
+        "UTF8" => Ok(()),
+        other => Err(unavailable(format!(
+            "the database's encoding is {other}, and outlast needs UTF8: create one with \
+             `createdb --encoding=UTF8 --template=template0 NAME`"
+        ))
+        .into()),
+    }
+}
+
+/// Returns the version of the tables. Reads the catalogue's table rather than asking `to_regclass`, which answers from a cache
+/// that may be older than the lock that was just taken.
 async fn found(client: &Client) -> Result<Option<i32>, Fault> {
-    let there: bool =
-        client.query_one("select to_regclass('meta') is not null", &[]).await?.try_get(0)?;
+    let look = "select exists (select from pg_class
+         where relname = 'meta' and relkind = 'r' and pg_table_is_visible(oid))";
+    let there: bool = client.query_one(look, &[]).await?.try_get(0)?;
     if !there {
         return Ok(None);
     }

@@ -62,9 +62,14 @@ impl Shared {
     ) -> Result<(T, Rev), Fault> {
         let deadline = Instant::now() + TRY_FOR;
         let mut pause = Duration::from_millis(5);
+        let mut is_first = true;
         loop {
             match self.once(durability, input, work).await {
                 Err(fault) if fault.is_transient() && Instant::now() + pause < deadline => {
+                    if std::mem::take(&mut is_first) {
+                        let seconds = TRY_FOR.as_secs();
+                        tracing::info!(error = %fault.describe(), "failed to run a database step; retrying for up to {seconds} s");
+                    }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_millis(500));
                 }

@@ -102,11 +102,11 @@ async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
         return Ok(Taken::None);
     }
     // A second statement, so that it sees every job as it was when its note was written. A job that is locked is not removed.
-    let select = format!(
-        "{} where jobs.seq = any($1::bigint[]) order by jobs.seq for key share of jobs",
-        rows::WHOLE
-    );
-    let [jobs] = tx.load([(&select, &[&seqs])]).await?;
+    // It reads in a statement of its own: one that waits for a lock combines the new row of a job with the old rows of other
+    // tables, and a job that ended meanwhile would look damaged.
+    let lock = "select 1 from jobs where seq = any($1::bigint[]) order by seq for key share";
+    let select = format!("{} where jobs.seq = any($1::bigint[]) order by jobs.seq", rows::WHOLE);
+    let [_, jobs] = tx.load([(lock, &[&seqs]), (&select, &[&seqs])]).await?;
     for row in &jobs {
         match rows::stored(row) {
             Ok(stored) => {

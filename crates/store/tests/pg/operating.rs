@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use outlast_core::rules::Fate;
 use outlast_core::{
-    Again, Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobState, Nature, NewJob,
-    NoticeClaim, Prune, Resumes, Scope, Settlement, Store, StoreError,
+    Again, Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobQuery, JobState, Nature,
+    NewJob, NoticeClaim, Prune, Resumes, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::{Judgement, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::store_suite::{LEASE, a_job, a_report, a_run, an_insert, profiles, worker};
@@ -394,4 +394,104 @@ async fn f2_what_a_person_removes_waits_for_the_step_that_has_it() {
     let both = async { tokio::join!(removing, letting_go).0 };
     let removed = tokio::time::timeout(Duration::from_secs(30), both).await;
     assert_eq!(removed.expect("it waits").unwrap().jobs, 1);
+}
+
+/// F1: a database whose text is not UTF-8 is refused when it is opened, with the way to make one that fits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_a_database_that_is_not_utf_8_is_refused() {
+    let admin = outlast_testkit::postgres::connect(&server().unwrap()).await;
+    let name = format!("latin_{}", Uuid::new_v4().simple());
+    let create = format!(
+        "create database {name} encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'"
+    );
+    admin.batch_execute(&create).await.unwrap();
+    let url = server().unwrap().replacen("/postgres?", &format!("/{name}?"), 1);
+    let options = PostgresOptions {
+        url,
+        clock: None,
+        judgement: Judgement::default(),
+        notices: EndNotices::Off,
+    };
+    let Err(StoreError::Unavailable(why)) = PostgresStore::open(options).await else {
+        panic!("it was opened");
+    };
+    let why = why.to_string();
+    assert!(why.contains("LATIN1") && why.contains("createdb --encoding=UTF8"), "{why}");
+}
+
+/// F1: processes that start together on an empty database all find its tables, whichever of them makes them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn f1_twenty_first_starts_at_once_all_succeed() {
+    for _ in 0..5 {
+        let database = Database::fresh().await;
+        let opened = join_all((0..20).map(|_| {
+            let url = database.url().to_owned();
+            tokio::spawn(PostgresStore::open(PostgresOptions {
+                url,
+                clock: None,
+                judgement: Judgement::default(),
+                notices: EndNotices::Off,
+            }))
+        }));
+        for store in opened.await {
+            store.unwrap().unwrap().close().await;
+        }
+    }
+}
+
+/// A job that ends while its words are awaited is indexed as it ended, and not taken for damaged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_ends_while_it_is_indexed_is_not_taken_for_damaged() {
+    let database = Database::fresh().await;
+    let store = database.open().await;
+    let done = add(&store).await;
+    let claimed = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap().unwrap();
+    let succeed = Settlement::Succeed { output: a_report().into(), raw: None };
+    store.settle(&claimed.lease, succeed).await.unwrap();
+    let job = add(&store).await;
+    let (done, job) = (done.id.to_string(), job.id.to_string());
+
+    let mut other = database.client().await;
+    let tx = other.transaction().await.unwrap();
+    tx.execute("select 1 from jobs where id = $1 for update", &[&job]).await.unwrap();
+    let query = JobQuery { words: Some("report".to_owned()), limit: 10, ..JobQuery::default() };
+    let search = async { store.list(&Scope::Operator, &query).await };
+    let end = async {
+        // The search waits for the lock now.
+        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%for key share%'";
+        let watcher = database.client().await;
+        tokio::time::timeout(Duration::from_secs(20), async {
+            while watcher.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .unwrap();
+        tx.execute(
+            "update jobs set state = 'succeeded', run_at = null, ended_at = updated_at where id = $1",
+            &[&job],
+        )
+        .await
+        .unwrap();
+        tx.execute(
+            "update bodies set output = (select output from bodies join jobs on jobs.seq = bodies.job where id = $2)
+             where job = (select seq from jobs where id = $1)",
+            &[&job, &done],
+        )
+        .await
+        .unwrap();
+        tx.commit().await.unwrap();
+    };
+    let (found, ()) = tokio::join!(search, end);
+    found.unwrap();
+    let client = database.client().await;
+    let indexed = "select count(*) from search join jobs on jobs.seq = search.job where id = $1";
+    tokio::time::timeout(Duration::from_secs(20), async {
+        while client.query_one(indexed, &[&job]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("the job is indexed");
+    store.close().await;
 }

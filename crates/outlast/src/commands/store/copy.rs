@@ -1,6 +1,5 @@
 //! `outlast store copy`: every job of one store in another.
 
-use anyhow::Context as _;
 use outlast_core::StoreError;
 use outlast_store::{Copied, CopyError, CopyPass, CopyRefusal, StorePlace};
 use serde_json::json;
@@ -50,7 +49,9 @@ fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<S
         return Ok(config.store.clone());
     }
     // Not shown: it may be an address with a password that was written wrongly.
-    let parsed = StoreUrl::parse(text).with_context(|| format!("{name} names no store"));
+    let parsed = StoreUrl::parse(text, &config.connection_defaults);
+    let parsed =
+        parsed.map_err(|why| anyhow::anyhow!("{name} is not the address of a store: {why}"));
     parsed.or_usage(format!("give {ALLOWED}"))
 }
 
