@@ -11,6 +11,9 @@ use crate::wakeups::WorkerSignals;
 /// How long attempts may take to give their jobs back.
 const LEAVING: Duration = Duration::from_millis(1_500);
 
+/// How long a store that may not answer delays the end of a worker.
+const DEREGISTER: Duration = Duration::from_secs(1);
+
 /// Waits until no try is under way, for a while.
 pub(crate) async fn leave(
     shared: &Shared,
@@ -32,8 +35,14 @@ pub(crate) async fn leave(
         // What is left is waiting for a provider's answer; the next process finds its job.
         tracing::warn!(worker.id = %worker, "left before every job was given back");
     }
-    if let Err(error) = shared.store.dismiss(worker).await {
-        tracing::warn!(worker.id = %worker, %error, "could not be taken off the list of workers");
+    match tokio::time::timeout(DEREGISTER, shared.store.dismiss(worker)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(worker.id = %worker, %error, "failed to deregister the worker; its leases will expire");
+        }
+        Err(_) => {
+            tracing::warn!(worker.id = %worker, "failed to deregister the worker: the store does not answer; its leases will expire");
+        }
     }
 }
 

@@ -19,6 +19,8 @@ const LEASE: Duration = Duration::from_secs(60);
 const DELIVERING: Duration = Duration::from_secs(45);
 /// How long a worker that leaves may still deliver what is due.
 const LEAVING: Duration = Duration::from_secs(10);
+/// How long a worker that leaves waits for a store that does not answer.
+const LEAVING_CLAIM: Duration = Duration::from_secs(2);
 /// After an error of the store, and the shortest wait for a notice that another process has in hand.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a worker that leaves waits for a notice that is due again.
@@ -50,8 +52,12 @@ async fn deliver_until(
     loop {
         // Asked before the look: what a leaving worker has settled is due in it.
         let is_leaving = leaving.is_cancelled();
-        let wait = match deliver_due(shared, notifier).await {
+        let wait = match deliver_due(shared, notifier, leaving).await {
             Ok(next) => next.map(|next| next.since(shared.store.now()).max(LOOK_AGAIN)),
+            Err(error) if leaving.is_cancelled() => {
+                tracing::warn!(%error, "failed to claim notices of ends; the next process delivers them");
+                return;
+            }
             Err(error) => {
                 tracing::warn!(%error, "notices of ends cannot be read or recorded, will try again");
                 Some(LOOK_AGAIN)
@@ -73,9 +79,18 @@ async fn deliver_until(
 async fn deliver_due(
     shared: &Shared,
     notifier: &dyn Notifier,
+    leaving: &CancellationToken,
 ) -> Result<Option<Timestamp>, StoreError> {
     loop {
-        let claimed = match shared.store.claim_notice(LEASE).await? {
+        let silent = async {
+            leaving.cancelled().await;
+            tokio::time::sleep(LEAVING_CLAIM).await;
+        };
+        let claimed = tokio::select! {
+            claimed = shared.store.claim_notice(LEASE) => claimed?,
+            () = silent => return Err(StoreError::Unavailable("the store does not answer".into())),
+        };
+        let claimed = match claimed {
             NoticeClaim::Claimed(claimed) => claimed,
             NoticeClaim::NoneDue { next } => return Ok(next),
         };

@@ -25,7 +25,7 @@ use outlast_core::{EndNotices, OwnerId, SpendLimits};
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
 use outlast_server::{Disclaimer, ResearchMode, ToolSet};
-use outlast_store::{ConnectionDefaults, StoreClock};
+use outlast_store::{ConnectionDefaults, ConnectionLimits, StoreClock};
 use outlast_wrap::WrapSettings;
 
 pub(crate) use definitions::line_and_column;
@@ -82,6 +82,8 @@ pub(crate) struct Config {
     pub(crate) store: StoreUrl,
     /// The settings of database connections that an address may leave out.
     pub(crate) connection_defaults: ConnectionDefaults,
+    /// The limits of database connections.
+    pub(crate) connection_limits: ConnectionLimits,
     /// The store's clock, by which providers date their runs.
     pub(crate) clock: StoreClock,
     pub(crate) data_dir: PathBuf,
@@ -276,6 +278,7 @@ impl Config {
             log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
             conversation_logs: layers.conversation_logs(&store)?,
             connection_defaults: layers.connection_defaults(),
+            connection_limits: layers.connection_limits()?,
             store,
             clock: StoreClock::default(),
             max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::{Clock, EndNotices, Store, StoreError};
@@ -9,8 +10,8 @@ use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_server::{DatabaseFigures, Metrics};
 use outlast_store::{
-    Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore, SqliteStore, SystemClock,
-    WakeupMode,
+    ConnectionLimits, Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore,
+    SqliteStore, SystemClock, WakeupMode,
 };
 use tokio::task::JoinHandle;
 
@@ -46,10 +47,17 @@ pub(crate) enum Backend {
     Postgres(Arc<PostgresStore>),
 }
 
+/// Whether opening waits for a database that is away. A person at a terminal gets the error at once.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    None,
+    AsConfigured,
+}
+
 impl OpenStore {
     /// Opens the configured store.
     pub(crate) async fn open(config: &Config) -> CommandResult<Self> {
-        Self::open_by(config, None, Judgement::default()).await
+        Self::open_by(config, None, Judgement::default(), Patience::None).await
     }
 
     /// Opens it by this clock in the place of its own.
@@ -57,6 +65,7 @@ impl OpenStore {
         config: &Config,
         clock: Option<Arc<dyn Clock>>,
         judgement: Judgement,
+        patience: Patience,
     ) -> CommandResult<Self> {
         let (url, notices) = (&config.store, config.end_notices());
         match url {
@@ -67,7 +76,14 @@ impl OpenStore {
                 Ok(Self::sqlite_store(store.with_notices(notices)))
             }
             StoreUrl::Postgres(Secret(address)) => {
-                let options = PostgresOptions { url: address.clone(), clock, judgement, notices };
+                let limits = match patience {
+                    Patience::None => {
+                        ConnectionLimits { connect: Duration::ZERO, ..config.connection_limits }
+                    }
+                    Patience::AsConfigured => config.connection_limits,
+                };
+                let options =
+                    PostgresOptions { url: address.clone(), clock, judgement, notices, limits };
                 let opened = PostgresStore::open(options).await;
                 let store = Arc::new(opened.map_err(|error| cannot_open(error, url))?);
                 Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })

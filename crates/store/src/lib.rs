@@ -20,7 +20,8 @@ pub use copy_side::CopyRefusal;
 pub use memory::MemoryStore;
 pub use postgres::{AddressError, ConnectionDefaults, with_defaults, without_password};
 pub use postgres::{
-    Connections, DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode,
+    ConnectionLimits, Connections, DatabaseInspection, Judgement, PostgresOptions, PostgresStore,
+    WakeupMode,
 };
 pub use restored::{RestoreError, Restored, RestoredJob};
 pub use sqlite::{

@@ -60,6 +60,7 @@ pub use workers::Judgement;
 
 use batch::Queue;
 use claims::Claim;
+pub use connect::ConnectionLimits;
 use connect::Target;
 use session::{Session, Wakeups};
 use time::Time;
@@ -76,6 +77,8 @@ pub struct PostgresOptions {
     pub judgement: Judgement,
     /// Whether a notice is kept of every end.
     pub notices: EndNotices,
+    /// The limits of its connections.
+    pub limits: ConnectionLimits,
 }
 
 /// Keeps jobs in a PostgreSQL database.
@@ -107,6 +110,7 @@ struct Shared {
     suspects: Suspects,
     judgement: Judgement,
     notices: EndNotices,
+    limits: ConnectionLimits,
     inserts: Queue<(Insert, JobId), Inserted>,
     writes: Queue<Write, (Job, Effect)>,
     notes: Queue<Write, (Job, Effect)>,
@@ -125,7 +129,8 @@ impl PostgresStore {
 
     async fn connect(options: PostgresOptions) -> Result<Self, StoreError> {
         let target = Arc::new(Target::parse(&options.url)?);
-        let (mut client, connection) = target.connect().await?;
+        let limits = options.limits;
+        let (mut client, connection) = target.connect_within(limits.connect).await?;
         let driving = tokio::spawn(connection);
         target.prepare(&client).await?;
         schema::prepare(&mut client).await?;
@@ -134,8 +139,9 @@ impl PostgresStore {
         let id = schema::store_id(&client).await?;
         drop(client);
         driving.abort();
-        let pool = target.pool()?;
-        let (session, wakeups) = (Arc::new(Session::new()), Arc::new(Wakeups::new()));
+        let pool = target.pool(limits)?;
+        let session = Arc::new(Session::new(limits.statement));
+        let wakeups = Arc::new(Wakeups::new());
         let closed = CancellationToken::new();
         let running =
             Arc::clone(&session).run(Arc::clone(&target), Arc::clone(&wakeups), closed.clone());
@@ -148,6 +154,7 @@ impl PostgresStore {
             suspects: Suspects::default(),
             judgement: options.judgement,
             notices: options.notices,
+            limits,
             inserts: OnceLock::new(),
             writes: OnceLock::new(),
             notes: OnceLock::new(),

@@ -152,6 +152,7 @@ pub(crate) async fn open(url: &str) -> PostgresStore {
         clock: None,
         judgement: Judgement::default(),
         notices: outlast_core::EndNotices::Off,
+        limits: outlast_store::ConnectionLimits::default(),
     };
     PostgresStore::open(options).await.unwrap()
 }

@@ -23,7 +23,7 @@ use crate::detached::socket::SocketFolder;
 use crate::detached::{WorkerStarter, telling};
 use crate::error::{CommandResult, DONE};
 use crate::metered;
-use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
+use crate::open_store::{OpenEngine, OpenStore, Patience, check_owner, options};
 use crate::test_clock::TestClock;
 use crate::ui;
 use crate::wire::{WAYS, no_provider, research_providers, workflow_providers};
@@ -84,7 +84,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         judgement.leases_for = Duration::from_millis(lease);
         judgement.session_for = judgement.session_for.min(judgement.leases_for / 3);
     }
-    let store = OpenStore::open_by(&config, clock, judgement).await?;
+    let store = OpenStore::open_by(&config, clock, judgement, Patience::AsConfigured).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
     let folder =

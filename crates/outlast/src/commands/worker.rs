@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use outlast_core::Profile;
 use outlast_engine::{Shutdown, Takes, Until, Worker};
+use outlast_store::Judgement;
 
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
@@ -17,7 +18,7 @@ use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity, telling};
 use crate::error::{CommandResult, DONE};
 use crate::logging;
-use crate::open_store::{OpenEngine, OpenStore, options};
+use crate::open_store::{OpenEngine, OpenStore, Patience, options};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
 
@@ -50,7 +51,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let folder = SocketFolder::of(&config);
     let folder = folder.filter(|folder| identity.is_some() || folder.is_beside_a_file);
     let own = identity.as_ref().map_or_else(SocketFolder::front_name, Identity::socket_name);
-    let store = OpenStore::open(&config).await?.telling(folder.clone(), own);
+    let opened = OpenStore::open_by(&config, None, Judgement::default(), Patience::AsConfigured);
+    let store = opened.await?.telling(folder.clone(), own);
     let OpenEngine { engine, follower, mirror } =
         store.engine(&config, options(&config), providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());

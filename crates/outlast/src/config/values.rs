@@ -8,7 +8,7 @@ use etcetera::BaseStrategy;
 use outlast_core::{NanoUsd, Profile};
 use outlast_provider::http::{ProxyOptions, ProxyScope};
 use outlast_server::{ResearchMode, ToolSet};
-use outlast_store::ConnectionDefaults;
+use outlast_store::{ConnectionDefaults, ConnectionLimits};
 
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{Layers, Source, is_placeholder};
@@ -278,6 +278,22 @@ impl Layers {
             ssl_mode: self.text("store.sslmode"),
             password_file: self.text("store.password_file").map(PathBuf::from).or_else(usual),
         }
+    }
+
+    /// The limits of database connections.
+    pub(super) fn connection_limits(&self) -> ConfigResult<ConnectionLimits> {
+        let within = |key, range: RangeInclusive<u64>| {
+            let allowed = format!("a duration from {} s to {} s", range.start(), range.end());
+            self.parsed(key, &allowed, |text| {
+                let duration = crate::duration::parse(text).ok()?;
+                range.contains(&duration.as_secs()).then_some(duration)
+            })
+        };
+        Ok(ConnectionLimits {
+            connect: within("store.connect_timeout", 0..=86_400)?,
+            statement: within("store.statement_timeout", 1..=3_600)?,
+            pool_size: self.number("store.pool_size", 2..=500)? as usize,
+        })
     }
 
     /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.

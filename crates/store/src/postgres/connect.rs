@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
@@ -11,13 +12,14 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use tokio::time::Instant;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{self, TlsMode, TlsSettings};
-use super::fault::Fault;
+use super::fault::{Fault, within};
 use crate::unavailable;
 
 /// What every connection is told. Behind a pooler these cannot be startup parameters. A plan that was made while a table was small
@@ -32,8 +34,25 @@ pub(super) const SKIP_LOST_REVS: &str =
     "select setval('rev', (select last_value from rev) + 1000000)
      from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
 
-/// How many connections a process has beside its session.
-const POOL_SIZE: usize = 8;
+/// How long a connection may take until it can be used.
+const GREETING: Duration = Duration::from_secs(10);
+
+/// The limits of a process's connections.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionLimits {
+    /// How long opening the store waits for a database that is away.
+    pub connect: Duration,
+    /// How long the answer to a statement is waited for.
+    pub statement: Duration,
+    /// The number of connections next to the session.
+    pub pool_size: usize,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self { connect: Duration::ZERO, statement: Duration::from_secs(10), pool_size: 8 }
+    }
+}
 
 /// A database, from its URL.
 pub(super) struct Target {
@@ -76,18 +95,38 @@ impl Target {
         config
             .ssl_mode(ssl)
             .application_name("outlast")
-            .connect_timeout(std::time::Duration::from_secs(5))
-            .keepalives_idle(std::time::Duration::from_secs(5))
-            .keepalives_interval(std::time::Duration::from_secs(2))
+            .connect_timeout(Duration::from_secs(5))
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
             .keepalives_retries(3)
             // Keepalives are not sent while sent bytes wait for their acknowledgement.
-            .tcp_user_timeout(std::time::Duration::from_secs(10));
+            .tcp_user_timeout(Duration::from_secs(10));
         Ok(Self { config, tls: MakeRustlsConnect::new(tls(verify, &settings)?) })
     }
 
-    /// A connection beside the pool.
+    /// A connection beside the pool. The driver's own limit ends with the socket's connection, before the greeting.
     pub(super) fn connect(&self) -> BoxFuture<'_, Result<(Client, Connected), Fault>> {
-        Box::pin(async { Ok(self.config.connect(self.tls.clone()).await?) })
+        Box::pin(within(GREETING, self.config.connect(self.tls.clone())))
+    }
+
+    /// The same, repeated for a while if the database is away or starting.
+    pub(super) async fn connect_within(
+        &self,
+        limit: Duration,
+    ) -> Result<(Client, Connected), Fault> {
+        let deadline = Instant::now() + limit;
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match self.connect().await {
+                Err(fault) if fault.is_passing() && Instant::now() + pause < deadline => {
+                    let seconds = (deadline - Instant::now()).as_secs();
+                    tracing::warn!(error = %fault.describe(), "failed to connect to the database; retrying for {seconds} s");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Gives a fresh connection its settings.
@@ -96,7 +135,7 @@ impl Target {
     }
 
     /// The connections for reads and steps, made when they are needed.
-    pub(super) fn pool(&self) -> Result<Pool, StoreError> {
+    pub(super) fn pool(&self, limits: ConnectionLimits) -> Result<Pool, StoreError> {
         let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), fast);
         let settings = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -106,9 +145,11 @@ impl Target {
             })
         });
         Pool::builder(manager)
-            .max_size(POOL_SIZE)
+            .max_size(limits.pool_size.max(2))
             .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(std::time::Duration::from_secs(5)))
+            .wait_timeout(Some(Duration::from_secs(5)))
+            .create_timeout(Some(limits.statement))
+            .recycle_timeout(Some(limits.statement))
             .post_create(settings)
             .build()
             .map_err(unavailable)

@@ -1,5 +1,7 @@
 //! What can go wrong inside a step, and what the caller is told about it.
 
+use std::time::Duration;
+
 use outlast_core::{BoxError, StoreError};
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -12,9 +14,27 @@ pub(crate) enum Fault {
     /// The database, or the connection to it, before the step was committed.
     Sql(#[from] tokio_postgres::Error),
     /// The connection broke while the commit was on its way: the step may have been done or not.
-    CommitUnknown(tokio_postgres::Error),
+    CommitUnknown(BoxError),
     /// No connection could be had.
     NoConnection(BoxError),
+    /// The database did not answer in time, before the step was committed.
+    NoAnswer(#[from] NoAnswer),
+}
+
+/// A database that is connected and does not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the database did not answer within {} s", .0.as_secs_f32())]
+pub(crate) struct NoAnswer(Duration);
+
+/// Waits for an answer of the database, for this long at most.
+pub(super) async fn within<T, E: Into<Fault>>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, Fault> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answer) => answer.map_err(Into::into),
+        Err(_) => Err(NoAnswer(limit).into()),
+    }
 }
 
 impl Fault {
@@ -26,22 +46,37 @@ impl Fault {
             Some(severity) => severity == Severity::Error,
             None => refusal.severity() == "ERROR",
         });
-        if refused { Self::Sql(error) } else { Self::CommitUnknown(error) }
+        if refused { Self::Sql(error) } else { Self::CommitUnknown(told(&error).into()) }
+    }
+
+    /// Turns a fault met while a commit was on its way into one that leaves its outcome open.
+    pub(super) fn during_commit(self) -> Self {
+        match self {
+            Self::NoAnswer(late) => Self::CommitUnknown(late.into()),
+            Self::Sql(error) => Self::of_commit(error),
+            other => other,
+        }
+    }
+
+    /// Returns whether a connection that failed like this may work in a moment: the database is away, starts or stops.
+    pub(super) fn is_passing(&self) -> bool {
+        self.is_transient() || matches!(self, Self::NoAnswer(_))
     }
 
     /// Describes the fault for the log, with the server's own message.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Refused(error) => error.to_string(),
-            Self::Sql(error) | Self::CommitUnknown(error) => told(error),
-            Self::NoConnection(error) => error.to_string(),
+            Self::Sql(error) => told(error),
+            Self::CommitUnknown(error) | Self::NoConnection(error) => error.to_string(),
+            Self::NoAnswer(error) => error.to_string(),
         }
     }
 
     /// Whether the step was certainly not done and may be done if it is tried again at once.
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Refused(_) | Self::CommitUnknown(_) => false,
+            Self::Refused(_) | Self::CommitUnknown(_) | Self::NoAnswer(_) => false,
             Self::NoConnection(_) => true,
             Self::Sql(error) => match error.code() {
                 Some(code) => TRANSIENT.contains(code),
@@ -89,8 +124,9 @@ impl From<Fault> for StoreError {
         match fault {
             Fault::Refused(error) => error,
             Fault::Sql(error) => of_sql(error),
-            Fault::CommitUnknown(error) => StoreError::Unconfirmed(told(&error).into()),
+            Fault::CommitUnknown(error) => StoreError::Unconfirmed(error),
             Fault::NoConnection(error) => StoreError::Unavailable(error),
+            Fault::NoAnswer(error) => StoreError::Unavailable(error.into()),
         }
     }
 }

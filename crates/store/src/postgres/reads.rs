@@ -1,5 +1,8 @@
 //! Reading: on any connection of the pool, and again where one has died; and what is asked for a page of jobs.
 
+use std::time::Duration;
+
+use deadpool_postgres::Object;
 use outlast_core::{
     Cursor, Job, JobId, JobPage, JobQuery, Profile, Scope, StoreError, rules, search,
 };
@@ -7,7 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::Shared;
-use super::fault::Fault;
+use super::fault::{Fault, within};
 use super::rows;
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent};
@@ -18,6 +21,9 @@ use crate::{listing, page};
 /// How many of the latest jobs with the words of a query are looked at for its page before all of them are. So many that PostgreSQL
 /// takes few jobs from the index of words, and walks through the latest jobs for words that most have.
 const LATEST: u32 = 1_000;
+
+/// How long a statement may take that reads whole tables, for `store check`.
+const WHOLE_TABLES: Duration = Duration::from_secs(3600);
 
 /// Which of the jobs with the words of a query are looked at.
 #[derive(Clone, Copy)]
@@ -33,7 +39,16 @@ impl Shared {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Fault> {
-        tried_again(|| self.read_once(sql, params)).await
+        tried_again(|| self.read_once(sql, params, self.limits.statement)).await
+    }
+
+    /// The same for a statement that reads whole tables.
+    pub(super) async fn read_all(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Fault> {
+        tried_again(|| self.read_once(sql, params, WHOLE_TABLES)).await
     }
 
     /// The same for a statement whose best plan depends on the values: it is planned for these, where all others have one plan for any
@@ -58,17 +73,33 @@ impl Shared {
             Box::pin(client.query_typed(sql, typed)),
             Box::pin(async { client.batch_execute("commit").await.map(|()| Vec::new()) }),
         ];
-        Ok(InOrder::new(sent).await?.into_iter().flatten().collect())
+        match within(self.limits.statement, InOrder::new(sent)).await {
+            Ok(rows) => Ok(rows.into_iter().flatten().collect()),
+            Err(fault) => {
+                // Closed rather than given back: an answer may still be on its way.
+                drop(Object::take(client));
+                Err(fault)
+            }
+        }
     }
 
     async fn read_once(
         &self,
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
+        limit: Duration,
     ) -> Result<Vec<Row>, Fault> {
         let client = self.pool.get().await?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.query(&statement, params).await?)
+        let read = async {
+            let statement = client.prepare_cached(sql).await?;
+            client.query(&statement, params).await
+        };
+        let read = within(limit, read).await;
+        if matches!(read, Err(Fault::NoAnswer(_))) {
+            // Closed rather than given back: an answer may still be on its way.
+            drop(Object::take(client));
+        }
+        read
     }
 
     /// The job, if `scope` may see it.

@@ -13,7 +13,7 @@ use tokio_postgres::{AsyncMessage, Client};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::Target;
-use super::fault::Fault;
+use super::fault::{Fault, within};
 use crate::copy_side::IS_CLOSED;
 use crate::unavailable;
 
@@ -41,6 +41,9 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 
 /// How often the workers of a process say that they live where no lock says it.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(10);
+
+/// How often a session with nothing to send checks that the database still answers.
+const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// A worker that has not said so for this long is not known to live: the length of a lease.
 pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(30);
@@ -98,6 +101,8 @@ pub(super) struct Session {
     own: Mutex<HashMap<WorkerId, i64>>,
     /// Held while locks are taken, by the session that begins or for a worker that is new.
     holding: tokio::sync::Mutex<()>,
+    /// How long each answer is waited for.
+    limit: Duration,
 }
 
 /// A connection that stands.
@@ -108,8 +113,9 @@ pub(super) struct Live {
 }
 
 impl Session {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(limit: Duration) -> Self {
         Self {
+            limit,
             live: watch::Sender::new(None),
             mode: OnceLock::new(),
             told_in: Mutex::default(),
@@ -138,7 +144,11 @@ impl Session {
             // What happened meanwhile is read again.
             wakeups.hear();
             if let Err(fault) = ended {
-                tracing::debug!(error = %StoreError::from(fault), "the session with the database is down");
+                if stood.is_some() {
+                    tracing::warn!(error = %fault.describe(), "lost the session with the database; reconnecting");
+                } else {
+                    tracing::debug!(error = %fault.describe(), "failed to open a session with the database");
+                }
             }
             // A worker that is back soon is not taken for dead.
             let was_up = stood.is_some_and(|stood| stood >= pause);
@@ -176,19 +186,24 @@ impl Session {
             Ok::<(), Fault>(())
         });
         let mut telling = std::pin::pin!(async {
-            let channel = self.begin(&heard, target).await?;
+            let channel = within(self.limit, self.begin(&heard, target)).await?;
             wakeups.hear();
             loop {
                 match self.mode() {
                     WakeupMode::Sessions => {
-                        wakeups.tell.notified().await;
+                        let told = tokio::time::timeout(PING_EVERY, wakeups.tell.notified()).await;
+                        if told.is_err() {
+                            within(self.limit, heard.batch_execute("")).await?;
+                            continue;
+                        }
                         let begun = Instant::now();
-                        heard.execute("select pg_notify($1, '')", &[&channel]).await?;
+                        let notify = "select pg_notify($1, '')";
+                        within(self.limit, heard.execute(notify, &[&channel])).await?;
                         *locked(&self.told_in) = begun.elapsed();
                     }
                     WakeupMode::Looking => {
                         tokio::time::sleep(SHOW_LIFE_EVERY).await;
-                        self.say_alive(&heard).await?;
+                        within(self.limit, self.say_alive(&heard)).await?;
                     }
                 }
             }

@@ -88,7 +88,8 @@ impl Shared {
             Durability::Commit => "begin",
             Durability::Soon => "begin; set local synchronous_commit = off",
         };
-        let mut tx = Tx::new(self.pool.get().await?, self.time.given(), begin);
+        let mut tx =
+            Tx::new(self.pool.get().await?, self.time.given(), begin, self.limits.statement);
         match work(input, &mut tx).await {
             Ok(value) => {
                 let rev = tx.commit().await?;

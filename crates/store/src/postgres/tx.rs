@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use deadpool_postgres::Object;
@@ -11,7 +12,7 @@ use outlast_core::{Rev, Timestamp};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Row, Statement};
 
-use super::fault::Fault;
+use super::fault::{Fault, within};
 use crate::{columns, unavailable};
 
 /// A statement with what it is given.
@@ -32,6 +33,9 @@ pub(super) const CHANGED: &str = "insert into revs (job, rev)
      select job, rev from (select next_rev() as rev) as next, unnest($1::bigint[]) as job
      on conflict (job) do update set rev = excluded.rev returning rev";
 
+/// How long a rollback may take; the end of the connection undoes the transaction as well.
+const ROLL_BACK: Duration = Duration::from_secs(1);
+
 /// A transaction that is being put together.
 pub(super) struct Tx {
     client: Object,
@@ -43,11 +47,18 @@ pub(super) struct Tx {
     rows: Vec<(&'static str, Statement, Vec<Vec<Param>>)>,
     changed: Vec<i64>,
     begin: &'static str,
+    /// How long each answer is waited for.
+    limit: Duration,
 }
 
 impl Tx {
     /// Begins with the first [`Tx::load`]; dates things by `given` where it is set.
-    pub(super) fn new(client: Object, given: Option<Timestamp>, begin: &'static str) -> Self {
+    pub(super) fn new(
+        client: Object,
+        given: Option<Timestamp>,
+        begin: &'static str,
+        limit: Duration,
+    ) -> Self {
         Self {
             client,
             given: given.map(Timestamp::as_millis),
@@ -57,6 +68,7 @@ impl Tx {
             rows: Vec::new(),
             changed: Vec::new(),
             begin,
+            limit,
         }
     }
 
@@ -76,10 +88,10 @@ impl Tx {
         &mut self,
         queries: [Query<'_>; N],
     ) -> Result<[Vec<Row>; N], Fault> {
-        let now = self.client.prepare_cached(NOW).await?;
+        let now = self.prepare(NOW).await?;
         let mut statements = Vec::with_capacity(N);
         for (sql, _) in queries {
-            statements.push(self.client.prepare_cached(sql).await?);
+            statements.push(self.prepare(sql).await?);
         }
         let pending = self.pending();
         let client = &self.client;
@@ -95,7 +107,7 @@ impl Tx {
         }
         sent.push(Box::pin(client.query(&now, &given)));
         self.begun = true;
-        let mut answers = InOrder::new(sent).await?;
+        let mut answers = within(self.limit, InOrder::new(sent)).await?;
         if let Some(row) = answers.pop().and_then(|rows| rows.into_iter().next()) {
             self.now = Timestamp::from_millis(row.try_get(0)?);
         }
@@ -106,7 +118,7 @@ impl Tx {
 
     /// Adds a statement that is sent with the commit.
     pub(super) async fn write(&mut self, sql: &str, params: Vec<Param>) -> Result<(), Fault> {
-        let statement = self.client.prepare_cached(sql).await?;
+        let statement = self.prepare(sql).await?;
         self.writes.push((statement, params));
         Ok(())
     }
@@ -121,10 +133,14 @@ impl Tx {
         if let Some((_, _, rows)) = self.rows.iter_mut().find(|(of, _, _)| *of == sql) {
             rows.push(row);
         } else {
-            let statement = self.client.prepare_cached(sql).await?;
+            let statement = self.prepare(sql).await?;
             self.rows.push((sql, statement, vec![row]));
         }
         Ok(())
+    }
+
+    async fn prepare(&self, sql: &str) -> Result<Statement, Fault> {
+        within(self.limit, self.client.prepare_cached(sql)).await
     }
 
     /// Takes what is still to be sent.
@@ -143,11 +159,11 @@ impl Tx {
     /// Sends what was written and commits it; returns the change number, zero where nothing was changed.
     pub(super) async fn commit(mut self) -> Result<Rev, Fault> {
         let writes = self.pending();
-        let Self { client, changed, begun, .. } = self;
-        if !begun {
+        if !self.begun {
             return Ok(Rev::default());
         }
-        let statement = client.prepare_cached(CHANGED).await?;
+        let statement = self.prepare(CHANGED).await?;
+        let Self { client, changed, limit, .. } = self;
         let wake: [&(dyn ToSql + Sync); 1] = [&changed];
         let mut sent: Vec<Sent<'_, Vec<Row>>> = Vec::with_capacity(writes.len() + 1);
         sent.extend(writes.iter().map(|write| execute(&client, write)));
@@ -155,12 +171,12 @@ impl Tx {
             sent.push(Box::pin(client.query(&statement, &wake)));
         }
         sent.push(Box::pin(async { client.batch_execute("commit").await.map(|()| Vec::new()) }));
-        let mut answers = match InOrder::new(sent).await {
+        let mut answers = match within(limit, InOrder::new(sent)).await {
             Ok(answers) => answers,
-            Err(error) => {
+            Err(fault) => {
                 // Closed rather than given back: the transaction may still be open on it.
                 drop(Object::take(client));
-                return Err(Fault::of_commit(error));
+                return Err(fault.during_commit());
             }
         };
         answers.pop();
@@ -173,7 +189,7 @@ impl Tx {
 
     /// Undoes what was begun. A connection that does not say that it has done so is closed.
     pub(super) async fn roll_back(self) {
-        if self.client.batch_execute("rollback").await.is_err() {
+        if within(ROLL_BACK, self.client.batch_execute("rollback")).await.is_err() {
             drop(Object::take(self.client));
         }
     }

@@ -48,14 +48,14 @@ impl PostgresStore {
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         let mut found = Vec::new();
         for query in QUERIES {
-            for row in self.shared.read(query, &[]).await? {
+            for row in self.shared.read_all(query, &[]).await? {
                 found.push(row.text("line").map_err(StoreError::from)?);
             }
         }
         let select = format!("{} where jobs.seq > $1 order by jobs.seq limit {BATCH}", rows::WHOLE);
         let mut after = 0_i64;
         loop {
-            let batch = self.shared.read(&select, &[&after]).await?;
+            let batch = self.shared.read_all(&select, &[&after]).await?;
             let Some(last) = batch.last() else { break };
             after = get(last, "seq")?;
             for row in &batch {

@@ -403,6 +403,7 @@ async fn refused_open(database: &Database) -> String {
         clock: None,
         judgement: Judgement::default(),
         notices: EndNotices::Off,
+        limits: outlast_store::ConnectionLimits::default(),
     };
     match PostgresStore::open(options).await {
         Ok(_) => "it was opened".to_owned(),

@@ -275,6 +275,7 @@ async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {
         clock: None,
         judgement: AT_ONCE,
         notices: EndNotices::Off,
+        limits: outlast_store::ConnectionLimits::default(),
     };
     let opening = PostgresStore::open(options);
     tokio::time::timeout(Duration::from_secs(20), opening).await.unwrap().unwrap()

@@ -57,8 +57,13 @@ impl Database {
         clock: Option<Arc<dyn Clock>>,
         judgement: Judgement,
     ) -> PostgresStore {
-        let options =
-            PostgresOptions { url: self.url.clone(), clock, judgement, notices: EndNotices::Kept };
+        let options = PostgresOptions {
+            url: self.url.clone(),
+            clock,
+            judgement,
+            notices: EndNotices::Kept,
+            limits: outlast_store::ConnectionLimits::default(),
+        };
         PostgresStore::open(options).await.expect("the store opens")
     }
 

@@ -13,6 +13,7 @@ mod liveness;
 mod model;
 mod plans;
 mod cuts;
+mod hanging;
 mod copying;
 mod ledger;
 mod operating;

@@ -54,7 +54,14 @@ impl Role {
         let judgement = Judgement::default();
         let notices = EndNotices::Off;
         let url = self.url.clone();
-        PostgresStore::open(PostgresOptions { url, clock: None, judgement, notices }).await
+        PostgresStore::open(PostgresOptions {
+            url,
+            clock: None,
+            judgement,
+            notices,
+            limits: outlast_store::ConnectionLimits::default(),
+        })
+        .await
     }
 
     async fn refused(&self) -> String {
@@ -119,6 +126,7 @@ async fn f1_a_database_of_a_newer_version_is_left_as_it_is() {
         clock: None,
         judgement: Judgement::default(),
         notices: EndNotices::Off,
+        limits: outlast_store::ConnectionLimits::default(),
     };
     let refused = PostgresStore::open(options).await.err().unwrap();
     assert!(matches!(refused, StoreError::Newer { schema: 99 }), "{refused:?}");
@@ -411,6 +419,7 @@ async fn f1_a_database_that_is_not_utf_8_is_refused() {
         clock: None,
         judgement: Judgement::default(),
         notices: EndNotices::Off,
+        limits: outlast_store::ConnectionLimits::default(),
     };
     let Err(StoreError::Unavailable(why)) = PostgresStore::open(options).await else {
         panic!("it was opened");
@@ -431,6 +440,7 @@ async fn f1_twenty_first_starts_at_once_all_succeed() {
                 clock: None,
                 judgement: Judgement::default(),
                 notices: EndNotices::Off,
+                limits: outlast_store::ConnectionLimits::default(),
             }))
         }));
         for store in opened.await {

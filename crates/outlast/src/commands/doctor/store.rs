@@ -156,6 +156,7 @@ async fn sessions(address: String) -> Check {
         clock: None,
         judgement: Judgement::default(),
         notices: EndNotices::Off,
+        limits: outlast_store::ConnectionLimits::default(),
     };
     match PostgresStore::open(options).await {
         Ok(store) => {
