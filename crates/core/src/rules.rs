@@ -37,7 +37,7 @@ pub use identity::{
 pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
 pub use notice::{notice, undelivered};
 pub use prune::{prunable, removable_at};
-pub use rescue::{lease_is_void, rescue};
+pub use rescue::{is_unheld, lease_is_void, rescue};
 pub use restore::{Fate, restore};
 pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};

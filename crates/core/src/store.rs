@@ -328,6 +328,14 @@ pub enum Dead {
     Proven,
     /// Workers whose lease has ended, as far as [`crate::rules::lease_is_void`] allows.
     LeasesExpired,
+    /// One live worker that does not run these jobs although the store says so: those of its jobs whose lease has ended and that
+    /// are not among the ones it holds ([`crate::rules::is_unheld`]). Only that worker may ask for it.
+    Unheld {
+        /// The worker itself.
+        worker: WorkerId,
+        /// The jobs that it runs.
+        held: Vec<JobId>,
+    },
 }
 
 /// What came of a rescue.

@@ -5,16 +5,37 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast_core::{JobId, Lease};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked};
 
+/// How late a timer must fire to show that this process was suspended: stopped by a signal, or starved of processor time.
+const LATE: Duration = Duration::from_millis(200);
+
+/// How long a lease that ran out during a suspension may take to be renewed.
+const RENEW_LATE: Duration = Duration::from_secs(2);
+
 /// The leases a worker holds.
 #[derive(Default)]
 pub(crate) struct Keeper {
     held: Mutex<HashMap<JobId, HeldLease>>,
+    /// Asks for a renewal before its time.
+    renew_now: Notify,
+    /// Counts finished renewals.
+    renewals: watch::Sender<u64>,
+    pauses: Mutex<Pauses>,
+}
+
+/// The pauses between renewals, by which a suspension of this process is noticed.
+#[derive(Default)]
+struct Pauses {
+    /// The start of the present pause; `None` during a renewal.
+    since: Option<Instant>,
+    /// The end of the latest suspension.
+    resumed: Option<Instant>,
 }
 
 #[derive(Clone)]
@@ -57,12 +78,42 @@ impl Keeper {
 
     /// Renews three times in each lease's length.
     async fn renew_regularly(&self, shared: &Shared) {
-        let mut renewal = tokio::time::interval(shared.options.lease / 3);
-        renewal.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            renewal.tick().await;
+            locked(&self.pauses).since = Some(Instant::now());
+            tokio::select! {
+                () = tokio::time::sleep(shared.options.lease / 3) => {}
+                () = self.renew_now.notified() => {}
+            }
+            self.end_pause(shared.options.lease);
             self.renew(shared).await;
+            self.renewals.send_modify(|count| *count += 1);
         }
+    }
+
+    fn end_pause(&self, lease: Duration) {
+        let mut pauses = locked(&self.pauses);
+        let Some(paused) = pauses.since.take().map(|since| since.elapsed()) else { return };
+        if paused > longest_pause(lease) {
+            tracing::warn!(
+                ?paused,
+                "this process was suspended; renewing its leases before any is judged"
+            );
+            pauses.resumed = Some(Instant::now());
+        }
+    }
+
+    /// Returns whether this process was suspended within the length of the last lease: then the end of a lease says nothing about
+    /// its worker, which may have been suspended too and must have the time to renew.
+    pub(crate) fn was_suspended(&self, lease: Duration) -> bool {
+        let pauses = locked(&self.pauses);
+        let is_late = |since: Instant| since.elapsed() > longest_pause(lease);
+        pauses.since.is_some_and(is_late)
+            || pauses.resumed.is_some_and(|resumed| resumed.elapsed() < lease)
+    }
+
+    /// The jobs whose leases this worker holds.
+    pub(crate) fn held_jobs(&self) -> Vec<JobId> {
+        locked(&self.held).keys().copied().collect()
     }
 
     async fn hear_endings(&self, signals: &WorkerSignals) {
@@ -110,22 +161,46 @@ impl KeptLease {
         u32::try_from(locked(&self.keeper.held).len()).unwrap_or(u32::MAX)
     }
 
-    /// Waits until another worker may have the job, because the store could not be reached for the length of the lease.
-    /// Cancel-safe.
+    /// Waits until another worker may have the job, because the store could not be reached for the length of the lease. A lease
+    /// that ran out while this process was suspended is renewed first if no other worker has taken the job. Cancel-safe.
     pub(crate) async fn ran_out(&self) {
         loop {
-            let good_until = *locked(&self.held.good_until);
-            if good_until <= Instant::now() {
+            let good_until = self.good_until();
+            tokio::time::sleep_until(good_until).await;
+            if good_until.elapsed() >= LATE {
+                // A renewal that is too late in turn does not count.
+                let _ = tokio::time::timeout(RENEW_LATE, self.renewed()).await;
+            }
+            if self.good_until() <= Instant::now() {
                 return;
             }
-            tokio::time::sleep_until(good_until).await;
         }
+    }
+
+    /// Asks for a renewal, and waits until one has moved the end of this lease into the future.
+    async fn renewed(&self) {
+        let mut renewals = self.keeper.renewals.subscribe();
+        while self.good_until() <= Instant::now() {
+            self.keeper.renew_now.notify_one();
+            if renewals.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn good_until(&self) -> Instant {
+        *locked(&self.held.good_until)
     }
 
     /// Waits until another worker has the job, or it has ended. Cancel-safe.
     pub(crate) async fn lost(&self) {
         self.held.lost.cancelled().await;
     }
+}
+
+/// The longest pause between two renewals of a process that runs.
+fn longest_pause(lease: Duration) -> Duration {
+    lease / 2
 }
 
 impl Drop for KeptLease {

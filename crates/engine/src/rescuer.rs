@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use outlast_core::{Dead, Rescued, StoreError, Timestamp};
+use outlast_core::{Dead, Rescued, StoreError, Timestamp, WorkerId};
 use tokio::time::Instant;
 
+use crate::keeper::Keeper;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, until};
 
@@ -30,6 +31,21 @@ pub(crate) async fn rescue(
     Ok(Rescued { jobs, watched: proven.watched.max(expired.watched) })
 }
 
+/// Puts back jobs that the store says this worker runs and that it does not: after a failover to a standby that was behind, the
+/// store may be back at an earlier step of a job whose end is lost.
+async fn release_unheld(shared: &Shared, worker: &WorkerId, keeper: &Keeper) {
+    let unheld = Dead::Unheld { worker: worker.clone(), held: keeper.held_jobs() };
+    match shared.store.rescue(&unheld).await {
+        Ok(Rescued { jobs: 0, .. }) => {}
+        Ok(Rescued { jobs, .. }) => {
+            tracing::warn!(worker.id = %worker, jobs, "put back jobs that this worker was recorded with and did not run");
+        }
+        Err(error) => {
+            tracing::warn!(worker.id = %worker, %error, "failed to look for jobs that this worker does not run");
+        }
+    }
+}
+
 /// Whether a lease may have ended since the last round. The clock tells when one does, so it is not asked for every second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leases {
@@ -38,10 +54,21 @@ pub(crate) enum Leases {
 }
 
 /// Watches over other workers for as long as they hold jobs. Runs until dropped.
-pub(crate) async fn watch(shared: &Shared, signals: &WorkerSignals) {
+pub(crate) async fn watch(
+    shared: &Shared,
+    signals: &WorkerSignals,
+    worker: &WorkerId,
+    keeper: &Keeper,
+) {
     let mut trust = ClockTrust::new(shared);
     let mut leases = Leases::MayHaveEnded;
     loop {
+        if keeper.was_suspended(shared.options.lease) {
+            trust.doubt(shared);
+        }
+        if leases == Leases::MayHaveEnded {
+            release_unheld(shared, worker, keeper).await;
+        }
         let watched = match rescue(shared, &mut trust, leases).await {
             Ok(rescued) => rescued.watched,
             Err(error) => {

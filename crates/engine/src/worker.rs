@@ -93,7 +93,7 @@ impl Worker {
         let worked = tokio::select! {
             () = self.claim_and_spawn(until, signals, &mut queued, &mut held) => Ok(()),
             () = self.keeper.run(&self.shared, signals) => Ok(()),
-            () = rescuer::watch(&self.shared, signals) => Ok(()),
+            () = rescuer::watch(&self.shared, signals, &self.id, &self.keeper) => Ok(()),
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),

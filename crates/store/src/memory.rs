@@ -256,6 +256,7 @@ impl Store for MemoryStore {
         let is_dead = |record: &Record| match dead {
             Dead::Proven => record.holder.as_ref().is_some_and(|holder| !is_listed(&holder.worker)),
             Dead::LeasesExpired => rules::lease_is_void(record, is_listed, now),
+            Dead::Unheld { worker, held } => rules::is_unheld(record, worker, held, now),
         };
         let seqs: Vec<u64> = tables
             .records

@@ -272,6 +272,14 @@ impl Store for SqliteStore {
                 let liveness = self.liveness.clone();
                 self.writer()?.run(move |tx| commands::rescue_expired(tx, &liveness)).await?
             }
+            Dead::Unheld { worker, held } => {
+                let now = self.clock.now();
+                if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
+                    return Ok(Rescued::default());
+                }
+                let (worker, held) = (worker.clone(), held.clone());
+                self.writer()?.run(move |tx| commands::rescue_unheld(tx, &worker, &held)).await?
+            }
         };
         Ok(Rescued { jobs, watched: 0 })
     }

@@ -155,6 +155,7 @@ macro_rules! store_suite {
                 an_expired_lease_is_rescued_and_a_running_one_is_not
                 a_lease_is_expired_at_its_very_end
                 b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease
+                f6_a_live_worker_gives_back_what_it_does_not_hold
                 a_rescued_job_is_claimed_again_under_a_higher_fence
                 ones_own_live_worker_is_never_proven_dead
             }

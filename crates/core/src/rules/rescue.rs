@@ -1,7 +1,7 @@
 //! What happens to the job of a worker that is dead, or taken for dead: it goes back to the state Queued with its
 //! checkpoint, and no attempt is spent.
 
-use crate::{Checkpoint, JobState, Record, Timestamp, WorkerId};
+use crate::{Checkpoint, JobId, JobState, Record, Timestamp, WorkerId};
 
 /// Whether a running job may be put back because its lease has ended.
 ///
@@ -19,6 +19,14 @@ pub fn lease_is_void(
         Checkpoint::Beginning { .. } => !is_known_to_live(&holder.worker),
         Checkpoint::NotBegun | Checkpoint::Running(_) => true,
     }
+}
+
+/// Returns whether a running job is recorded with a live worker that does not hold it. A lease that has not ended may belong to
+/// a claim whose answer is still on its way to the worker.
+pub fn is_unheld(record: &Record, worker: &WorkerId, held: &[JobId], now: Timestamp) -> bool {
+    let holder = record.holder.as_ref();
+    holder.is_some_and(|holder| holder.worker == *worker && holder.until <= now)
+        && !held.contains(&record.job.id)
 }
 
 /// Puts a running job back. What its checkpoint means is decided by the next worker: see
@@ -54,5 +62,20 @@ mod tests {
             assert_eq!(got, expected, "{checkpoint:?} {now} {lives}");
         }
         assert!(!lease_is_void(&queued(), |_| false, end), "no worker has it");
+    }
+
+    /// F6: a live worker gives up what the store says it runs and it does not, once the lease has ended.
+    #[test]
+    fn f6_a_job_that_its_live_worker_does_not_hold_is_free_when_its_lease_ends() {
+        let (record, lease) = running(Checkpoint::Beginning { key: "k".to_owned() });
+        let (job, worker) = (record.job.id, lease.worker.clone());
+        let other = WorkerId::new("another");
+        let end = NOW.after(Duration::from_secs(30));
+        let early = NOW.after(Duration::from_secs(29));
+        assert!(is_unheld(&record, &worker, &[], end));
+        assert!(!is_unheld(&record, &worker, &[job], end), "it runs it");
+        assert!(!is_unheld(&record, &worker, &[], early), "its claim may be on its way");
+        assert!(!is_unheld(&record, &other, &[], end), "another worker runs it");
+        assert!(!is_unheld(&queued(), &worker, &[], end), "no worker has it");
     }
 }

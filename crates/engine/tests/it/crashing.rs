@@ -267,3 +267,46 @@ async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
     second.leave().await;
     first.leave().await;
 }
+
+/// F3: a process that was suspended for longer than its lease goes on with a job that no one has taken, be it one that could
+/// be run a second time elsewhere.
+#[tokio::test(start_paused = true)]
+async fn f3_a_suspended_process_goes_on_with_what_no_one_has_taken() {
+    for suspended in [LEASE + millis(500), LEASE * 3 / 2, LEASE * 10] {
+        let nature = natured(Again::Never, Resumes::Never);
+        let bench = Bench::over(Scripted::natured(nature));
+        let process = bench.process().await;
+        let id = process.under_way(&bench, 1).await;
+        tokio::time::sleep(millis(100)).await;
+        let renewing = Arc::new(Notify::new());
+        bench.store.next(Method::Renew, [Mood::After(renewing.clone())]);
+        // No task runs while time passes; then all of them run, and the renewal takes its time.
+        tokio::time::advance(suspended).await;
+        tokio::time::sleep(millis(300)).await;
+        renewing.notify_one();
+        tokio::time::sleep(seconds(70)).await;
+        deliver(&bench, 1);
+        let job = process.end(&id).await.job;
+        assert_eq!(text(&job), "because", "{suspended:?}");
+        assert_eq!(bench.provider.keys().len(), 1, "{suspended:?}");
+    }
+}
+
+/// F6: after a failover the store may say that a live worker runs a job that it does not run. The job is freed when its lease
+/// has ended, and its outcome is unknown.
+#[tokio::test(start_paused = true)]
+async fn f6_a_job_that_a_live_worker_is_wrongly_recorded_with_is_freed() {
+    let bench = Bench::new();
+    let first = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
+    first.under_way(&bench, 1).await;
+    let lost = first.start(research()).await;
+    let worker = bench.store.claimants()[0].clone();
+    let claimed = bench.store.claim(&worker, &[Scripted::profile()], LEASE).await.unwrap().unwrap();
+    assert_eq!(claimed.job.id, lost);
+    let beginning = Checkpoint::Beginning { key: "k".to_owned() };
+    bench.store.checkpoint(&claimed.lease, &beginning).await.unwrap();
+    let second = bench.process().await;
+    let job = tokio::time::timeout(LEASE * 3, second.end(&lost)).await.expect("it is freed").job;
+    assert_eq!(job.failures.last().unwrap().code, Code::SubmitUnknown);
+    assert_eq!(bench.provider.keys().len(), 1, "nothing was sent for it");
+}

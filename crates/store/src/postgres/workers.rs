@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outlast_core::{Checkpoint, Dead, Profile, Rescued, StoreError, WorkerId, rules};
+use outlast_core::{Checkpoint, Dead, JobId, Profile, Rescued, StoreError, WorkerId, rules};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -157,6 +157,11 @@ impl Shared {
                 let PutBack { rescued, .. } = self.put_back(Whose::LeaseExpired(alive)).await?;
                 Ok(Rescued { jobs: rescued, watched: 0 })
             }
+            Dead::Unheld { worker, held } => {
+                let whose = Whose::Unheld { worker: worker.clone(), held: held.clone() };
+                let PutBack { rescued, .. } = self.put_back(whose).await?;
+                Ok(Rescued { jobs: rescued, watched: 0 })
+            }
         }
     }
 
@@ -213,6 +218,8 @@ enum Whose {
     Worker(WorkerId, Option<i64>),
     /// Of every worker that let a lease run out; a request on its way stays with those who live.
     LeaseExpired(HashSet<WorkerId>),
+    /// Of a live worker that asks for it itself: those it does not hold, once their lease has run out.
+    Unheld { worker: WorkerId, held: Vec<JobId> },
 }
 
 /// How many jobs were put back, and how many were looked at and left.
@@ -226,6 +233,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
     let (condition, name, nr) = match whose {
         Whose::Worker(worker, nr) => ("worker = $1", Some(escaped(worker.as_str())), *nr),
         Whose::LeaseExpired(_) => ("($1::text is null)", None, None),
+        Whose::Unheld { worker, .. } => ("worker = $1", Some(escaped(worker.as_str())), None),
     };
     let free = "select $1::bigint is null or pg_try_advisory_xact_lock_shared(lock_class('workers') | $1) as is_free";
     let lock = format!(
@@ -238,7 +246,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
     }
     let until = match whose {
         Whose::Worker(..) => None,
-        Whose::LeaseExpired(_) => Some(tx.now().as_millis()),
+        Whose::LeaseExpired(_) | Whose::Unheld { .. } => Some(tx.now().as_millis()),
     };
     let [locked] = tx.load([(&lock, &[&name, &until])]).await?;
     let seqs: Vec<i64> = locked.iter().map(|row| get(row, "seq")).collect::<Result<_, _>>()?;
@@ -259,6 +267,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
             Whose::LeaseExpired(alive) => {
                 rules::lease_is_void(&stored.record, |worker| alive.contains(worker), now)
             }
+            Whose::Unheld { worker, held } => rules::is_unheld(&stored.record, worker, held, now),
         };
         if goes {
             rules::rescue(&mut stored.record, now);

@@ -211,6 +211,17 @@ pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32
     put_back(tx, &seqs, |record| rules::lease_is_void(record, is_alive, now))
 }
 
+/// Puts jobs back that a live worker does not hold although they are recorded with it.
+pub(super) fn rescue_unheld(
+    tx: &mut Tx<'_>,
+    worker: &WorkerId,
+    held: &[JobId],
+) -> Result<u32, Fault> {
+    let select = "SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1";
+    let (now, seqs) = (tx.now(), sql::column(tx.connection, select, [tx.now().as_millis()])?);
+    put_back(tx, &seqs, |record| rules::is_unheld(record, worker, held, now))
+}
+
 fn put_back(tx: &mut Tx<'_>, seqs: &[i64], wanted: impl Fn(&Record) -> bool) -> Result<u32, Fault> {
     let mut rescued = 0;
     for seq in seqs {

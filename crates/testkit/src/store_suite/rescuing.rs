@@ -96,6 +96,26 @@ pub async fn b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease(fi
     assert!(matches!(job.state, JobState::Queued { .. }));
 }
 
+/// F6: a live worker gives back what the store says it runs and it does not; it keeps what it holds, and claims on their way.
+pub async fn f6_a_live_worker_gives_back_what_it_does_not_hold(fixture: Fixture) {
+    let beginning = Checkpoint::Beginning { key: "k".to_owned() };
+    let lost = fixture.add_claimed().await;
+    fixture.store.checkpoint(&lost.lease, &beginning).await.unwrap();
+    let held = fixture.add_claimed().await;
+    let unheld = Dead::Unheld { worker: lost.lease.worker.clone(), held: vec![held.job.id] };
+    assert_eq!(fixture.store.rescue(&unheld).await.unwrap().jobs, 0, "its lease has not ended");
+    fixture.clock.advance(LEASE);
+    let young = fixture.add_claimed().await;
+    let other = Dead::Unheld { worker: worker("another"), held: Vec::new() };
+    assert_eq!(fixture.store.rescue(&other).await.unwrap().jobs, 0, "another worker's");
+    assert_eq!(fixture.store.rescue(&unheld).await.unwrap().jobs, 1);
+    let job = fixture.read(&lost.job.id).await;
+    assert_eq!(job.checkpoint, beginning);
+    assert!(matches!(job.state, JobState::Queued { .. }));
+    assert!(matches!(fixture.read(&held.job.id).await.state, JobState::Running { .. }));
+    assert!(matches!(fixture.read(&young.job.id).await.state, JobState::Running { .. }));
+}
+
 /// So that the dead worker, should it wake up, cannot write.
 pub async fn a_rescued_job_is_claimed_again_under_a_higher_fence(fixture: Fixture) {
     let first = fixture.add_claimed().await;
