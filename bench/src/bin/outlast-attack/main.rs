@@ -12,6 +12,7 @@ mod floods;
 mod hang_ups;
 mod provider_faults;
 mod restored;
+mod same_question;
 mod secrets;
 mod silent;
 mod surface;
@@ -56,11 +57,15 @@ struct Cli {
 }
 
 /// Those that mostly wait run beside each other; the floods, which measure, alone.
-const PATIENT: [(&str, Attack); 15] = [
+const PATIENT: &[(&str, Attack)] = &[
     ("silent-stdio", |setting| Box::pin(silent::stdio(setting))),
     ("silent-death", |setting| Box::pin(silent::death(setting))),
     ("silent-http-reset", |setting| Box::pin(silent::http_reset(setting))),
     ("silent-auto", |setting| Box::pin(silent::auto(setting))),
+    ("question-forms", |setting| Box::pin(same_question::forms(setting))),
+    ("question-default", |setting| Box::pin(same_question::changed_default(setting))),
+    ("question-task", |setting| Box::pin(same_question::task(setting))),
+    ("question-call", |setting| Box::pin(same_question::repeated_call(setting))),
     ("hang-up-terminal", |setting| Box::pin(hang_ups::terminal(setting))),
     ("hang-up-call", |setting| Box::pin(hang_ups::call(setting))),
     ("provider-404", |setting| Box::pin(provider_faults::not_found(setting))),
