@@ -87,6 +87,8 @@ pub(crate) struct Config {
     /// The store's clock, by which providers date their runs.
     pub(crate) clock: StoreClock,
     pub(crate) data_dir: PathBuf,
+    /// The user's directory for state that does not belong to the data; `None` where there is no home directory.
+    pub(crate) state_dir: Option<PathBuf>,
     /// Folders of documents.
     pub(crate) library: Vec<PathBuf>,
     /// The programs that read its PDFs and office files, and where they are looked for.
@@ -254,6 +256,7 @@ impl Config {
             providers_are_named: layers.is_set("server.providers"),
             research_mode: layers.research_mode(),
             data_dir: layers.data_dir_beside(&store)?,
+            state_dir: layers.state_dir(),
             library,
             pdftotext: layers.program("library.converters.pdftotext")?,
             pandoc: layers.program("library.converters.pandoc")?,

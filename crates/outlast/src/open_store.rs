@@ -10,7 +10,7 @@ use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_server::{DatabaseFigures, Metrics};
 use outlast_store::{
-    ConnectionLimits, Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore,
+    ConnectionLimits, Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore, SqliteFile,
     SqliteStore, SystemClock, WakeupMode,
 };
 use tokio::task::JoinHandle;
@@ -71,7 +71,8 @@ impl OpenStore {
         match url {
             StoreUrl::Memory => Ok(Self::memory(clock, notices)),
             StoreUrl::Sqlite(path) => {
-                let opened = SqliteStore::open(path, or_system(clock));
+                let file = SqliteFile { path, state_dir: config.state_dir.as_deref() };
+                let opened = SqliteStore::open(file, or_system(clock));
                 let store = opened.map_err(|error| cannot_open(error, url))?;
                 Ok(Self::sqlite_store(store.with_notices(notices)))
             }

@@ -27,7 +27,7 @@ pub use restored::{RestoreError, Restored, RestoredJob};
 pub use sqlite::{
     HeldLocks, Inspection, hold_locks, inspect, is_there, locks_that_give_way, sqlite_version,
 };
-pub use sqlite::{Restore, SqliteStore};
+pub use sqlite::{Restore, SqliteFile, SqliteStore};
 pub use transfer::{Copied, CopyError, CopyPass, StorePlace, copy};
 
 use outlast_core::{BoxError, Cursor, StoreError};

@@ -80,6 +80,22 @@ use writer::{Urgency, Writer, WriterThread};
 /// How long a search waits for words that are still to be put.
 const WORDS_WAIT: Duration = Duration::from_secs(2);
 
+/// Where an SQLite store is.
+#[derive(Clone, Copy, Debug)]
+pub struct SqliteFile<'a> {
+    /// Its database.
+    pub path: &'a Path,
+    /// The user's state directory, which has a second mark of how far the store has come.
+    pub state_dir: Option<&'a Path>,
+}
+
+/// Without a second mark.
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for SqliteFile<'a> {
+    fn from(path: &'a P) -> Self {
+        Self { path: path.as_ref(), state_dir: None }
+    }
+}
+
 /// Keeps jobs in an SQLite file.
 pub struct SqliteStore {
     clock: Arc<dyn Clock>,
@@ -96,7 +112,12 @@ impl SqliteStore {
     ///
     /// Workers' liveness files go into `workers` beside the database. Blocks for a moment, longer only while
     /// another process is making the same database.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    pub fn open<'a>(
+        store: impl Into<SqliteFile<'a>>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let store = store.into();
+        let path = store.path;
         open::make_files(path)?;
         let mark = Mark::shared(path)?;
         // Read before the database is: another process may write both between.
@@ -108,6 +129,7 @@ impl SqliteStore {
         let lock = lock.map_err(file_error(&lock_path))?;
         let connection = open::prepare(path, Some(&lock))?;
         mark::refuse_outdated(&connection, marked)?;
+        mark::refuse_outdated(&connection, mark.read_second(&connection)?)?;
         transfer::refuse_partial(&connection)?;
         let reached = mark::reached(&connection)?.ok_or_else(|| unavailable("it has no number"))?;
         mark.write(reached);

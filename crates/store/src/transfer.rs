@@ -4,13 +4,11 @@
 //! source was served in between. Then all jobs of both are read once more and compared. Neither store can be served meanwhile,
 //! and the target not before the copy is complete.
 
-use std::path::Path;
-
 use outlast_core::StoreError;
 
 use crate::copy_side::{CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob};
 use crate::postgres::PostgresSide;
-use crate::sqlite::SqliteSide;
+use crate::sqlite::{SqliteFile, SqliteSide};
 
 /// How many bytes of jobs are in memory at a time; one job of any length is.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
@@ -19,7 +17,7 @@ const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub enum StorePlace<'a> {
     /// An SQLite file.
-    Sqlite(&'a Path),
+    Sqlite(SqliteFile<'a>),
     /// A PostgreSQL database, by its URL.
     Postgres(&'a str),
 }
@@ -80,7 +78,7 @@ pub async fn copy(
 
 async fn open_source(place: StorePlace<'_>) -> Result<Box<dyn CopySide>, CopyRefusal> {
     let mut side: Box<dyn CopySide> = match place {
-        StorePlace::Sqlite(path) => Box::new(SqliteSide::source(path)?),
+        StorePlace::Sqlite(file) => Box::new(SqliteSide::source(file)?),
         StorePlace::Postgres(url) => Box::new(PostgresSide::source(url).await?),
     };
     match side.source().await? {
@@ -91,7 +89,7 @@ async fn open_source(place: StorePlace<'_>) -> Result<Box<dyn CopySide>, CopyRef
 
 async fn open_target(place: StorePlace<'_>) -> Result<Box<dyn CopySide>, CopyRefusal> {
     Ok(match place {
-        StorePlace::Sqlite(path) => Box::new(SqliteSide::target(path)?),
+        StorePlace::Sqlite(file) => Box::new(SqliteSide::target(file)?),
         StorePlace::Postgres(url) => Box::new(PostgresSide::target(url).await?),
     })
 }

@@ -65,6 +65,7 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     Restore {
         path: &path,
         clock: &SystemClock,
+        state_dir: None,
         nature: &nature,
         force: true,
         notices: EndNotices::Off,

@@ -113,6 +113,7 @@ async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
         assert!(matches!(refused, Some(StoreError::Outdated { .. })), "{refused:?}");
         let restore = Restore {
             path: &file,
+            state_dir: None,
             clock: &ManualClock::default(),
             nature: &|_, _| {
                 Some(Nature { again: Again::Safe, resumes: Resumes::Always, stops: true })
@@ -237,6 +238,7 @@ async fn b9a_a_restore_replaces_nothing_that_may_have_jobs() {
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
     let restore = Restore {
         path: &path,
+        state_dir: None,
         clock: &ManualClock::default(),
         nature: &|_, _| Some(nature),
         force: false,

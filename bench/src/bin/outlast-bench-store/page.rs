@@ -37,7 +37,7 @@ const SMALL_OWNER: &str = "bob";
 /// Fills an SQLite store in this folder, copies it to PostgreSQL, and asks both; whether all was answered in time.
 pub(crate) async fn measure(dir: &Path, jobs: usize) -> bool {
     let file = dir.join("outlast.db");
-    let place = StorePlace::Sqlite(&file);
+    let place = StorePlace::Sqlite((&file).into());
     let sqlite = crate::open(&file);
     let store: Arc<dyn Store> = Arc::clone(&sqlite) as _;
     let begun = Instant::now();
@@ -180,7 +180,7 @@ async fn owes_words(place: StorePlace<'_>) -> bool {
     const OWED: &str = "select exists (select 1 from unindexed)";
     match place {
         StorePlace::Sqlite(file) => {
-            let connection = Connection::open(file).unwrap();
+            let connection = Connection::open(file.path).unwrap();
             connection.query_row(OWED, [], |row| row.get(0)).unwrap()
         }
         StorePlace::Postgres(url) => {

@@ -167,6 +167,7 @@ impl DemoServer {
             .env_remove("OUTLAST_TOOLS")
             .env_remove("PERPLEXITY_PROXY")
             .env_remove("PERPLEXITY_API")
+            .env("XDG_STATE_HOME", folder)
             .env("PERPLEXITY_API_KEY", "pplx-demo")
             .env("PERPLEXITY_BASE_URL", provider)
             .env("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "200")

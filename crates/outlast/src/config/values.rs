@@ -316,6 +316,16 @@ impl Layers {
         })
     }
 
+    /// The user's state directory as XDG defines it. Relative paths do not count.
+    pub(super) fn state_dir(&self) -> Option<PathBuf> {
+        let absolute = |name: &str| {
+            self.environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let base = absolute("XDG_STATE_HOME")
+            .or_else(|| Some(absolute("HOME")?.join(".local").join("state")))?;
+        Some(base.join("outlast"))
+    }
+
     pub(super) fn data_dir(&self) -> ConfigResult<PathBuf> {
         if let Some(dir) = self.text("store.data_dir") {
             return Ok(PathBuf::from(dir));

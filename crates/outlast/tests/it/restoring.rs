@@ -163,6 +163,88 @@ async fn b9a_an_older_copy_of_the_file_is_known_by_the_mark_beside_it() {
     assert_eq!((worker.code, world.submits()), (Some(0), 1), "{worker:?}");
 }
 
+/// Copies a folder with all that is in it.
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (kind, target) = (entry.file_type().unwrap(), to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// B9a: a snapshot of the whole data directory, mark and all, is rolled back after its jobs were paid for.
+#[tokio::test]
+async fn b9a_a_rolled_back_data_directory_is_refused_until_it_is_restored() {
+    if outlast_testkit::postgres::everywhere() {
+        return;
+    }
+    let world = World::new().await;
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    for _ in 0..6 {
+        start(&mut server, "ok;words=60;delay_ms=0").await;
+    }
+    leave(server).await;
+    let (data, snapshot) = (world.data_dir(), world.data_dir().with_extension("snapshot"));
+    copy_folder(&data, &snapshot);
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!((worker.code, world.submits()), (Some(0), 6), "{worker:?}");
+
+    std::fs::remove_dir_all(&data).unwrap();
+    copy_folder(&snapshot, &data);
+    assert_is_outdated(&world.run(&["worker", "--until-idle"]).await);
+    assert_is_outdated(&world.run(&["serve"]).await);
+    let doctor = world.run(&["doctor"]).await;
+    assert!(doctor.stdout.contains("outlast store restore --in-place"), "{doctor:?}");
+    assert_eq!(world.submits(), 6, "nothing was sent again");
+
+    let restored = world.run(&["store", "restore", "--in-place"]).await;
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!((worker.code, world.submits()), (Some(0), 6), "{worker:?}");
+    // And the next roll-back is noticed too.
+    std::fs::remove_dir_all(&data).unwrap();
+    copy_folder(&snapshot, &data);
+    assert_is_outdated(&world.run(&["worker", "--until-idle"]).await);
+}
+
+/// A data directory at another path, moved or copied, is used as before; so is one whose second mark cannot be written.
+#[tokio::test]
+async fn b9a_a_moved_or_copied_data_directory_is_used_as_before() {
+    if outlast_testkit::postgres::everywhere() {
+        return;
+    }
+    let mut world = World::new().await;
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    start(&mut server, "ok;words=60;delay_ms=0").await;
+    leave(server).await;
+    let (data, copy) = (world.data_dir(), world.data_dir().with_extension("copy"));
+    copy_folder(&data, &copy);
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!(worker.code, Some(0), "{worker:?}");
+    world.set("OUTLAST_DATA_DIR", text(&copy));
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!(worker.code, Some(0), "a copy elsewhere: {worker:?}");
+    let moved = data.with_extension("moved");
+    std::fs::rename(&data, &moved).unwrap();
+    world.set("OUTLAST_DATA_DIR", text(&moved));
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!(worker.code, Some(0), "moved: {worker:?}");
+    std::fs::rename(&moved, &data).unwrap();
+    world.set("OUTLAST_DATA_DIR", text(&data));
+    let blocked = data.with_extension("state");
+    std::fs::write(&blocked, "not a directory").unwrap();
+    world.set("XDG_STATE_HOME", text(&blocked));
+    let worker = world.run(&["worker", "--until-idle"]).await;
+    assert_eq!(worker.code, Some(0), "moved back: {worker:?}");
+    let warnings = worker.stderr.matches("would not be noticed").count();
+    assert_eq!(warnings, 1, "one warning: {worker:?}");
+}
+
 fn assert_is_outdated(ran: &Ran) {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
     assert!(ran.stderr.contains("the store is an older copy"), "{ran:?}");

@@ -9,8 +9,9 @@ use rusqlite::TransactionBehavior;
 
 use super::fault::Fault;
 use super::liveness::Liveness;
+use super::mark::{self, SecondMark};
 use super::open::{self, Access};
-use super::{mark, sql, worker_list};
+use super::{SqliteFile, sql, worker_list};
 use crate::{count, unavailable};
 
 /// How long an inspection waits for the lock of a process that writes.
@@ -40,14 +41,16 @@ pub fn is_there(path: &Path) -> Result<bool, StoreError> {
 
 /// Looks at the store at `path`; `None` when there is no such file. Takes the write lock for a moment, to see that it
 /// can be had, and writes nothing.
-pub fn inspect(path: &Path) -> Result<Option<Inspection>, StoreError> {
-    match is_there(path)? {
-        true => Ok(Some(look(path)?)),
+pub fn inspect<'a>(store: impl Into<SqliteFile<'a>>) -> Result<Option<Inspection>, StoreError> {
+    let store = store.into();
+    match is_there(store.path)? {
+        true => Ok(Some(look(store)?)),
         false => Ok(None),
     }
 }
 
-fn look(path: &Path) -> Result<Inspection, Fault> {
+fn look(store: SqliteFile<'_>) -> Result<Inspection, Fault> {
+    let path = store.path;
     let marked = mark::peek(path);
     let mut connection = open::connect(path, Access::Write)?;
     connection.busy_timeout(MAX_LOCK_WAIT)?;
@@ -56,6 +59,9 @@ fn look(path: &Path) -> Result<Inspection, Fault> {
     let (schema, newest_schema) = open::schema(&moment, path)?;
     if schema > 0 {
         mark::refuse_outdated(&moment, marked)?;
+        let found = mark::reached(&moment)?;
+        let second = found.and_then(|found| SecondMark::of(store)?.read(found.store));
+        mark::refuse_outdated(&moment, second)?;
     }
     let mut found = Inspection { schema, newest_schema, unfinished: 0, live_workers: 0 };
     if schema == newest_schema {

@@ -3,17 +3,21 @@
 //! The file holds the store's own number and the number of a durable change, a few seconds old at most. It is written
 //! without a flush: a mark that is too low only misses the latest changes. Every process that may write to the store
 //! holds a shared lock on this file; a restore locks it alone, and so knows whether the store is in use.
+//!
+//! A second file with the same content is in the user's state directory, under the store's number and the database's path: it
+//! stays where it is when the whole directory of the database is rolled back. A database at another path has none there.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_core::{Rev, StoreError};
 use rusqlite::Connection;
 
 use super::fault::{Fault, file_error};
-use super::files::{beside, open_private_file};
-use super::sql;
+use super::files::{beside, directory_of, make_private_dir, open_private_file};
+use super::{SqliteFile, sql};
 use crate::{columns, unavailable};
 
 /// A store, and how far it has come.
@@ -29,12 +33,13 @@ pub(super) struct Reached {
 pub(super) struct Mark {
     file: File,
     path: PathBuf,
+    second: Option<SecondMark>,
 }
 
 impl Mark {
     /// Makes the file if there is none, and shares the lock; refused while the store is being restored.
-    pub(super) fn shared(database: &Path) -> Result<Self, StoreError> {
-        let mark = Self::open(database)?;
+    pub(super) fn shared(store: SqliteFile<'_>) -> Result<Self, StoreError> {
+        let mark = Self::open(store)?;
         match mark.file.try_lock_shared() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -49,8 +54,8 @@ impl Mark {
     }
 
     /// The same with the lock for itself; `None` while another process uses the store.
-    pub(super) fn alone(database: &Path) -> Result<Option<Self>, StoreError> {
-        let mark = Self::open(database)?;
+    pub(super) fn alone(store: SqliteFile<'_>) -> Result<Option<Self>, StoreError> {
+        let mark = Self::open(store)?;
         match mark.file.try_lock() {
             Ok(()) => Ok(Some(mark)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -58,9 +63,10 @@ impl Mark {
         }
     }
 
-    fn open(database: &Path) -> Result<Self, StoreError> {
-        let path = path_of(database);
-        Ok(Self { file: open_private_file(&path).map_err(file_error(&path))?, path })
+    fn open(store: SqliteFile<'_>) -> Result<Self, StoreError> {
+        let path = path_of(store.path);
+        let file = open_private_file(&path).map_err(file_error(&path))?;
+        Ok(Self { file, path, second: SecondMark::of(store) })
     }
 
     /// What the file says; `None` where it cannot be read.
@@ -70,22 +76,98 @@ impl Mark {
         parsed(&text)
     }
 
+    /// The second mark of the store in this database.
+    pub(super) fn read_second(&self, connection: &Connection) -> Result<Option<Reached>, Fault> {
+        let Some(second) = &self.second else { return Ok(None) };
+        Ok(reached(connection)?.and_then(|found| second.read(found.store)))
+    }
+
     /// Notes that the store has come this far, unless it is known to have come further.
     pub(super) fn write(&self, reached: Reached) {
-        if let Some(known) = self.read()
-            && known.store == reached.store
-            && known.rev >= reached.rev
-        {
-            return;
+        if !is_ahead(self.read(), reached) {
+            self.write_here(reached);
         }
-        // One write of a fixed length, so that no reader and no crash finds half of it.
-        let text = format!("{:>20} {:>20}\n", reached.store, reached.rev.0);
+        if let Some(second) = &self.second
+            && !is_ahead(second.read(reached.store), reached)
+        {
+            second.write(reached);
+        }
+    }
+
+    /// Notes how far the store has come, whatever was noted before.
+    pub(super) fn reset(&self, reached: Reached) {
+        self.write_here(reached);
+        if let Some(second) = &self.second {
+            second.write(reached);
+        }
+    }
+
+    fn write_here(&self, reached: Reached) {
         let mut file = &self.file;
-        let written = file.rewind().and_then(|()| file.write_all(text.as_bytes()));
+        let written = file.rewind().and_then(|()| file.write_all(text_of(reached).as_bytes()));
         if let Err(error) = written {
             tracing::debug!(%error, "{} could not be written", self.path.display());
         }
     }
+}
+
+/// The mark in the user's state directory.
+pub(super) struct SecondMark {
+    directory: PathBuf,
+    /// Tells databases at different paths apart.
+    path_digest: String,
+    is_reported: AtomicBool,
+}
+
+impl SecondMark {
+    /// The second mark of this database; `None` where there is no state directory.
+    pub(super) fn of(SqliteFile { path, state_dir }: SqliteFile<'_>) -> Option<Self> {
+        let place = fs::canonicalize(directory_of(path)).ok()?.join(path.file_name()?);
+        Some(Self {
+            directory: state_dir?.join("marks"),
+            path_digest: format!("{:016x}", digest(place.as_os_str().as_encoded_bytes())),
+            is_reported: AtomicBool::new(false),
+        })
+    }
+
+    /// What it says of this store; `None` where it cannot be read.
+    pub(super) fn read(&self, store: i64) -> Option<Reached> {
+        let reached = parsed(&fs::read_to_string(self.path(store)).ok()?)?;
+        (reached.store == store).then_some(reached)
+    }
+
+    fn write(&self, reached: Reached) {
+        let path = self.path(reached.store);
+        let written = make_private_dir(&self.directory).map_err(io::Error::other).and_then(|()| {
+            let mut file = open_private_file(&path)?;
+            file.write_all(text_of(reached).as_bytes())
+        });
+        if let Err(error) = written
+            && !self.is_reported.swap(true, Ordering::Relaxed)
+        {
+            let path = path.display();
+            tracing::warn!(%error, "cannot write {path}: a rollback of the whole data directory would not be noticed");
+        }
+    }
+
+    fn path(&self, store: i64) -> PathBuf {
+        self.directory.join(format!("{store:016x}-{}", self.path_digest))
+    }
+}
+
+/// FNV-1a: tells the paths of one user's databases apart, in every version of this program alike.
+fn digest(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// One line of a fixed length, written at once: no reader and no crash finds half of it.
+fn text_of(reached: Reached) -> String {
+    format!("{:>20} {:>20}\n", reached.store, reached.rev.0)
+}
+
+fn is_ahead(known: Option<Reached>, reached: Reached) -> bool {
+    known.is_some_and(|known| known.store == reached.store && known.rev >= reached.rev)
 }
 
 /// What the mark beside a database says, without making it.
@@ -150,6 +232,8 @@ fn parsed(text: &str) -> Option<Reached> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use tempfile::TempDir;
 
     use super::*;
@@ -162,7 +246,7 @@ mod tests {
     fn a_mark_only_rises_and_begins_anew_for_another_store() {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
-        let mark = Mark::shared(&database).unwrap();
+        let mark = Mark::shared((&database).into()).unwrap();
         assert_eq!((mark.read(), peek(&database)), (None, None));
         let steps = [(at(-7, 5), at(-7, 5)), (at(-7, 3), at(-7, 5)), (at(9, 1), at(9, 1))];
         for (written, expected) in steps {
@@ -178,16 +262,48 @@ mod tests {
     }
 
     #[test]
+    fn the_second_mark_belongs_to_one_store_at_one_path() {
+        let dir = TempDir::new().unwrap();
+        let (database, state) = (dir.path().join("data/jobs.db"), dir.path().join("state"));
+        fs::create_dir(dir.path().join("data")).unwrap();
+        fs::create_dir(dir.path().join("moved")).unwrap();
+        let moved = dir.path().join("moved/jobs.db");
+        let marked = |path| SqliteFile { path, state_dir: Some(&state) };
+        let mark = Mark::shared(marked(&database)).unwrap();
+        mark.write(at(7, 5));
+        mark.write(at(7, 3));
+        let read = |path, store| SecondMark::of(marked(path)).unwrap().read(store);
+        assert_eq!(read(&database, 7), Some(at(7, 5)), "it only rises");
+        assert_eq!((read(&database, 8), read(&moved, 7)), (None, None));
+        mark.reset(at(7, 3));
+        assert_eq!(read(&database, 7), Some(at(7, 3)));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let file = fs::read_dir(state.join("marks")).unwrap().next().unwrap().unwrap();
+        assert_eq!((mode(&state.join("marks")), mode(&file.path())), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_second_mark_that_cannot_be_written_stops_nothing() {
+        let dir = TempDir::new().unwrap();
+        let (database, state) = (dir.path().join("jobs.db"), dir.path().join("state"));
+        fs::write(&state, "no directory").unwrap();
+        let mark = Mark::shared(SqliteFile { path: &database, state_dir: Some(&state) }).unwrap();
+        mark.write(at(7, 5));
+        assert_eq!(mark.read(), Some(at(7, 5)));
+    }
+
+    #[test]
     fn a_store_in_use_cannot_be_had_alone() {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
-        let users = [Mark::shared(&database).unwrap(), Mark::shared(&database).unwrap()];
-        assert!(Mark::alone(&database).unwrap().is_none());
+        let users =
+            [Mark::shared((&database).into()).unwrap(), Mark::shared((&database).into()).unwrap()];
+        assert!(Mark::alone((&database).into()).unwrap().is_none());
         drop(users);
-        let alone = Mark::alone(&database).unwrap().expect("no process uses it");
-        assert!(Mark::alone(&database).unwrap().is_none());
-        assert!(matches!(Mark::shared(&database), Err(StoreError::Unavailable(_))));
+        let alone = Mark::alone((&database).into()).unwrap().expect("no process uses it");
+        assert!(Mark::alone((&database).into()).unwrap().is_none());
+        assert!(matches!(Mark::shared((&database).into()), Err(StoreError::Unavailable(_))));
         drop(alone);
-        Mark::shared(&database).unwrap();
+        Mark::shared((&database).into()).unwrap();
     }
 }

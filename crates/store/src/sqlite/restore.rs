@@ -19,7 +19,7 @@ use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{check, ledger, notices, sql};
+use super::{SqliteFile, check, ledger, notices, sql};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 use crate::{columns, unavailable};
 
@@ -33,6 +33,8 @@ const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
 pub struct Restore<'a> {
     /// Its database.
     pub path: &'a Path,
+    /// The user's state directory, which has a second mark of how far the store has come.
+    pub state_dir: Option<&'a Path>,
     /// What dates the changes.
     pub clock: &'a dyn Clock,
     /// What the provider of these jobs says of a request; `None` where none is configured.
@@ -60,39 +62,49 @@ impl Restore<'_> {
     pub fn from_backup(&self, from: &Path) -> Result<Restored, RestoreError> {
         let backup = sound_backup(from)?;
         make_private_dir(&directory_of(self.path))?;
-        let mark = Mark::alone(self.path)?.ok_or(RestoreError::InUse)?;
+        let mark = Mark::alone(self.file())?.ok_or(RestoreError::InUse)?;
         let is_replaced = fs::exists(self.path).map_err(unavailable)?;
         let reached = if is_replaced { self.close_old_store()? } else { None };
         let partial = Partial::alone_beside(self.path)?;
         fill(&backup, &partial.0)?;
         drop(backup);
         let mut connection = open::prepare(&partial.0, None)?;
-        let floor = mark.read().into_iter().chain(reached).map(|reached| reached.rev).max();
+        let second = mark.read_second(&connection)?;
+        let marks = mark.read().into_iter().chain(reached).chain(second);
+        let floor = marks.map(|reached| reached.rev).max();
         let (jobs, reached) = self.end_unfinished(&mut connection, floor)?;
         sql::close(connection)?;
         verify(&partial.0)?;
         let kept = if is_replaced { Some(self.keep_old_store()?) } else { None };
         rename_durably(&partial.0, self.path)?;
-        mark.write(reached);
+        mark.reset(reached);
         Ok(Restored { jobs, kept })
     }
 
     /// Does the same to a database that was copied to its path by other means.
     pub fn in_place(&self) -> Result<Restored, RestoreError> {
         refuse_missing(self.path)?;
-        let mark = Mark::alone(self.path)?.ok_or(RestoreError::InUse)?;
+        let mark = Mark::alone(self.file())?.ok_or(RestoreError::InUse)?;
         drop(sole_connection(self.path)?.ok_or(RestoreError::InUse)?);
         let marked = mark.read();
         let mut connection = open::prepare(self.path, None)?;
         // Damage shows here where the log beside the database belongs to another state of the store.
         check::refuse_damaged(&connection)?;
-        if !self.force && mark::outdated(&connection, marked)?.is_none() {
+        let second = mark.read_second(&connection)?;
+        let is_outdated = mark::outdated(&connection, marked)?.is_some()
+            || mark::outdated(&connection, second)?.is_some();
+        if !self.force && !is_outdated {
             self.refuse_ending_jobs(&connection)?;
         }
-        let (jobs, reached) = self.end_unfinished(&mut connection, marked.map(|it| it.rev))?;
+        let floor = marked.into_iter().chain(second).map(|reached| reached.rev).max();
+        let (jobs, reached) = self.end_unfinished(&mut connection, floor)?;
         sql::close(connection)?;
-        mark.write(reached);
+        mark.reset(reached);
         Ok(Restored { jobs, kept: None })
+    }
+
+    fn file(&self) -> SqliteFile<'_> {
+        SqliteFile { path: self.path, state_dir: self.state_dir }
     }
 
     /// Makes sure that no other process has the old store open and that it may be replaced; says how far it had come.

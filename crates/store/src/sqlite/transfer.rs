@@ -14,7 +14,7 @@ use super::open::{self, Access};
 use super::restore::sole_connection;
 use super::rows::{self, Stored};
 use super::writer::Tx;
-use super::{bodies, check, identities, keys, ledger, search, sql};
+use super::{SqliteFile, bodies, check, identities, keys, ledger, search, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, signed};
 use crate::copy_side::{
@@ -46,29 +46,33 @@ pub(crate) struct SqliteSide {
 
 impl SqliteSide {
     /// Opens a file to be copied; it stays as it is.
-    pub(crate) fn source(path: &Path) -> Result<Self, CopyRefusal> {
+    pub(crate) fn source(store: SqliteFile<'_>) -> Result<Self, CopyRefusal> {
+        let path = store.path;
         if !super::is_there(path)? {
             return Err(CopyRefusal::Missing);
         }
-        let mark = taken(path)?;
+        let mark = taken(store)?;
         let (connection, _) = open::look(path)?;
         refuse_old(&connection, path)?;
         check::refuse_damaged(&connection)?;
         mark::refuse_outdated(&connection, mark.read())?;
+        mark::refuse_outdated(&connection, mark.read_second(&connection)?)?;
         Self::with(connection, mark)
     }
 
     /// Opens a file to be copied to, or makes it.
-    pub(crate) fn target(path: &Path) -> Result<Self, CopyRefusal> {
+    pub(crate) fn target(store: SqliteFile<'_>) -> Result<Self, CopyRefusal> {
+        let path = store.path;
         open::make_files(path)?;
         let is_new = fs::metadata(path).map_err(unavailable)?.len() == 0;
         let mark =
-            if is_new { Mark::alone(path)?.ok_or(CopyRefusal::InUse)? } else { taken(path)? };
+            if is_new { Mark::alone(store)?.ok_or(CopyRefusal::InUse)? } else { taken(store)? };
         if !is_new {
             refuse_old(&open::connect(path, Access::Read)?, path)?;
         }
         let connection = open::prepare(path, None)?;
         mark::refuse_outdated(&connection, mark.read())?;
+        mark::refuse_outdated(&connection, mark.read_second(&connection)?)?;
         Self::with(connection, mark)
     }
 
@@ -79,9 +83,9 @@ impl SqliteSide {
 }
 
 /// Keeps every other process away.
-fn taken(path: &Path) -> Result<Mark, CopyRefusal> {
-    let mark = Mark::alone(path)?.ok_or(CopyRefusal::InUse)?;
-    sql::close(sole_connection(path)?.ok_or(CopyRefusal::InUse)?)?;
+fn taken(store: SqliteFile<'_>) -> Result<Mark, CopyRefusal> {
+    let mark = Mark::alone(store)?.ok_or(CopyRefusal::InUse)?;
+    sql::close(sole_connection(store.path)?.ok_or(CopyRefusal::InUse)?)?;
     Ok(mark)
 }
 
@@ -194,7 +198,7 @@ impl CopySide for SqliteSide {
         moment.commit()?;
         sql::empty_log(&self.connection)?;
         if let Some(reached) = mark::reached(&self.connection)? {
-            self.mark.write(reached);
+            self.mark.reset(reached);
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl File {
     }
 
     fn place(&self) -> StorePlace<'_> {
-        StorePlace::Sqlite(&self.path)
+        StorePlace::Sqlite((&self.path).into())
     }
 
     /// Every row that belongs to a job, by the name of its table.
@@ -243,7 +243,8 @@ async fn f8_an_interrupted_copy_is_completed_and_not_served_before() {
             let mut progress = |pass, done, _| {
                 assert!(pass == CopyPass::Copying && done < 200, "cut off here");
             };
-            copy(StorePlace::Sqlite(&path), StorePlace::Postgres(&url), &mut progress).await
+            copy(StorePlace::Sqlite((&path).into()), StorePlace::Postgres(&url), &mut progress)
+                .await
         }
     });
     assert!(cut.await.is_err(), "it was cut off");
@@ -301,7 +302,8 @@ async fn f8_a_completed_copy_writes_only_what_is_missing() {
         let (path, url) = (from.path.clone(), database.url().to_owned());
         async move {
             let mut progress = |_, done, _| assert!(done < 400, "cut off here");
-            copy(StorePlace::Sqlite(&path), StorePlace::Postgres(&url), &mut progress).await
+            copy(StorePlace::Sqlite((&path).into()), StorePlace::Postgres(&url), &mut progress)
+                .await
         }
     });
     assert!(cut.await.is_err(), "it was cut off");

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use outlast_core::{EndNotices, StoreError};
-use outlast_store::{DatabaseInspection, Judgement, PostgresOptions, PostgresStore, WakeupMode};
+use outlast_store::{
+    DatabaseInspection, Judgement, PostgresOptions, PostgresStore, SqliteFile, WakeupMode,
+};
 use tokio::runtime::Handle;
 
 use super::check::Check;
@@ -17,6 +19,7 @@ const GAVE_WAY: u8 = 3;
 /// The store can be written, and a worker works on it.
 pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
     let url = config.map(|config| config.store.clone());
+    let state_dir = config.and_then(|config| config.state_dir.clone());
     move || match url {
         None => [Check::unconfigured(), Check::unconfigured()],
         Some(StoreUrl::Memory) => {
@@ -24,7 +27,7 @@ pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] 
             let line = "in memory: jobs are gone with the process that started them";
             [Check::warn(line, fix), Check::skipped("a store in memory has none to see")]
         }
-        Some(StoreUrl::Sqlite(path)) => file(&path),
+        Some(StoreUrl::Sqlite(path)) => file(&path, state_dir.as_deref()),
         Some(StoreUrl::Postgres(Secret(ref address))) => {
             let found = Handle::current().block_on(PostgresStore::inspect(address));
             database(&url.unwrap_or(StoreUrl::Memory), found)
@@ -80,9 +83,9 @@ fn schema(is: u32, newest: u32) -> String {
     }
 }
 
-fn file(path: &Path) -> [Check; 2] {
+fn file(path: &Path, state_dir: Option<&Path>) -> [Check; 2] {
     let shown = path.display();
-    match outlast_store::inspect(path) {
+    match outlast_store::inspect(SqliteFile { path, state_dir }) {
         Err(error) => {
             let fix = store_hint(&error, &StoreUrl::Sqlite(path.to_owned()));
             let check = Check::fail(format!("{shown}: {:#}", anyhow::Error::new(error)), fix);

@@ -1,7 +1,9 @@
 //! `outlast store copy`: every job of one store in another.
 
+use std::path::Path;
+
 use outlast_core::StoreError;
-use outlast_store::{Copied, CopyError, CopyPass, CopyRefusal, StorePlace};
+use outlast_store::{Copied, CopyError, CopyPass, CopyRefusal, SqliteFile, StorePlace};
 use serde_json::json;
 
 use super::restore::IN_USE;
@@ -27,7 +29,9 @@ pub(super) async fn run(config: &Config, args: &CopyArgs) -> CommandResult {
         };
         bar.show(0, percent, &format!("{done} of {total} jobs {words}"));
     };
-    let copied = outlast_store::copy(place(&from)?, place(&to)?, &mut show).await;
+    let state_dir = config.state_dir.as_deref();
+    let (source, target) = (place(&from, state_dir)?, place(&to, state_dir)?);
+    let copied = outlast_store::copy(source, target, &mut show).await;
     drop(bar);
     let copied = copied.map_err(|error| not_copied(error, &from, &to))?;
     match args.json {
@@ -55,9 +59,9 @@ fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<S
     parsed.or_usage(format!("give {ALLOWED}"))
 }
 
-fn place(url: &StoreUrl) -> CommandResult<StorePlace<'_>> {
+fn place<'a>(url: &'a StoreUrl, state_dir: Option<&'a Path>) -> CommandResult<StorePlace<'a>> {
     match url {
-        StoreUrl::Sqlite(path) => Ok(StorePlace::Sqlite(path)),
+        StoreUrl::Sqlite(path) => Ok(StorePlace::Sqlite(SqliteFile { path, state_dir })),
         StoreUrl::Postgres(Secret(address)) => Ok(StorePlace::Postgres(address)),
         StoreUrl::Memory => refuse("a memory store cannot be copied", format!("give {ALLOWED}")),
     }

@@ -77,6 +77,7 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
     let providers = natures(config)?;
     let restore = Restore {
         path,
+        state_dir: config.state_dir.as_deref(),
         clock: &SystemClock,
         nature: &|profile, ask| Some(providers.get(profile)?.nature(ask)),
         notices: config.end_notices(),

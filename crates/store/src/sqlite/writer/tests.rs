@@ -29,7 +29,7 @@ fn fixture() -> Fixture {
     let file = Arc::new(DatabaseFile::of(&path, open::Access::Read).unwrap());
     let clock = Arc::new(ManualClock::default());
     let commits = Arc::new(OwnCommits::new());
-    let mark = Mark::shared(&path).unwrap();
+    let mark = Mark::shared((&path).into()).unwrap();
     let thread = WriterThread {
         connection,
         file,
