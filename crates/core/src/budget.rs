@@ -12,8 +12,8 @@ pub struct BudgetRefusal {
     pub limit: BudgetLimit,
     /// How much that allows.
     pub allowed: NanoUsd,
-    /// What the run usually costs, if that is known.
-    pub planned: Option<NanoUsd>,
+    /// The typical cost of such a run, if it is known. Never the caller's own budget.
+    pub typical: Option<NanoUsd>,
     /// What the owner's runs of the day count for already.
     pub counted: NanoUsd,
     /// How long until the next UTC day, where the run would fit into it.
@@ -61,15 +61,31 @@ impl BudgetRefusal {
     }
 }
 
+impl BudgetRefusal {
+    /// The reason why a job whose run failed does not begin another one.
+    pub fn of_another_run(&self) -> String {
+        let Self { limit, allowed, counted, .. } = self;
+        match limit {
+            BudgetLimit::Ask => format!("{counted} of its budget of {allowed} may have been spent"),
+            BudgetLimit::Job => {
+                format!("{counted} of the {allowed} that one job may cost may have been spent")
+            }
+            BudgetLimit::Day => {
+                format!("{counted} of the {allowed} for this day (UTC) are spent or reserved")
+            }
+        }
+    }
+}
+
 /// One sentence, without the next step.
 impl fmt::Display for BudgetRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, allowed, planned, counted, .. } = self;
+        let Self { limit, allowed, typical, counted, .. } = self;
         if let (Some(setting), NanoUsd(0)) = (limit.setting(), *allowed) {
             return write!(f, "nothing that costs money may be started here: {setting} is 0");
         }
-        match planned {
-            Some(planned) => write!(f, "such a run usually costs {planned}")?,
+        match typical {
+            Some(typical) => write!(f, "such a run usually costs {typical}")?,
             None => f.write_str("what such a run costs is not known beforehand")?,
         }
         match limit {
@@ -99,7 +115,7 @@ mod tests {
         let base = BudgetRefusal {
             limit: BudgetLimit::Day,
             allowed: NanoUsd(2_000_000_000),
-            planned: Some(NanoUsd(410_000_000)),
+            typical: Some(NanoUsd(410_000_000)),
             counted: NanoUsd(1_700_000_000),
             next_day: Some(Duration::from_secs(60)),
         };
@@ -113,7 +129,7 @@ mod tests {
                 "nothing that costs money may be started here: OUTLAST_MAX_USD_PER_DAY is 0; use the library, or have OUTLAST_MAX_USD_PER_DAY raised",
             ),
             (
-                BudgetRefusal { limit: BudgetLimit::Job, planned: None, next_day: None, ..base },
+                BudgetRefusal { limit: BudgetLimit::Job, typical: None, next_day: None, ..base },
                 "what such a run costs is not known beforehand, and one job may cost $2.00; ask with a lower effort, or have OUTLAST_MAX_USD_PER_JOB raised",
             ),
             (

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Body, ConversationId, Cost, Job, JobState, Message, NanoUsd, Output, Profile, ResearchAsk,
-    Role, Timestamp, Usage,
+    Role, Timestamp, Usage, rules,
 };
 
 /// The turns of a conversation that may be shown; at least one.
@@ -116,6 +116,11 @@ impl Conversation {
     /// What all its turns cost: as sure as the least sure of them.
     pub fn cost(&self) -> Cost {
         sum_of(self.turns().filter_map(Job::output).map(|output| output.cost))
+    }
+
+    /// The amount that may have been spent on turns whose cost is not known.
+    pub fn maybe_spent(&self) -> NanoUsd {
+        self.turns().map(rules::maybe_spent).sum()
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun,
-    RemoteStop, Rev, Timestamp, Visibility,
+    RemoteStop, Rev, RunAllowance, Timestamp, Visibility,
 };
 
 /// What a face asks the engine to make durable.
@@ -65,6 +65,8 @@ pub struct Job {
     pub failures: Vec<Failure>,
     /// What lets another worker go on.
     pub checkpoint: Checkpoint,
+    /// What its paid runs may cost; `None` for a job that is free, and for one that an older version inserted.
+    pub allowance: Option<RunAllowance>,
     /// How far the running try has come.
     pub progress: Option<Progress>,
     /// The beginning of the text that the running try is writing (G8), as far as it is known; see [`crate::Partial`]. Ends

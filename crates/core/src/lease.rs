@@ -1,6 +1,6 @@
 //! Who may write to a job. Every write after a claim presents a [`Lease`]; a stale one is refused.
 
-use crate::{Fence, Job, JobId, JobState, Timestamp, WorkerId};
+use crate::{EndNotices, Fence, Job, JobId, JobState, Timestamp, WorkerId};
 
 /// The timed sole right of one worker to one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Record {
     pub holder: Option<Holder>,
     /// How much of its owner's room it takes: [`crate::rules::ask_bytes`], and what its end left behind.
     pub bytes: u64,
+    /// Whether a notice of its end is wanted, as its insert recorded.
+    pub notice: EndNotices,
 }
 
 impl Record {

@@ -1,14 +1,19 @@
 //! The ledger: a row for each paid run, kept apart from jobs so that it outlives them (G6). What is reserved and refused is
 //! decided by `rules/spending.rs`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Cost, Day, JobId, NanoUsd, OwnerId, Timestamp};
 
 /// What one owner may spend; nothing set means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SpendLimits {
     /// On one job.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_job: Option<NanoUsd>,
     /// On the jobs of one UTC day.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_day: Option<NanoUsd>,
 }
 
@@ -19,14 +24,46 @@ pub struct Reservation {
     pub provider: String,
     /// The model that will answer, as far as is known.
     pub model: Option<String>,
-    /// What a request like this usually costs, if that is known.
+    /// The amounts that the decision depends on.
+    pub terms: SpendTerms,
+}
+
+/// The amounts that decide whether a paid run may begin and how much it may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpendTerms {
+    /// The typical cost of a request like this, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub typical: Option<NanoUsd>,
-    /// What the caller allows it to cost.
+    /// The most that the caller allows it to cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<NanoUsd>,
-    /// Whether the provider itself stops a run that has spent its budget.
-    pub provider_caps: bool,
-    /// What the owner may spend.
+    /// The cap that the provider is given if nothing else is lower; `None` if the provider cannot stop a run at a sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_cap: Option<NanoUsd>,
+    /// The owner's limits.
     pub limits: SpendLimits,
+}
+
+/// The terms of a job's paid runs and the cap of its present run. Stored with the job: every try and every worker that takes
+/// the job over sends this cap, whatever its own settings are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunAllowance {
+    /// The most that the present run may cost; `None` if the provider cannot stop a run at a sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<NanoUsd>,
+    /// The terms that the cap was decided by. Another run of the same job is decided by them too.
+    #[serde(flatten)]
+    pub terms: SpendTerms,
+}
+
+/// The sums that count toward limits when a paid run is decided on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedSpend {
+    /// Of the owner's runs of this UTC day.
+    pub day: NanoUsd,
+    /// Of the earlier runs of the same job.
+    pub job: NanoUsd,
 }
 
 /// What is known of the money for one run.

@@ -48,7 +48,10 @@ pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, Wor
 pub use job::{Checkpoint, Job, JobState, NewJob};
 pub use key::{CallIdentity, CallMode, HeldAnswer, Key, KeyLife};
 pub use lease::{Claimed, Holder, Lease, Record};
-pub use ledger::{ChargeState, LedgerRow, Reservation, SpendBy, SpendLimits, SpendQuery, SpendSum};
+pub use ledger::{
+    ChargeState, CountedSpend, LedgerRow, Reservation, RunAllowance, SpendBy, SpendLimits,
+    SpendQuery, SpendSum, SpendTerms,
+};
 pub use listing::{
     ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery,
     StateCount, Summary, SummaryCharge,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::{JobId, Timestamp};
 
 /// Whether a store keeps a notice of every end. Only where a process that uses the store tells them: they would pile up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndNotices {
     /// Nothing is kept.
     #[default]

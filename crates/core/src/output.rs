@@ -1,6 +1,7 @@
 //! What a job gives back: a report or a tool's result, and what it cost.
 
 use std::fmt;
+use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -99,6 +100,12 @@ impl NanoUsd {
     /// The most dollars a budget may be: up to there every decimal of a dollar's billionths is told from its neighbours.
     pub const MAX_BUDGET_USD: u32 = 1_000_000;
 
+    /// No run costs a billion dollars.
+    const BILLION_USD: u64 = 1_000_000_000_000_000_000;
+
+    /// The largest sum; larger ones are cut to it, as in every store.
+    pub const MAX_SUM: Self = Self(i64::MAX.unsigned_abs());
+
     /// A budget in decimal dollars; `None` for what is no amount, none at all, or too much.
     pub fn budget(usd: f64) -> Option<Self> {
         let within = usd <= f64::from(Self::MAX_BUDGET_USD);
@@ -128,11 +135,24 @@ impl NanoUsd {
     }
 }
 
-/// Dollars with as many decimals as matter: two from a dollar on, four below.
+/// Saturates at [`NanoUsd::MAX_SUM`].
+impl Sum for NanoUsd {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        let sum = amounts.fold(0, |sum: u64, amount| sum.saturating_add(amount.0));
+        Self(sum).min(Self::MAX_SUM)
+    }
+}
+
+/// Dollars with as many decimals as matter: two from a dollar on, four below. An amount that four decimals would show as
+/// zero has all of its decimals.
 impl fmt::Display for NanoUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usd = self.as_usd();
-        if usd >= 1.0 { write!(f, "${usd:.2}") } else { write!(f, "${usd:.4}") }
+        match self.0 {
+            1..50_000 => write!(f, "${}", format!("{usd:.9}").trim_end_matches('0')),
+            0..1_000_000_000 => write!(f, "${usd:.4}"),
+            _ => write!(f, "${usd:.2}"),
+        }
     }
 }
 
@@ -162,17 +182,20 @@ impl Cost {
         }
     }
 
+    /// The same, and unknown if no run can cost as much.
+    pub fn plausible(self) -> Self {
+        match self.amount() {
+            Some(amount) if amount.0 >= NanoUsd::BILLION_USD => Self::Unknown,
+            Some(_) | None => self,
+        }
+    }
+
     /// The same, where what was computed is not all of it.
     pub fn estimated(self) -> Self {
         match self {
             Self::Computed(cost) => Self::Estimate(cost),
             cost => cost,
         }
-    }
-
-    /// The amount in dollars; zero where nothing is known.
-    pub fn usd(self) -> f64 {
-        self.amount().unwrap_or_default().0 as f64 / 1e9
     }
 
     /// How sure it is, in one word.
@@ -261,6 +284,23 @@ mod tests {
             ["", ".5", "1.", "-1", "+1", "1e3", "1,5", "$1", "NaN", "0.0000000001", "1000000000"]
         {
             assert_eq!(NanoUsd::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn g6_an_amount_above_zero_is_never_shown_as_zero() {
+        let cases = [
+            (0, "$0.0000"),
+            (1, "$0.000000001"),
+            (1_000, "$0.000001"),
+            (49_999, "$0.000049999"),
+            (50_000, "$0.0001"),
+            (120_000_000, "$0.1200"),
+            (1_000_000_000, "$1.00"),
+            (15_004_000_000, "$15.00"),
+        ];
+        for (nanos, shown) in cases {
+            assert_eq!(NanoUsd(nanos).to_string(), shown, "{nanos}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Code, Cost, Output, Progress, RemoteRun, RemoteStop, Store};
+use crate::{Code, Cost, NanoUsd, Output, Progress, RemoteRun, RemoteStop, Store};
 
 /// A service that does the work.
 #[async_trait]
@@ -31,9 +31,10 @@ pub trait Provider: Send + Sync {
         Cost::Unknown
     }
 
-    /// Whether the provider itself stops a run that has spent the budget of its request ([`crate::ResearchAsk::budget`]).
-    fn caps(&self) -> bool {
-        false
+    /// The cap of a run like this if nothing lower is asked for; `None` if the provider cannot stop a run at a sum. A
+    /// provider with caps is given the cap of each run as the budget of its request ([`crate::ResearchAsk::budget`]).
+    fn default_cap(&self, _ask: &Value) -> Option<NanoUsd> {
+        None
     }
 
     /// Says where ids that are made once for an account are kept. Called before anything is begun.

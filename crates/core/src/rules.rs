@@ -43,7 +43,11 @@ pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};
 pub use send_key::{RETRY_KEY, job_of_key};
 pub use share::{Sharing, may_take};
-pub use spending::{RunCharge, charge, ledger_begins, may_spend, reserve, set_aside};
+pub use spending::{
+    RunCharge, allowance_of_resumed, begins_another_run, bound_another_run, charge,
+    ledger_old_until, ledger_removable_until, lowest_cap, may_spend, maybe_spent, reserve,
+    reserved, sweeps_needed_from,
+};
 pub use turn::{Turn, ahead};
 pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, note, settle, show_text};

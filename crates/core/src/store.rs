@@ -177,7 +177,7 @@ pub trait Store: Send + Sync {
     ) -> Result<ConversationPage, StoreError>;
 
     /// What was spent on the runs that `scope` may see, by key. The ledger outlives its jobs: rows stay for 400 days, until
-    /// [`Prune::Expired`] removes them ([`crate::rules::ledger_begins`]).
+    /// [`Prune::Expired`] removes them ([`crate::rules::ledger_removable_until`]).
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError>;
 
     /// What [`Store::keep`] kept under this name.

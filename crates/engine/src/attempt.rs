@@ -114,7 +114,7 @@ impl Attempt<'_> {
             Some(_) | None => self.record(beginning).await?,
         }
         // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
-        let run = match self.provider.begin(&self.job.new.ask, &key).await {
+        let run = match self.provider.begin(&self.shared.capped_ask(&self.job), &key).await {
             Ok(run) => run,
             Err(error) => {
                 self.not_begun = matches!(error, BeginError::NotSent(_) | BeginError::Refused(_));
@@ -139,9 +139,10 @@ impl Attempt<'_> {
     async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
         let limits = Limits::new(&self.job, limits::Start::Resumed, self.shared);
+        let ask = self.shared.capped_ask(&self.job);
         // Unlike a begin it buys nothing, so a worker that leaves does not wait for it.
         let resumed = tokio::select! {
-            resumed = self.provider.resume(&self.job.new.ask, &remote) => resumed,
+            resumed = self.provider.resume(&ask, &remote) => resumed,
             () = self.lease.lost() => return Err(LeaseLost),
             () = self.shared.stop.asked() => return Ok(End::Interrupted),
             end = limits.reached() => return Ok(end),

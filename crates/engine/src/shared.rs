@@ -1,8 +1,11 @@
 //! What the parts of one engine share: its store, its providers and its options.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use outlast_core::{Cost, Job, NanoUsd, NewJob, Profile, ResearchAsk, Reservation, Store};
+use outlast_core::{
+    Cost, Job, NanoUsd, NewJob, Profile, ResearchAsk, Reservation, SpendTerms, Store, rules,
+};
 use serde_json::Value;
 
 use crate::options::{Options, Providers};
@@ -31,12 +34,19 @@ pub struct Expected {
 impl Shared {
     pub(crate) fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
         let provider = self.providers.get(profile);
-        let is_capped = provider.is_some_and(|provider| provider.caps());
+        let is_capped = provider.is_some_and(|provider| provider.default_cap(ask).is_some());
         let cost = provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask));
         let is_free = cost.amount() == Some(NanoUsd(0));
-        let budget = ResearchAsk::stored_budget(ask).filter(|_| !is_capped && !is_free);
+        let budget = ResearchAsk::stored_budget(ask);
+        let cost = match (cost, budget) {
+            // A run that is stopped at its budget costs no more.
+            (Cost::Estimate(typical), Some(budget)) if is_capped => {
+                Cost::Estimate(typical.min(budget))
+            }
+            (cost, _) => cost,
+        };
         Expected {
-            budget_note: budget.map(|budget| {
+            budget_note: budget.filter(|_| !is_capped && !is_free).map(|budget| {
                 format!("A run usually costs less than its budget of {budget}, but it cannot be stopped there: this provider has no limit for a run.")
             }),
             model: provider.and_then(|provider| provider.expected_model(ask)),
@@ -49,15 +59,38 @@ impl Shared {
         if !new.may_be_charged() {
             return None;
         }
-        let Expected { model, cost, .. } = self.expects(&new.profile, &new.ask);
+        let provider = self.providers.get(&new.profile);
         Some(Reservation {
             provider: new.profile.provider().to_owned(),
-            model,
-            typical: cost.amount(),
-            budget: ResearchAsk::stored_budget(&new.ask),
-            provider_caps: self.providers.get(&new.profile).is_some_and(|found| found.caps()),
-            limits: self.options.spend_limits,
+            model: provider.and_then(|provider| provider.expected_model(&new.ask)),
+            terms: self.spend_terms(&new.profile, &new.ask),
         })
+    }
+
+    fn spend_terms(&self, profile: &Profile, ask: &Value) -> SpendTerms {
+        let provider = self.providers.get(profile);
+        SpendTerms {
+            typical: provider.and_then(|provider| provider.typical_cost(ask).amount()),
+            budget: ResearchAsk::stored_budget(ask),
+            default_cap: provider.and_then(|provider| provider.default_cap(ask)),
+            limits: self.options.spend_limits,
+        }
+    }
+
+    /// The request as its provider gets it: where the provider stops a run at a sum, the budget in it is the run's cap. The cap
+    /// is the stored one. A job that an older version inserted has none; it gets the lowest that the settings allow.
+    pub(crate) fn capped_ask<'a>(&self, job: &'a Job) -> Cow<'a, Value> {
+        let ask = &job.new.ask;
+        let cap = match &job.allowance {
+            Some(allowance) => allowance.cap,
+            None => rules::lowest_cap(&self.spend_terms(&job.new.profile, ask)),
+        };
+        let Some(cap) = cap else { return Cow::Borrowed(ask) };
+        let mut capped = ask.clone();
+        if let Some(fields) = capped.as_object_mut() {
+            fields.insert("budget".to_owned(), cap.0.into());
+        }
+        Cow::Owned(capped)
     }
 
     /// Warns of a question that is likely to cost much (C10), before anything is spent.

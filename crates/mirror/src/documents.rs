@@ -354,6 +354,7 @@ mod tests {
             state,
             failures: Vec::new(),
             checkpoint: Checkpoint::NotBegun,
+            allowance: None,
             progress: None,
             partial: None,
             fence: Fence(0),

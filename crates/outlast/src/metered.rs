@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Nature, Profile,
-    Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
+    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, NanoUsd, Nature,
+    Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
     StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
@@ -171,8 +171,8 @@ impl Provider for MeteredProvider {
         self.provider.typical_cost(ask)
     }
 
-    fn caps(&self) -> bool {
-        self.provider.caps()
+    fn default_cap(&self, ask: &Value) -> Option<NanoUsd> {
+        self.provider.default_cap(ask)
     }
 
     fn keep_ids_in(&self, store: &Arc<dyn Store>) {

@@ -97,8 +97,9 @@ impl Provider for Anthropic {
         Self::NAME
     }
 
-    fn caps(&self) -> bool {
-        true
+    fn default_cap(&self, ask: &Value) -> Option<NanoUsd> {
+        let effort = ResearchAsk::stored(ask).ok().and_then(|ask| ask.effort);
+        Some(wire::default_cap(effort))
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
@@ -112,11 +113,10 @@ impl Provider for Anthropic {
 
     fn typical_cost(&self, ask: &Value) -> Cost {
         let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
-        let typical =
-            Prices::current().anthropic.typical(effort_word(ask.effort).unwrap_or("medium"));
-        match (typical, ask.budget) {
-            (Cost::Estimate(typical), Some(budget)) => Cost::Estimate(typical.min(budget)),
-            (typical, _) => typical,
+        let prices = &Prices::current().anthropic;
+        match prices.lists(&self.model) {
+            true => prices.typical(effort_word(ask.effort).unwrap_or("medium")),
+            false => Cost::Unknown,
         }
     }
 

@@ -113,12 +113,11 @@ impl Prices {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
         }
-        // A model's name may have the date of a snapshot behind it.
-        let undated = model.rsplit_once("-20").map_or(model, |(name, _)| name);
-        match self.listed(model).or_else(|| self.listed(undated)) {
+        match self.listed(model).or_else(|| self.listed(undated(model))) {
             Some((tools, prices)) => prices.bill(tools, usage, extras),
             None => self.unlisted(usage),
         }
+        .plausible()
     }
 
     /// A model and the tools of its vendor; vendors name their models apart.
@@ -132,6 +131,11 @@ impl Prices {
     /// What OpenAI usually charges for a run of this model and effort.
     pub(crate) fn typical_openai(&self, model: &str, effort: &str) -> Cost {
         let Some(typical) = self.openai.typical.get(effort) else { return Cost::Unknown };
+        // The flat price of an unknown model is for bills (C9). Before a run nothing is known of such a model: a limit
+        // must not rest on a guess.
+        if !self.openai.lists(model) {
+            return Cost::Unknown;
+        }
         let usage = Usage {
             input_tokens: typical.input,
             output_tokens: typical.output,
@@ -158,6 +162,18 @@ impl Prices {
     /// What one call of the Search API costs, whatever it finds.
     pub(crate) fn search(&self) -> NanoUsd {
         NanoUsd(self.search.request.nanos())
+    }
+}
+
+/// The model's name without the date of a snapshot.
+fn undated(model: &str) -> &str {
+    model.rsplit_once("-20").map_or(model, |(name, _)| name)
+}
+
+impl<T> VendorPrices<T> {
+    /// Whether the vendor's price for this model is known.
+    pub(crate) fn lists(&self, model: &str) -> bool {
+        self.models.contains_key(model) || self.models.contains_key(undated(model))
     }
 }
 

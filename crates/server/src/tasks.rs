@@ -145,6 +145,7 @@ mod tests {
             state: JobState::Cancelled { at: NOW, remote },
             failures: Vec::new(),
             checkpoint: Checkpoint::NotBegun,
+            allowance: None,
             progress: None,
             partial: None,
             fence: Fence(1),

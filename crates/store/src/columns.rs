@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job,
+    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job, EndNotices,
     JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record,
     RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
 };
@@ -128,6 +128,10 @@ pub(crate) trait Columns {
             state,
             checkpoint: self.json(&id, "checkpoint")?,
             failures: self.json(&id, "failures")?,
+            allowance: match self.maybe_text("allowance")? {
+                Some(text) => Some(parse(&id, "allowance", &text)?),
+                None => None,
+            },
             progress: self.progress()?,
             // Read beside the row, where it is wanted.
             partial: None,
@@ -136,7 +140,11 @@ pub(crate) trait Columns {
             updated_at: self.time("updated_at")?,
             rev: Rev(self.count("rev")?),
         };
-        Ok(Record { job, holder, bytes: self.count("bytes")? })
+        let notice = match self.maybe_number("notice")? {
+            None | Some(0) => EndNotices::Off,
+            Some(_) => EndNotices::Kept,
+        };
+        Ok(Record { job, holder, bytes: self.count("bytes")?, notice })
     }
 
     fn job_state(&self, id: &str, output: Option<Output>) -> Result<JobState, Self::Fault> {
@@ -296,6 +304,19 @@ pub(crate) fn key_life(life: KeyLife) -> (&'static str, i64, Option<i64>) {
         KeyLife::Replays { unanswered, answered } => {
             ("until_answered", millis(unanswered), Some(millis(answered)))
         }
+    }
+}
+
+/// What a job's paid runs may cost, as a column holds it.
+pub(crate) fn allowance(job: &Job) -> Result<Option<String>, StoreError> {
+    job.allowance.as_ref().map(json).transpose()
+}
+
+/// Whether a notice of the end is wanted, as a column holds it.
+pub(crate) fn notice(notice: EndNotices) -> i64 {
+    match notice {
+        EndNotices::Off => 0,
+        EndNotices::Kept => 1,
     }
 }
 

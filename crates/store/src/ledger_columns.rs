@@ -10,11 +10,24 @@ use crate::columns::{Columns, damaged, job_id};
 pub(crate) const COUNTED: &str =
     "CASE state WHEN 'spent' THEN amount WHEN 'released' THEN 0 ELSE coalesce(reserved, 0) END";
 
+/// The sum of what rows count for, at most `NanoUsd::MAX_SUM`. A plain sum could overflow: SQLite makes that an error. `filter`
+/// is empty or an aggregate's FILTER clause.
+pub(crate) fn counted_sum(filter: &str) -> String {
+    let whole = format!("coalesce(sum(({COUNTED}) / 1000000000) {filter}, 0)");
+    let rest = format!("coalesce(sum(({COUNTED}) % 1000000000) {filter}, 0)");
+    format!(
+        "CAST(CASE WHEN {whole} + {rest} / 1000000000 >= 9223372036 THEN 9223372036854775807
+           ELSE {whole} * 1000000000 + {rest} END AS BIGINT)"
+    )
+}
+
 /// The model and the money of the job whose row is read, as columns of a list.
 pub(crate) fn charge_columns() -> String {
+    let counted = counted_sum("");
     format!(
         "(SELECT model FROM ledger WHERE job = jobs.id ORDER BY run DESC LIMIT 1) AS model,
-         (SELECT CAST(sum({COUNTED}) AS BIGINT) FROM ledger WHERE job = jobs.id AND state <> 'released') AS charged,
+         (SELECT CASE count(*) WHEN 0 THEN NULL ELSE {counted} END FROM ledger
+          WHERE job = jobs.id AND state <> 'released') AS charged,
          (SELECT count(*) FROM ledger WHERE job = jobs.id AND state IN ('reserved', 'maybe')) AS open_charges"
     )
 }
@@ -27,9 +40,7 @@ pub(crate) fn sums(by: SpendBy, condition: &str) -> String {
         SpendBy::Model => "model",
         SpendBy::Owner => "owner",
     };
-    let part = |state| {
-        format!("CAST(coalesce(sum({COUNTED}) FILTER (WHERE state = '{state}'), 0) AS BIGINT)")
-    };
+    let part = |state| counted_sum(&format!("FILTER (WHERE state = '{state}')"));
     format!(
         "SELECT {key} AS key, {} AS spent, {} AS reserved, {} AS maybe, count(*) AS runs
          FROM ledger WHERE state <> 'released' AND {condition} GROUP BY 1",

@@ -11,16 +11,16 @@ use async_trait::async_trait;
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
-    ConversationId, ConversationPage, ConversationQuery, Cursor, Dead, EndNotices, Insert,
-    Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, NoticeOutcome,
-    OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope,
-    Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store, StoreError, Timestamp,
-    WorkerId, rules,
+    ConversationId, ConversationPage, ConversationQuery, CountedSpend, Cursor, Dead, EndNotices,
+    Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim,
+    NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
+    Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
+    StoreError, Timestamp, WorkerId, rules,
 };
 
 use crate::{count, page};
 use tables::{
-    StoredKey, StoredNotice, Tables, matches, same_conversation, summary, visible, waits,
+    Decided, StoredKey, StoredNotice, Tables, matches, same_conversation, summary, visible, waits,
 };
 
 /// Keeps jobs in memory.
@@ -46,11 +46,11 @@ impl MemoryStore {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a notice of the job's end, where they are kept.
-    fn announce(&self, tables: &mut Tables, job: &Job) {
-        let notice = match self.notices {
+    /// Keeps a notice of the job's end, if this process keeps them or the insert asked for one.
+    fn announce(&self, tables: &mut Tables, record: &Record) {
+        let notice = match self.notices.max(record.notice) {
             EndNotices::Off => None,
-            EndNotices::Kept => rules::notice(job),
+            EndNotices::Kept => rules::notice(&record.job),
         };
         let due_at = self.clock.now();
         tables.notices.extend(
@@ -129,14 +129,25 @@ impl Store for MemoryStore {
         if !rules::has_room(tables.bytes(&new.owner), rules::ask_bytes(&new), max_bytes) {
             return Err(StoreError::TooManyBytes);
         }
-        let reservation = reservation.filter(|_| takes_up.is_none());
-        if let Some(reservation) = &reservation {
-            let counted = tables.counted(&new.owner, now.day());
-            rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
-        }
-        let (seq, job) = tables.add(new, takes_up, carrier.as_ref(), now);
-        if let Some(reservation) = &reservation {
-            tables.ledger.push(rules::reserve(reservation, job.id, &job.new.owner, now));
+        let is_resumed = takes_up.is_some();
+        let allowance = match &reservation {
+            None => None,
+            Some(reservation) if is_resumed => {
+                Some(rules::allowance_of_resumed(&reservation.terms))
+            }
+            Some(reservation) => {
+                let day = tables.counted(&new.owner, now.day());
+                let counted = CountedSpend { day, ..CountedSpend::default() };
+                let decided = rules::may_spend(&reservation.terms, counted, now);
+                Some(decided.map_err(StoreError::BudgetExceeded)?)
+            }
+        };
+        let decided = Decided { allowance, notice: self.notices };
+        let (seq, job) = tables.add(new, takes_up, decided, carrier.as_ref(), now);
+        if let (Some(reservation), Some(allowance), false) = (&reservation, &allowance, is_resumed)
+        {
+            let row = rules::reserve(reservation, allowance, job.id, &job.new.owner, now);
+            tables.ledger.push(row);
         }
         if let Some(key) = key {
             let Key { text, input_hash, life, identity } = key;
@@ -229,8 +240,11 @@ impl Store for MemoryStore {
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let mut tables = self.tables();
         let (seq, mut record) = tables.find(&lease.job).ok_or(StoreError::LeaseLost)?;
-        rules::settle(&mut record, lease, &settlement, self.clock.now())?;
-        self.announce(&mut tables, &record.job);
+        let before = record.job.checkpoint.clone();
+        let now = self.clock.now();
+        rules::settle(&mut record, lease, &settlement, now)?;
+        tables.bound_another_run(&before, &mut record, now);
+        self.announce(&mut tables, &record);
         Ok(tables.save(seq, record))
     }
 
@@ -242,7 +256,7 @@ impl Store for MemoryStore {
         match rules::cancel(&mut record, now) {
             Cancelled::Already(job) => Ok(Cancelled::Already(job)),
             Cancelled::Now(_) => {
-                self.announce(&mut tables, &record.job);
+                self.announce(&mut tables, &record);
                 Ok(Cancelled::Now(tables.save(seq, record)))
             }
         }
@@ -398,8 +412,7 @@ impl Store for MemoryStore {
         }
         let jobs = tables.remove(scope, prune, self.clock.now());
         if *prune == Prune::Expired {
-            let begins = rules::ledger_begins(self.clock.now());
-            tables.ledger.retain(|row| !scope.sees(&row.owner) || row.at.day() >= begins);
+            tables.shorten_ledger(scope, self.clock.now().day());
         }
         let keys = tables.keys_by_job();
         let left = tables.records.iter().filter(|(_, record)| scope.sees(&record.job.new.owner));

@@ -119,7 +119,7 @@ impl SqliteStore {
         let store = store.into();
         let path = store.path;
         open::make_files(path)?;
-        let mark = Mark::shared(path)?;
+        let mark = Mark::shared(store)?;
         // Read before the database is: another process may write both between.
         let marked = mark.read();
         // Remembered before it is opened, so that a file that replaces it meanwhile is noticed.
@@ -219,7 +219,8 @@ impl Store for SqliteStore {
         if let Some(carrier) = &insert.carrier {
             self.show_life(&carrier.worker).await?;
         }
-        self.writer()?.run(move |tx| insert::insert(tx, insert)).await
+        let notices = self.notices;
+        self.writer()?.run(move |tx| insert::insert(tx, insert, notices)).await
     }
 
     async fn claim(

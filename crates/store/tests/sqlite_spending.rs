@@ -4,13 +4,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_core::{
-    Again, Day, EndNotices, Insert, Inserted, Nature, Resumes, Scope, SpendBy, SpendQuery,
-    SpendSum, Store, StoreError,
+    Again, Day, EndNotices, Insert, Inserted, Nature, NewJob, NoticeClaim, Resumes, Scope,
+    Settlement, SpendBy, SpendQuery, SpendSum, Store, StoreError, WorkerId,
 };
 use outlast_store::{Restore, SqliteStore, SystemClock};
-use outlast_testkit::store_suite::{a_cost, a_job, a_reservation, an_insert};
+use outlast_testkit::store_suite::{a_cost, a_failure, a_job, a_reservation, an_insert};
 use tempfile::TempDir;
 
 fn open(path: &Path) -> SqliteStore {
@@ -64,8 +65,8 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     let nature = |_: &_, _: &_| Some(nature);
     Restore {
         path: &path,
-        clock: &SystemClock,
         state_dir: None,
+        clock: &SystemClock,
         nature: &nature,
         force: true,
         notices: EndNotices::Off,
@@ -84,4 +85,23 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
 #[expect(clippy::disallowed_methods, reason = "tests damage what the store would not")]
 fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
+}
+
+/// G7: the process that inserts a job wants a notice of its end, and the one that ends it keeps none of its own.
+#[tokio::test]
+async fn g7_a_worker_without_notify_keeps_the_notice_that_the_insert_asked_for() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    let (telling, silent) = (open(&path).with_notices(EndNotices::Kept), open(&path));
+    let ends = [("wanted", &telling, true), ("unwanted", &silent, false)];
+    for (title, inserting, is_told) in ends {
+        let job = NewJob { title: title.to_owned(), ..a_job() };
+        inserting.insert(an_insert(job)).await.unwrap();
+        let (worker, lease) = (WorkerId::new("w"), Duration::from_secs(30));
+        let claimed = silent.claim(&worker, &[a_job().profile], lease).await.unwrap().unwrap();
+        let failure = a_failure("no");
+        silent.settle(&claimed.lease, Settlement::Fail { failure, raw: None }).await.unwrap();
+        let notice = telling.claim_notice(lease).await.unwrap();
+        assert_eq!(matches!(notice, NoticeClaim::Claimed(_)), is_told, "{title}: {notice:?}");
+    }
 }

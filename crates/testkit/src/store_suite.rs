@@ -233,6 +233,10 @@ macro_rules! store_suite {
                 g6_the_ledger_outlives_its_jobs_for_400_days
                 g6_an_owner_sees_their_own_and_the_operator_everything
                 g6_a_free_job_has_no_row
+                g6_a_wrong_clock_does_not_erase_the_ledger
+                g6_caps_are_decided_with_the_insert_and_stay_within_the_limits
+                g6_another_run_of_a_job_stays_within_the_limits
+                g6_sums_of_absurd_amounts_are_the_largest_number
             }
             workers {
                 a_worker_is_known_from_its_first_claim

@@ -17,6 +17,7 @@ pub fn accept(
         state: JobState::Queued { run_at: now },
         failures: Vec::new(),
         checkpoint: takes_up.map_or(Checkpoint::NotBegun, Checkpoint::Running),
+        allowance: None,
         progress: None,
         partial: None,
         fence: Fence::NONE,

@@ -1,67 +1,163 @@
 //! Money: what a start sets aside, when it is refused, and what each step of a job does to the row of its run (G6). The
 //! table "Money" of docs/spending.md says the same in words.
 
-use std::time::Duration;
-
 use crate::{
-    BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, Day, Job, JobId, JobState,
-    LedgerRow, NanoUsd, OwnerId, RemoteStop, Reservation, Timestamp,
+    BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, CountedSpend, Day, Job, JobId,
+    JobState, LedgerRow, NanoUsd, OwnerId, Record, RemoteStop, Reservation, RunAllowance,
+    SpendTerms, Timestamp,
 };
 
-/// The first day whose rows are kept: 400 days are.
-pub fn ledger_begins(now: Timestamp) -> Day {
-    now.before(Duration::from_secs(400 * 86_400)).day()
+/// How many days a row of the ledger is kept.
+const LEDGER_DAYS: i64 = 400;
+
+/// On how many consecutive UTC days old rows must have been looked for before any is removed. One start with a wrong clock
+/// must not erase the ledger.
+const SWEEP_DAYS: i64 = 8;
+
+/// The last day whose rows are old enough to be removed one day; a sweep that finds such rows is recorded.
+pub fn ledger_old_until(today: Day) -> Day {
+    Day(today.0.saturating_sub(LEDGER_DAYS))
 }
 
-/// What is set aside for a run: its whole budget where the provider stops it there, else what such a run usually costs.
-pub fn set_aside(reservation: &Reservation) -> Option<NanoUsd> {
-    match reservation.budget {
-        Some(budget) if reservation.provider_caps => Some(budget),
-        Some(_) | None => reservation.typical,
+/// The last day whose rows may be removed now: sweeps on consecutive days up to this one, each long enough after that day,
+/// are recorded in `sweeps`. `None` if a day is missing.
+pub fn ledger_removable_until(sweeps: &[Day], today: Day) -> Option<Day> {
+    let days = (0..SWEEP_DAYS).map(|ago| Day(today.0.saturating_sub(ago)));
+    let first = days.clone().last()?;
+    days.into_iter().all(|day| sweeps.contains(&day)).then(|| ledger_old_until(first))
+}
+
+/// The first day whose record of a sweep is still needed.
+pub fn sweeps_needed_from(today: Day) -> Day {
+    Day(today.0.saturating_sub(SWEEP_DAYS))
+}
+
+/// The amount that may have been spent on a job whose cost is not known.
+pub fn maybe_spent(job: &Job) -> NanoUsd {
+    let is_maybe = charge(&job.checkpoint, job)
+        .is_some_and(|charge| matches!(charge.state, ChargeState::Maybe));
+    match &job.allowance {
+        Some(allowance) if is_maybe => reserved(allowance).unwrap_or_default(),
+        Some(_) | None => NanoUsd::default(),
     }
 }
 
-/// Whether a job may be started whose owner's runs of this day count for `counted`: what was spent, may have been spent, or
-/// is set aside. A limit of nothing refuses everything; where there is a limit, a cost that is not known is refused.
+/// A cent: the vendors that cap a run count in cents.
+const CENT: u64 = 10_000_000;
+
+/// Decides whether a paid run may begin and how much it may cost.
+///
+/// A limit that has less than the typical cost left refuses the run; so does a limit of nothing, and every limit if the
+/// typical cost is not known. Otherwise the cap is the smallest of the budget, the limits and the provider's default,
+/// rounded down to a cent. A budget below the typical cost refuses the run only if the provider cannot stop it there.
 pub fn may_spend(
-    reservation: &Reservation,
-    counted: NanoUsd,
+    terms: &SpendTerms,
+    counted: CountedSpend,
     now: Timestamp,
-) -> Result<(), BudgetRefusal> {
-    let planned = set_aside(reservation);
-    let fits = |limit: Option<NanoUsd>, counted: NanoUsd| match (limit, planned) {
-        (None, _) => true,
-        (Some(_), None) | (Some(NanoUsd(0)), _) => false,
-        (Some(limit), Some(planned)) => counted.0.saturating_add(planned.0) <= limit.0,
-    };
+) -> Result<RunAllowance, BudgetRefusal> {
+    let SpendTerms { typical, budget, default_cap, limits } = *terms;
     let refused = |limit, allowed: Option<NanoUsd>, counted| BudgetRefusal {
         limit,
         allowed: allowed.unwrap_or_default(),
-        planned,
+        typical,
         counted,
         next_day: None,
     };
-    let limits = reservation.limits;
-    let none = NanoUsd::default();
-    if !fits(reservation.budget, none) {
-        return Err(refused(BudgetLimit::Ask, reservation.budget, none));
+    // A run that is stopped at its budget needs no more than that.
+    let needed_of_budget = match default_cap {
+        Some(_) => budget.map(|budget| budget.min(typical.unwrap_or(NanoUsd(CENT)))),
+        None => typical,
+    };
+    if !has_left(budget, counted.job, needed_of_budget) {
+        return Err(refused(BudgetLimit::Ask, budget, counted.job));
     }
-    if !fits(limits.per_job, none) {
-        return Err(refused(BudgetLimit::Job, limits.per_job, none));
+    if !has_left(limits.per_job, counted.job, typical) {
+        return Err(refused(BudgetLimit::Job, limits.per_job, counted.job));
     }
-    if !fits(limits.per_day, counted) {
-        let next_day = fits(limits.per_day, none).then(|| now.day().next().begins().since(now));
+    if !has_left(limits.per_day, counted.day, typical) {
+        let next_day = has_left(limits.per_day, NanoUsd::default(), typical)
+            .then(|| now.day().next().begins().since(now));
         return Err(BudgetRefusal {
             next_day,
-            ..refused(BudgetLimit::Day, limits.per_day, counted)
+            ..refused(BudgetLimit::Day, limits.per_day, counted.day)
         });
     }
-    Ok(())
+    let cap = default_cap.map(|default_cap| {
+        let left = |limit: Option<NanoUsd>, counted| limit.map(|limit| left(limit, counted));
+        let smaller = [
+            left(budget, counted.job),
+            left(limits.per_job, counted.job),
+            left(limits.per_day, counted.day),
+        ];
+        whole_cents(smaller.into_iter().flatten().fold(default_cap, NanoUsd::min))
+    });
+    Ok(RunAllowance { cap, terms: *terms })
+}
+
+/// The amount that is reserved for a run: all of its cap, else its typical cost.
+pub fn reserved(allowance: &RunAllowance) -> Option<NanoUsd> {
+    allowance.cap.or(allowance.terms.typical)
+}
+
+/// The allowance of a job that resumes a run which was paid for: nothing is decided, because nothing is bought.
+pub fn allowance_of_resumed(terms: &SpendTerms) -> RunAllowance {
+    RunAllowance { cap: lowest_cap(terms), terms: *terms }
+}
+
+/// The cap of a job that was stored without one, by an older version.
+pub fn lowest_cap(terms: &SpendTerms) -> Option<NanoUsd> {
+    let SpendTerms { typical: _, budget, default_cap, limits } = *terms;
+    let limits = [budget, limits.per_job, limits.per_day].into_iter().flatten();
+    default_cap.map(|default_cap| whole_cents(limits.fold(default_cap, NanoUsd::min)))
+}
+
+fn left(limit: NanoUsd, counted: NanoUsd) -> NanoUsd {
+    NanoUsd(limit.0.saturating_sub(counted.0))
+}
+
+fn has_left(limit: Option<NanoUsd>, counted: NanoUsd, needed: Option<NanoUsd>) -> bool {
+    match (limit, needed) {
+        (None, _) => true,
+        (Some(_), None) | (Some(NanoUsd(0)), _) => false,
+        (Some(limit), Some(needed)) => counted.0.saturating_add(needed.0) <= limit.0,
+    }
+}
+
+fn whole_cents(amount: NanoUsd) -> NanoUsd {
+    NanoUsd(amount.0 - amount.0 % CENT)
+}
+
+/// Whether a step queued the job for another paid run, after one that ended without a result. `before` is the checkpoint that
+/// the step found.
+pub fn begins_another_run(before: &Checkpoint, job: &Job) -> bool {
+    job.allowance.is_some()
+        && matches!(before, Checkpoint::Running(_))
+        && matches!(job.state, JobState::Queued { .. })
+        && job.checkpoint == Checkpoint::NotBegun
+}
+
+/// Bounds another run of the job by the terms of the first. A run that a limit has no room for is not begun: the job fails
+/// with the error of the run before.
+pub fn bound_another_run(record: &mut Record, counted: CountedSpend, now: Timestamp) {
+    let job = &mut record.job;
+    let Some(RunAllowance { terms, .. }) = &job.allowance else { return };
+    match may_spend(terms, counted, now) {
+        Ok(allowance) => job.allowance = Some(allowance),
+        Err(refusal) => {
+            if let Some(failure) = job.failures.last_mut() {
+                let reason = refusal.of_another_run();
+                failure.message =
+                    format!("{}; no other run was started: {reason}", failure.message);
+            }
+            record.enter(JobState::Failed { at: now }, now);
+        }
+    }
 }
 
 /// The row of a job's first run.
 pub fn reserve(
     reservation: &Reservation,
+    allowance: &RunAllowance,
     job: JobId,
     owner: &OwnerId,
     now: Timestamp,
@@ -73,7 +169,7 @@ pub fn reserve(
         provider: reservation.provider.clone(),
         model: reservation.model.clone(),
         at: now,
-        reserved: set_aside(reservation),
+        reserved: reserved(allowance),
         cost: Cost::Unknown,
         state: ChargeState::Reserved,
         remote: None,
@@ -97,9 +193,20 @@ pub struct RunCharge {
 
 impl RunCharge {
     /// The row from now on, and the row of the run that follows it.
-    pub fn applied(&self, row: &LedgerRow, now: Timestamp) -> (LedgerRow, Option<LedgerRow>) {
+    pub fn applied(
+        &self,
+        row: &LedgerRow,
+        allowance: Option<&RunAllowance>,
+        now: Timestamp,
+    ) -> (LedgerRow, Option<LedgerRow>) {
         let Self { state, cost, model, remote, another_follows } = self.clone();
-        let next = another_follows.then(|| LedgerRow { run: row.run + 1, at: now, ..row.clone() });
+        let reserved = allowance.map_or(row.reserved, reserved);
+        let next = another_follows.then(|| LedgerRow {
+            run: row.run + 1,
+            at: now,
+            reserved,
+            ..row.clone()
+        });
         let model = model.or_else(|| row.model.clone());
         (LedgerRow { state, cost, model, remote, ..row.clone() }, next)
     }
@@ -151,27 +258,31 @@ fn maybe() -> RunCharge {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
     use crate::rules::tests::{NOW, failure, output, remote, running};
     use crate::rules::{cancel, record_stop, rescue, restore, settle};
     use crate::{Again, Code, Failure, Nature, Output, Resumes, Settlement, SpendLimits};
 
-    const CENT: u64 = 10_000_000;
-
     fn usd(cents: u64) -> NanoUsd {
         NanoUsd(cents * CENT)
     }
 
-    fn asked(typical: Option<u64>, budget: Option<u64>, provider_caps: bool) -> Reservation {
+    fn asked(cents: u64) -> Reservation {
         Reservation {
             provider: "perplexity".to_owned(),
             model: None,
-            typical: typical.map(usd),
-            budget: budget.map(usd),
-            provider_caps,
-            limits: SpendLimits::default(),
+            terms: SpendTerms { typical: Some(usd(cents)), ..SpendTerms::default() },
         }
+    }
+
+    fn of_day(cents: u64) -> CountedSpend {
+        CountedSpend { day: usd(cents), job: NanoUsd(0) }
+    }
+
+    fn uncapped(terms: &SpendTerms) -> RunAllowance {
+        RunAllowance { cap: None, terms: *terms }
     }
 
     /// G6: cents, of the typical cost, the limit of a job, that of a day, and what counts already.
@@ -194,33 +305,122 @@ mod tests {
         ];
         for (typical, per_job, per_day, counted, expected) in table {
             let limits = SpendLimits { per_job: per_job.map(usd), per_day: per_day.map(usd) };
-            let reservation = Reservation { limits, ..asked(typical, None, false) };
-            let got = may_spend(&reservation, usd(counted), NOW).err().map(|refused| refused.limit);
-            assert_eq!(got, expected, "{typical:?} {per_job:?} {per_day:?} {counted}");
+            for default_cap in [None, Some(usd(200))] {
+                let typical = typical.map(usd);
+                let terms = SpendTerms { limits, typical, default_cap, ..SpendTerms::default() };
+                let got =
+                    may_spend(&terms, of_day(counted), NOW).err().map(|refused| refused.limit);
+                assert_eq!(got, expected, "{terms:?} {counted}");
+            }
         }
     }
 
-    /// G6: a budget refuses where the provider does not stop at it; where it does, all of it is set aside.
+    /// G6: a budget refuses where the provider does not stop at it; where it does, all of the cap is reserved.
     #[test]
     fn g6_a_budget_below_the_typical_cost_is_refused_unless_the_provider_stops_at_it() {
         let table = [
-            (Some(50), Some(50), false, Ok(Some(50))),
-            (Some(50), Some(80), false, Ok(Some(50))),
-            (Some(50), Some(49), false, Err(())),
-            (None, Some(49), false, Err(())),
-            (Some(50), Some(49), true, Ok(Some(49))),
-            (Some(50), Some(80), true, Ok(Some(80))),
-            (None, Some(49), true, Ok(Some(49))),
-            (Some(50), None, true, Ok(Some(50))),
+            (Some(50), Some(50), None, Ok(Some(50))),
+            (Some(50), Some(80), None, Ok(Some(50))),
+            (Some(50), Some(49), None, Err(())),
+            (None, Some(49), None, Err(())),
+            (Some(50), Some(49), Some(200), Ok(Some(49))),
+            (Some(50), Some(80), Some(200), Ok(Some(80))),
+            (None, Some(49), Some(200), Ok(Some(49))),
+            (Some(50), None, Some(200), Ok(Some(200))),
+            (Some(50), Some(1_500), Some(200), Ok(Some(200))),
         ];
-        for (typical, budget, caps, expected) in table {
-            let reservation = asked(typical, budget, caps);
-            let got = may_spend(&reservation, NanoUsd(0), NOW);
-            let got = got.map(|()| set_aside(&reservation)).map_err(|refused| {
+        for (typical, budget, default_cap, expected) in table {
+            let [typical, budget, default_cap] =
+                [typical, budget, default_cap].map(|cents| cents.map(usd));
+            let terms = SpendTerms { typical, budget, default_cap, limits: SpendLimits::default() };
+            let got = may_spend(&terms, CountedSpend::default(), NOW);
+            let got = got.map(|allowance| reserved(&allowance)).map_err(|refused| {
                 assert_eq!(refused.limit, BudgetLimit::Ask);
             });
-            assert_eq!(got, expected.map(|cents| cents.map(usd)), "{typical:?} {budget:?} {caps}");
+            assert_eq!(got, expected.map(|cents| cents.map(usd)), "{terms:?}");
         }
+    }
+
+    /// G6: the smallest of budget, limits and default, in whole cents and never more. Amounts in tenths of a cent.
+    #[test]
+    fn g6_the_cap_of_a_run_is_the_smallest_of_budget_limits_and_default() {
+        let tenths = |amount: u64| NanoUsd(amount * CENT / 10);
+        let table = [
+            (None, None, None, 0, 2_000),
+            (Some(1_500), None, None, 0, 1_500),
+            (Some(15_000), None, None, 0, 2_000),
+            (None, Some(1_209), None, 0, 1_200),
+            (None, None, Some(5_000), 2_000, 2_000),
+            (None, None, Some(5_000), 3_994, 1_000),
+            (Some(1_999), Some(1_500), Some(5_000), 3_600, 1_400),
+        ];
+        for (budget, per_job, per_day, counted, expected) in table {
+            let limits = SpendLimits { per_job: per_job.map(tenths), per_day: per_day.map(tenths) };
+            let terms = SpendTerms {
+                typical: Some(tenths(1_000)),
+                budget: budget.map(tenths),
+                default_cap: Some(tenths(2_000)),
+                limits,
+            };
+            let counted = CountedSpend { day: tenths(counted), job: NanoUsd(0) };
+            let allowance = may_spend(&terms, counted, NOW).unwrap();
+            assert_eq!(allowance.cap, Some(tenths(expected)), "{terms:?}");
+            assert_eq!(reserved(&allowance), allowance.cap, "{terms:?}");
+        }
+    }
+
+    /// G6: another run of a job is bounded by what the runs before it may have cost.
+    #[test]
+    fn g6_another_run_of_a_job_is_bounded_by_the_limits_of_the_first() {
+        let table = [
+            (None, None, None, Ok(Some(200))),
+            (None, Some(300), None, Ok(Some(100))),
+            (None, Some(299), None, Err("$2.00 of the $2.99 that one job may cost")),
+            (Some(200), None, None, Err("$2.00 of its budget of $2.00")),
+            (None, None, Some(500), Ok(Some(150))),
+            (None, None, Some(449), Err("$3.50 of the $4.49 for this day (UTC)")),
+        ];
+        for (budget, per_job, per_day, expected) in table {
+            let limits = SpendLimits { per_job: per_job.map(usd), per_day: per_day.map(usd) };
+            let terms = SpendTerms {
+                typical: Some(usd(100)),
+                budget: budget.map(usd),
+                default_cap: Some(usd(200)),
+                limits,
+            };
+            let (mut record, lease) = running(Checkpoint::Running(remote()));
+            record.job.allowance = Some(RunAllowance { cap: Some(usd(200)), terms });
+            let before = record.job.checkpoint.clone();
+            let checkpoint = Checkpoint::NotBegun;
+            let retry = Settlement::Retry { failure: failure(), wait: Duration::ZERO, checkpoint };
+            settle(&mut record, &lease, &retry, NOW).unwrap();
+            assert!(begins_another_run(&before, &record.job));
+            let counted = CountedSpend { day: usd(350), job: usd(200) };
+            bound_another_run(&mut record, counted, NOW);
+            match (&record.job.state, expected) {
+                (JobState::Queued { .. }, Ok(cap)) => {
+                    let allowance = record.job.allowance.unwrap();
+                    assert_eq!(allowance.cap, cap.map(usd), "{terms:?}");
+                }
+                (JobState::Failed { .. }, Err(reason)) => {
+                    let failure = record.job.failures.last().unwrap();
+                    assert!(failure.message.contains(reason), "{failure:?}");
+                    let charge = charge(&before, &record.job).unwrap();
+                    assert_eq!((charge.state, charge.another_follows), (ChargeState::Maybe, false));
+                }
+                (state, _) => panic!("{terms:?}: {state:?}"),
+            }
+        }
+    }
+
+    /// G6: a job that an older version inserted has no cap; the lowest of what is known is taken.
+    #[test]
+    fn g6_a_job_without_a_stored_cap_gets_the_lowest_limit() {
+        let limits = SpendLimits { per_job: Some(usd(120)), per_day: Some(usd(90)) };
+        let default_cap = Some(usd(200));
+        let terms = SpendTerms { default_cap, limits, ..SpendTerms::default() };
+        assert_eq!(lowest_cap(&terms), Some(usd(90)));
+        assert_eq!(lowest_cap(&SpendTerms { default_cap: None, ..terms }), None);
     }
 
     /// G6: trying again helps where the run would fit into a day of its own.
@@ -228,8 +428,8 @@ mod tests {
     fn g6_the_next_day_helps_only_where_the_limit_is_larger_than_the_run() {
         for (typical, waits) in [(50, true), (101, false)] {
             let limits = SpendLimits { per_job: None, per_day: Some(usd(100)) };
-            let reservation = Reservation { limits, ..asked(Some(typical), None, false) };
-            let refused = may_spend(&reservation, usd(60), NOW).unwrap_err();
+            let terms = SpendTerms { limits, ..asked(typical).terms };
+            let refused = may_spend(&terms, of_day(60), NOW).unwrap_err();
             let rest = NOW.day().next().begins().since(NOW);
             assert_eq!(refused.next_day, waits.then_some(rest), "{typical}");
         }
@@ -328,9 +528,12 @@ mod tests {
         let retry = Settlement::Retry { failure: failure(), wait: Duration::ZERO, checkpoint };
         settle(&mut record, &lease, &retry, NOW).unwrap();
         let owner = OwnerId::new("ann");
-        let first = reserve(&asked(Some(50), None, false), record.job.id, &owner, NOW);
+        let reservation = asked(50);
+        let allowance = uncapped(&reservation.terms);
+        let first = reserve(&reservation, &allowance, record.job.id, &owner, NOW);
         let later = NOW.after(Duration::from_secs(86_400));
-        let (first, second) = charge(&before, &record.job).unwrap().applied(&first, later);
+        let (first, second) =
+            charge(&before, &record.job).unwrap().applied(&first, Some(&allowance), later);
         let second = second.unwrap();
         assert_eq!((first.state, first.counts(), first.run), (ChargeState::Maybe, usd(50), 1));
         assert_eq!(
@@ -352,10 +555,12 @@ mod tests {
         let cost = Cost::Reported(usd(41));
         let output = Output { cost, model: Some("m".to_owned()), ..(*output()).clone() };
         record.job.state = JobState::Succeeded { at: NOW, output: Arc::new(output) };
-        let row = reserve(&asked(Some(50), None, false), record.job.id, &OwnerId::new("ann"), NOW);
-        let (spent, next) = charge(&under_way, &record.job).unwrap().applied(&row, NOW);
+        let reservation = asked(50);
+        let allowance = uncapped(&reservation.terms);
+        let row = reserve(&reservation, &allowance, record.job.id, &OwnerId::new("ann"), NOW);
+        let (spent, next) = charge(&under_way, &record.job).unwrap().applied(&row, None, NOW);
         assert_eq!((spent.counts(), spent.model.as_deref(), next), (usd(41), Some("m"), None));
-        assert_eq!(left.applied(&row, NOW).0.remote.as_deref(), Some("resp_1"));
+        assert_eq!(left.applied(&row, None, NOW).0.remote.as_deref(), Some("resp_1"));
     }
 
     /// G6: the model that did the work is known where its price is not.
@@ -368,10 +573,39 @@ mod tests {
         assert_eq!((told.state, told.model.as_deref()), (ChargeState::Maybe, Some("m")));
     }
 
+    /// G6: a row of day 0 goes after eight sweeps on consecutive days from day 400 on.
     #[test]
-    fn g6_the_ledger_is_kept_for_400_days() {
-        let day =
-            |day: u64| Timestamp::from_millis(1_000_000).after(Duration::from_secs(day * 86_400));
-        assert_eq!(ledger_begins(day(1_000)), day(600).day());
+    fn g6_a_row_is_removed_only_after_sweeps_on_eight_consecutive_days() {
+        let removable = |sweeps: &[i64], today| {
+            let sweeps: Vec<Day> = sweeps.iter().copied().map(Day).collect();
+            ledger_removable_until(&sweeps, Day(today))
+        };
+        assert_eq!(ledger_old_until(Day(400)), Day(0));
+        let days: Vec<i64> = (400..=407).collect();
+        assert_eq!(removable(&days, 407), Some(Day(0)));
+        assert_eq!(removable(&days[1..], 407), None, "seven days");
+        assert_eq!(removable(&[401, 400, 402, 404, 405, 406, 407, 408], 408), None, "a gap");
+        assert_eq!(removable(&days, 408), None, "today is not recorded");
+        assert_eq!(removable(&[5_000], 5_000), None, "a clock that is far ahead once");
+        assert!(sweeps_needed_from(Day(407)) <= Day(400));
+    }
+
+    /// G6: only of a run that may have been paid for, and all of what was reserved for it.
+    #[test]
+    fn g6_what_may_have_been_spent_on_a_job_is_what_was_reserved() {
+        let terms = SpendTerms { typical: Some(usd(40)), ..SpendTerms::default() };
+        let table = [
+            (Checkpoint::Beginning { key: "k".to_owned() }, Code::SubmitUnknown, 40),
+            (Checkpoint::Beginning { key: "k".to_owned() }, Code::Unauthorized, 0),
+            (Checkpoint::NotBegun, Code::Timeout, 0),
+        ];
+        for (checkpoint, code, cents) in table {
+            let (mut record, lease) = running(checkpoint);
+            record.job.allowance = Some(uncapped(&terms));
+            assert_eq!(maybe_spent(&record.job), usd(0), "it has not ended");
+            let fail = Settlement::Fail { failure: Failure { code, ..failure() }, raw: None };
+            settle(&mut record, &lease, &fail, NOW).unwrap();
+            assert_eq!(maybe_spent(&record.job), usd(cents), "{code:?}");
+        }
     }
 }

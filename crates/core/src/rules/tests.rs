@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::rules::accept;
 use crate::{
-    Body, Checkpoint, Code, Cost, Failure, Fence, Holder, JobId, JobState, Lease, NewJob, Output,
-    OwnerId, Profile, Record, RemoteRun, Timestamp, Usage, Visibility, WorkerId,
+    Body, Checkpoint, Code, Cost, EndNotices, Failure, Fence, Holder, JobId, JobState, Lease,
+    NewJob, Output, OwnerId, Profile, Record, RemoteRun, Timestamp, Usage, Visibility, WorkerId,
 };
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -29,7 +29,7 @@ pub(crate) fn queued() -> Record {
         keep: Some(Duration::from_secs(1800)),
     };
     let job = accept(new, None, JobId::new(uuid::Uuid::from_u128(7)), 1, NOW);
-    Record { job, holder: None, bytes: 0 }
+    Record { job, holder: None, bytes: 0, notice: EndNotices::Off }
 }
 
 pub(crate) fn running(checkpoint: Checkpoint) -> (Record, Lease) {

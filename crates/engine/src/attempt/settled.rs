@@ -4,7 +4,7 @@ use std::any::Any;
 
 use outlast_core::rules::{self, End, Retrying};
 use outlast_core::{
-    Again, Failure, Job, JobState, Nature, Output, ResearchAsk, Resumes, Settlement,
+    Again, Cost, Failure, Job, JobState, Nature, Output, ResearchAsk, Resumes, Settlement,
 };
 
 use super::Attempt;
@@ -44,7 +44,18 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
                     "{warning}"
                 );
             }
+            if let (Cost::Unknown, Some(allowance)) = (output.cost, &job.allowance) {
+                let counted = rules::reserved(allowance).map(|amount| amount.to_string());
+                tracing::warn!(
+                    job.id = %job.id, conversation.id = job.new.conversation_id(), counted,
+                    "the provider reported no usable cost for this run: it counts as may have been spent"
+                );
+            }
             warn_of_short_report(job, output);
+        }
+        // No limit had room for another run.
+        Settlement::Retry { failure, .. } if job.state.kind().is_terminal() => {
+            log_failure(job, job.failures.last().unwrap_or(failure));
         }
         Settlement::Retry { failure, wait, checkpoint: _ } => {
             let wait_ms = wait.as_millis();

@@ -37,9 +37,9 @@ pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {
 fn total(sums: &[SpendSum]) -> SpendSum {
     sums.iter().fold(SpendSum { key: "total".to_owned(), ..SpendSum::default() }, |all, sum| {
         SpendSum {
-            spent: NanoUsd(all.spent.0 + sum.spent.0),
-            reserved: NanoUsd(all.reserved.0 + sum.reserved.0),
-            maybe: NanoUsd(all.maybe.0 + sum.maybe.0),
+            spent: [all.spent, sum.spent].into_iter().sum(),
+            reserved: [all.reserved, sum.reserved].into_iter().sum(),
+            maybe: [all.maybe, sum.maybe].into_iter().sum(),
             runs: all.runs + sum.runs,
             ..all
         }

@@ -29,6 +29,7 @@ mod faults;
 mod http;
 mod page;
 mod isolation;
+mod limits;
 mod links;
 mod jobs;
 mod init;

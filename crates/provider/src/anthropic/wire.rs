@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 use crate::vendor::lenient::{Items, Known, object};
 pub(super) use event::{Event, SessionError, explanation};
 pub(super) use request::{
-    agent_definition, environment_definition, question, question_event, session_definition,
+    agent_definition, default_cap, environment_definition, question, question_event,
+    session_definition,
 };
 pub(super) use session::{Session, SessionUsage};
 

@@ -25,7 +25,7 @@ async fn sums(asked: &PageRequest) -> Result<Sums, StoreError> {
     let month = today.get(..7).unwrap_or_default().to_owned();
     let of = |prefix: &str| {
         let days = days.iter().filter(|day| day.key.starts_with(prefix));
-        NanoUsd(days.map(|day| day.spent.0 + day.reserved.0 + day.maybe.0).sum())
+        days.flat_map(|day| [day.spent, day.reserved, day.maybe]).sum()
     };
     Ok(Sums { today: of(&today), month: of(&month), days })
 }

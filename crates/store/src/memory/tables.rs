@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use outlast_core::rules::{EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job,
-    JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun,
-    Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp,
-    WorkerId, rules, search, session_of,
+    Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search, session_of, CountedSpend, EndNotices, RunAllowance,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -26,6 +23,8 @@ pub(super) struct Tables {
     pub(super) owners: HashMap<OwnerId, OwnerTurns>,
     /// A row for each paid run; jobs go, rows stay.
     pub(super) ledger: Vec<LedgerRow>,
+    /// The days on which old rows of the ledger were found.
+    ledger_sweeps: Vec<Day>,
     /// The workers that have claimed, and for which profiles, until dismissed or declared dead.
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
     /// What is to be told, in the order of the ends.
@@ -34,6 +33,12 @@ pub(super) struct Tables {
     pub(super) kept: HashMap<String, String>,
     /// The number of the latest change; receivers are woken by each.
     pub(super) rev: watch::Sender<Rev>,
+}
+
+/// What an insert decided beside the job itself.
+pub(super) struct Decided {
+    pub(super) allowance: Option<RunAllowance>,
+    pub(super) notice: EndNotices,
 }
 
 /// When an owner came, and when a job of theirs was last claimed.
@@ -111,6 +116,7 @@ impl Tables {
         &mut self,
         new: NewJob,
         takes_up: Option<RemoteRun>,
+        decided: Decided,
         carrier: Option<&Carrier>,
         now: Timestamp,
     ) -> (u64, Job) {
@@ -118,14 +124,15 @@ impl Tables {
         let turn = earlier.map(|job| job.turn).max().unwrap_or(0) + 1;
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
         let bytes = rules::ask_bytes(&new);
-        let job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
+        let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
+        job.allowance = decided.allowance;
         if let Checkpoint::Running(run) = &job.checkpoint {
             self.move_row(run, &job);
         }
         self.seqs.insert(job.id, seq);
         let arrived = self.owners.len() as u64;
         self.owners.entry(job.new.owner.clone()).or_insert(OwnerTurns { served: 0, arrived });
-        let mut record = Record { job, holder: None, bytes };
+        let mut record = Record { job, holder: None, bytes, notice: decided.notice };
         if let Some(carrier) = carrier {
             rules::carry(&mut record, carrier, now);
         }
@@ -141,7 +148,40 @@ impl Tables {
     /// What the owner's runs of this day count for.
     pub(super) fn counted(&self, owner: &OwnerId, day: Day) -> NanoUsd {
         let of_day = |row: &&LedgerRow| row.owner == *owner && row.at.day() == day;
-        NanoUsd(self.ledger.iter().filter(of_day).map(|row| row.counts().0).sum())
+        self.ledger.iter().filter(of_day).map(LedgerRow::counts).sum()
+    }
+
+    /// What the job's runs count for.
+    fn counted_of_job(&self, job: JobId) -> NanoUsd {
+        self.ledger.iter().filter(|row| row.job == job).map(LedgerRow::counts).sum()
+    }
+
+    /// Bounds another run of the job, if the step that led here queued one.
+    pub(super) fn bound_another_run(
+        &self,
+        before: &Checkpoint,
+        record: &mut Record,
+        now: Timestamp,
+    ) {
+        if rules::begins_another_run(before, &record.job) {
+            let day = self.counted(&record.job.new.owner, now.day());
+            let job = self.counted_of_job(record.job.id);
+            rules::bound_another_run(record, CountedSpend { day, job }, now);
+        }
+    }
+
+    /// Removes rows of the ledger that are kept no longer.
+    pub(super) fn shorten_ledger(&mut self, scope: &Scope, today: Day) {
+        let old = rules::ledger_old_until(today);
+        let is_old = |row: &LedgerRow| scope.sees(&row.owner) && row.at.day() <= old;
+        if !self.ledger.iter().any(is_old) {
+            return;
+        }
+        self.ledger_sweeps.retain(|day| *day != today && *day >= rules::sweeps_needed_from(today));
+        self.ledger_sweeps.push(today);
+        if let Some(until) = rules::ledger_removable_until(&self.ledger_sweeps, today) {
+            self.ledger.retain(|row| !scope.sees(&row.owner) || row.at.day() > until);
+        }
     }
 
     /// Gives the row of a run to the job that takes it up.
@@ -163,7 +203,7 @@ impl Tables {
         let Some(row) = self.ledger.iter_mut().filter(of_job).max_by_key(|row| row.run) else {
             return;
         };
-        let (ended, next) = charge.applied(row, job.updated_at);
+        let (ended, next) = charge.applied(row, job.allowance.as_ref(), job.updated_at);
         *row = ended;
         self.ledger.extend(next);
     }
@@ -287,7 +327,7 @@ pub(super) fn sums<'a>(rows: impl Iterator<Item = &'a LedgerRow>, by: SpendBy) -
             ChargeState::Reserved => &mut sum.reserved,
             ChargeState::Maybe | ChargeState::Released => &mut sum.maybe,
         };
-        part.0 += row.counts().0;
+        *part = [*part, row.counts()].into_iter().sum();
         sum.runs += 1;
     }
     sums.into_values().collect()
@@ -337,7 +377,7 @@ pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {
         provider: job.new.profile.provider().to_owned(),
         model: runs().max_by_key(|row| row.run).and_then(|row| row.model.clone()),
         charge: charged().next().map(|_| SummaryCharge {
-            amount: NanoUsd(charged().map(|row| row.counts().0).sum()),
+            amount: charged().map(LedgerRow::counts).sum(),
             is_final: charged().all(|row| row.state == ChargeState::Spent),
         }),
         title: job.new.title.clone(),

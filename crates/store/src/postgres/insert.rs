@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord};
 use outlast_core::{
-    Checkpoint, Insert, Inserted, Job, JobId, Key, NanoUsd, NewJob, OwnerId, Rev, StoreError, rules,
+    Checkpoint, Insert, Inserted, Job, JobId, Key, NanoUsd, NewJob, OwnerId, Rev, StoreError, rules, CountedSpend, EndNotices,
 };
 
 use super::batch::{self, Call};
@@ -55,8 +55,10 @@ impl Shared {
     async fn insert_all(&self, inserts: Arc<[(Insert, JobId)]>) -> Result<Decided, Fault> {
         let (mut tries, mut unheard) = (0, None);
         let (mut decided, rev) = loop {
-            let step = self
-                .try_step(Durability::Commit, &inserts, |inserts, tx| add_all(tx, inserts).boxed());
+            let together = (Arc::clone(&inserts), self.notices);
+            let step = self.try_step(Durability::Commit, &together, |(inserts, notice), tx| {
+                add_all(tx, inserts, *notice).boxed()
+            });
             tries += 1;
             match step.await {
                 Ok(done) => break done,
@@ -95,12 +97,16 @@ enum Named {
 }
 
 /// Inserts under these ids, one after the other in one transaction.
-async fn add_all(tx: &mut Tx, inserts: &[(Insert, JobId)]) -> Result<Decided, Fault> {
+async fn add_all(
+    tx: &mut Tx,
+    inserts: &[(Insert, JobId)],
+    notice: EndNotices,
+) -> Result<Decided, Fault> {
     let mut decided = Vec::with_capacity(inserts.len());
     for (insert, id) in inserts {
         let owner = escaped(insert.job.owner.as_str());
         let mut is_new_owner = false;
-        decided.push(match decide(tx, insert, *id, &owner, &mut is_new_owner).await {
+        decided.push(match decide(tx, insert, *id, &owner, notice, &mut is_new_owner).await {
             Ok(inserted) => Ok(inserted),
             Err(Fault::Refused(refusal)) => {
                 // Nothing else was written for it.
@@ -120,6 +126,7 @@ async fn decide(
     insert: &Insert,
     id: JobId,
     owner: &str,
+    notice: EndNotices,
     is_new_owner: &mut bool,
 ) -> Result<Inserted, Fault> {
     // A carrier would not know of its job where the answer to the commit is lost; so the job waits to be taken.
@@ -183,23 +190,29 @@ async fn decide(
     if !rules::has_room(stored_bytes, bytes, *max_bytes) {
         return Err(StoreError::TooManyBytes.into());
     }
-    let reservation = reservation.as_ref().filter(|_| takes_up.is_none());
-    if let Some(reservation) = reservation {
-        let counted = match reservation.limits.per_day {
-            Some(_) => ledger::counted(tx, owner, now.day()).await?,
-            None => NanoUsd::default(),
-        };
-        rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
-    }
+    let is_resumed = takes_up.is_some();
+    let allowance = match reservation {
+        None => None,
+        Some(reservation) if is_resumed => Some(rules::allowance_of_resumed(&reservation.terms)),
+        Some(reservation) => {
+            let mut counted = CountedSpend::default();
+            if reservation.terms.limits.per_day.is_some() {
+                counted.day = ledger::counted(tx, owner, now.day()).await?;
+            }
+            let decided = rules::may_spend(&reservation.terms, counted, now);
+            Some(decided.map_err(StoreError::BudgetExceeded)?)
+        }
+    };
     let turn = match conversation {
         Some(_) => standing.small::<u32>("last_turn")? + 1,
         None => 1,
     };
     let seq: i64 = get(standing, "seq")?;
-    let job = rules::accept(new.clone(), takes_up, id, turn, now);
-    rows::add(tx, seq, &job, bytes).await?;
-    if let Some(reservation) = reservation {
-        let row = rules::reserve(reservation, id, &new.owner, now);
+    let mut job = rules::accept(new.clone(), takes_up, id, turn, now);
+    job.allowance = allowance;
+    rows::add(tx, seq, &job, bytes, notice).await?;
+    if let (Some(reservation), Some(allowance), false) = (reservation, &allowance, is_resumed) {
+        let row = rules::reserve(reservation, allowance, id, &new.owner, now);
         tx.write(ledger::ADD, ledger::added(&row)).await?;
     } else if let Checkpoint::Running(run) = &job.checkpoint {
         ledger::move_row(tx, run, &job).await?;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::RunCharge;
 use outlast_core::{
-    Checkpoint, Day, Job, LedgerRow, NanoUsd, RemoteRun, Scope, StoreError, Timestamp, rules,
+    Checkpoint, CountedSpend, Day, Job, LedgerRow, NanoUsd, Record, RemoteRun, Scope, StoreError,
+    Timestamp, rules,
 };
 
 use super::Shared;
@@ -13,7 +14,7 @@ use super::step::Durability;
 use super::text::{escaped, escaped_owner};
 use super::tx::{Param, Tx};
 use crate::columns::{Columns as _, signed};
-use crate::ledger_columns::COUNTED;
+use crate::ledger_columns::counted_sum;
 
 /// Adds a row.
 pub(super) const ADD: &str =
@@ -32,7 +33,8 @@ const END: &str =
 /// Adds the run that follows the latest one of a job.
 const FOLLOW: &str =
     "insert into ledger (job, run, owner, provider, model, at, day, reserved, kind, state)
-     select job, run + 1, owner, provider, model, $2, $3, reserved, 'unknown', 'reserved'
+     select job, run + 1, owner, provider, model, $2, $3,
+       case when $4::bigint is null then reserved else $5::bigint end, 'unknown', 'reserved'
      from ledger where job = $1 order by run desc limit 1";
 
 /// What [`ADD`] is given.
@@ -55,11 +57,30 @@ pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
 
 /// What the owner's runs of this day count for. The caller has locked the owner's row.
 pub(super) async fn counted(tx: &mut Tx, owner: &str, day: Day) -> Result<NanoUsd, Fault> {
-    let select = format!(
-        "select coalesce(sum({COUNTED}), 0)::bigint as counted from ledger where owner = $1 and day = $2"
-    );
+    let sum = counted_sum("");
+    let select = format!("select {sum} as counted from ledger where owner = $1 and day = $2");
     let [rows] = tx.load([(&select, &[&owner, &day.0])]).await?;
     rows.first().map_or(Ok(NanoUsd(0)), |row| Ok(NanoUsd(row.count("counted")?)))
+}
+
+/// Bounds another run of the job, if the step that led here queued one.
+pub(super) async fn bound_another_run(
+    tx: &mut Tx,
+    before: &Checkpoint,
+    record: &mut Record,
+) -> Result<(), Fault> {
+    const LOCK_OWNER: &str = "select owner from owners where owner = $1 for update";
+    if !rules::begins_another_run(before, &record.job) {
+        return Ok(());
+    }
+    let (owner, id) = (escaped(record.job.new.owner.as_str()), record.job.id.to_string());
+    let select = format!("select {} as counted from ledger where job = $1", counted_sum(""));
+    let [_, of_job] = tx.load([(LOCK_OWNER, &[&owner]), (&select, &[&id])]).await?;
+    let job = of_job.first().map_or(Ok(0), |row| row.count("counted")).map(NanoUsd)?;
+    let day = counted(tx, &owner, tx.now().day()).await?;
+    let now = tx.now();
+    rules::bound_another_run(record, CountedSpend { day, job }, now);
+    Ok(())
 }
 
 /// Gives the row of a run to the job that takes it up.
@@ -95,28 +116,50 @@ pub(super) fn charged(
     ];
     let mut writes = vec![(END, ended)];
     if another_follows {
-        let next: Vec<Param> = vec![Box::new(id), Box::new(now.as_millis()), Box::new(now.day().0)];
+        let next: Vec<Param> = vec![
+            Box::new(id),
+            Box::new(now.as_millis()),
+            Box::new(now.day().0),
+            Box::new(job.allowance.map(|_| 1_i64)),
+            Box::new(nanos(job.allowance.as_ref().and_then(rules::reserved))),
+        ];
         writes.push((FOLLOW, next));
     }
     writes
 }
 
 impl Shared {
-    /// Removes rows that are kept no longer.
+    /// Records that old rows were found on this day, and removes those that enough days are recorded for.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str =
-            "select 1 from ledger where day < $1 and ($2::text is null or owner = $2) limit 1";
-        const DELETE: &str =
-            "delete from ledger where day < $1 and ($2::text is null or owner = $2)";
-        let (begins, owner) = (rules::ledger_begins(self.now()), escaped_owner(scope));
-        if self.read(OLD, &[&begins.0, &owner]).await?.is_empty() {
+            "select 1 from ledger where day <= $1 and ($2::text is null or owner = $2) limit 1";
+        let (old, owner) = (rules::ledger_old_until(self.now().day()), escaped_owner(scope));
+        if self.read(OLD, &[&old.0, &owner]).await?.is_empty() {
             return Ok(());
         }
-        let step = self.step(Durability::Commit, (begins, owner), |(begins, owner), tx| {
-            Box::pin(async move { tx.load([(DELETE, &[&begins.0, owner])]).await.map(drop) })
+        let step = self.step(Durability::Commit, owner, |owner, tx| {
+            Box::pin(async move { remove_old(tx, owner.as_deref()).await })
         });
         step.await.map(drop)
     }
+}
+
+async fn remove_old(tx: &mut Tx, owner: Option<&str>) -> Result<(), Fault> {
+    const RECORD: &str = "insert into ledger_sweeps (day) values ($1) on conflict do nothing";
+    const FORGET: &str = "delete from ledger_sweeps where day < $1";
+    const DAYS: &str = "select day from ledger_sweeps";
+    const DELETE: &str = "delete from ledger where day <= $1 and ($2::text is null or owner = $2)";
+    // The server's clock is known after the first answer.
+    let [_] = tx.load([(DAYS, &[])]).await?;
+    let today = tx.now().day();
+    let needed = rules::sweeps_needed_from(today);
+    let [_, _, rows] =
+        tx.load([(RECORD, &[&today.0]), (FORGET, &[&needed.0]), (DAYS, &[])]).await?;
+    let days = rows.iter().map(|row| row.number("day").map(Day)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(until) = rules::ledger_removable_until(&days, today) {
+        tx.load([(DELETE, &[&until.0, &owner])]).await?;
+    }
+    Ok(())
 }
 
 fn nanos(amount: Option<NanoUsd>) -> Option<i64> {

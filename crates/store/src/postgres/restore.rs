@@ -94,7 +94,7 @@ async fn save(
             "update jobs set max_failures = $2 where seq = $1",
             vec![Box::new(*seq), Box::new(max_failures)],
         ));
-        if notices == EndNotices::Kept && *fate == Fate::Ended {
+        if notices.max(record.notice) == EndNotices::Kept && *fate == Fate::Ended {
             let notice = notices::added(job, job.updated_at);
             writes.extend(notice.map(|notice| (notices::ADD, notice)));
         }

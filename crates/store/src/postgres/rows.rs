@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Job, Output, OwnerId, Record, StoreError, Timestamp, rules, session_of};
+use outlast_core::{
+    EndNotices, Job, Output, OwnerId, Record, StoreError, Timestamp, rules, session_of,
+};
 use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
@@ -12,8 +14,8 @@ use super::fault::Fault;
 use super::text::{escaped, unescaped};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, damaged, join_text, json, key_life, millis, parse, signed, split_text,
-    word,
+    Columns, StateColumns, allowance, damaged, join_text, json, key_life, millis, notice, parse,
+    signed, split_text, word,
 };
 
 impl Columns for Row {
@@ -42,16 +44,20 @@ pub(super) struct Stored {
 /// Selects all that [`stored`] needs, the request and the result included. A condition follows.
 pub(super) const WHOLE: &str =
     "select jobs.*, revs.rev, bodies.ask, bodies.output, bodies.text, partials.text as partial,
-       keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at
+       keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at,
+       job_terms.allowance, job_terms.notice
      from jobs join revs on revs.job = jobs.seq join bodies on bodies.job = jobs.seq
        left join keys on keys.job = jobs.seq
+       left join job_terms on job_terms.job = jobs.seq
        left join partials on partials.job = jobs.seq and jobs.state = 'running'";
 
 /// The same without the request and the result. For jobs that have not succeeded: the others are not whole without.
 pub(super) const LIGHT: &str =
     "select jobs.*, revs.rev, null::text as ask, null::text as output, null::bytea as text, null::text as partial,
-       keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at
-     from jobs join revs on revs.job = jobs.seq left join keys on keys.job = jobs.seq";
+       keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at,
+       job_terms.allowance, job_terms.notice
+     from jobs join revs on revs.job = jobs.seq left join keys on keys.job = jobs.seq
+       left join job_terms on job_terms.job = jobs.seq";
 
 /// A row of [`WHOLE`] or [`LIGHT`].
 pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
@@ -102,7 +108,7 @@ pub(super) fn saved(
     record: &Record,
     key: Option<&KeyRecord>,
 ) -> Result<Vec<Param>, StoreError> {
-    let Record { job, holder, bytes } = record;
+    let Record { job, holder, bytes, notice: _ } = record;
     let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
     Ok(vec![
         Box::new(seq),
@@ -127,8 +133,14 @@ pub(super) fn saved(
 }
 
 /// Adds a queued job and its request with the transaction's commit.
-pub(super) async fn add(tx: &mut Tx, seq: i64, job: &Job, bytes: u64) -> Result<(), Fault> {
-    tx.write(ADD, added(seq, job, bytes)?).await?;
+pub(super) async fn add(
+    tx: &mut Tx,
+    seq: i64,
+    job: &Job,
+    bytes: u64,
+    wanted: EndNotices,
+) -> Result<(), Fault> {
+    tx.write(ADD, added(seq, job, bytes, wanted)?).await?;
     tx.changed(seq);
     Ok(())
 }
@@ -140,10 +152,17 @@ pub(super) const ADD: &str = "with job as (
          state, fence, failures, failed)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $18, $19,
          'queued', 0, '[]', 0)),
-       owed as (insert into unindexed (job) values ($1))
+       owed as (insert into unindexed (job) values ($1)),
+       terms as (insert into job_terms (job, allowance, notice)
+         select $1, $21, $22 where $21::text is not null or $22::bigint <> 0)
      insert into bodies (job, ask) values ($1, $20)";
 
-pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, StoreError> {
+pub(super) fn added(
+    seq: i64,
+    job: &Job,
+    bytes: u64,
+    wanted: EndNotices,
+) -> Result<Vec<Param>, StoreError> {
     let new = &job.new;
     Ok(vec![
         Box::new(seq),
@@ -166,7 +185,15 @@ pub(super) fn added(seq: i64, job: &Job, bytes: u64) -> Result<Vec<Param>, Store
         Box::new(job.created_at.as_millis()),
         Box::new(signed(bytes)),
         Box::new(json(&new.ask)?),
+        Box::new(allowance(job)?),
+        Box::new(notice(wanted)),
     ])
+}
+
+/// Stores what the next run of a job may cost, with the transaction's commit.
+pub(super) async fn save_allowance(tx: &mut Tx, seq: i64, job: &Job) -> Result<(), Fault> {
+    let update = "update job_terms set allowance = $2 where job = $1";
+    tx.write(update, vec![Box::new(seq), Box::new(allowance(job)?)]).await
 }
 
 /// Writes the result and the provider's last word with the transaction's commit.

@@ -131,8 +131,12 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         match (write.rule)(&mut record, tx.now()) {
             Ok(Effect::Changed) => {
                 let before = &stored.record.job.checkpoint;
+                ledger::bound_another_run(tx, before, &mut record).await?;
                 for (sql, params) in ledger::charged(before, &record.job, tx.now()) {
                     tx.write(sql, params).await?;
+                }
+                if record.job.allowance != stored.record.job.allowance {
+                    rows::save_allowance(tx, stored.seq, &record.job).await?;
                 }
                 stored.record = record;
                 *effect = Effect::Changed;
@@ -150,7 +154,7 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         if *effect == Effect::Changed {
             rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
             room::moved(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
-            if notices == EndNotices::Kept
+            if notices.max(stored.record.notice) == EndNotices::Kept
                 && !had_ended
                 && let Some(notice) = notices::added(&stored.record.job, now)
             {

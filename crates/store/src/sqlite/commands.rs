@@ -123,8 +123,9 @@ pub(super) fn settle(
     let Stored { seq, mut record } = found.ok_or(StoreError::LeaseLost)?;
     let before = record.job.checkpoint.clone();
     rules::settle(&mut record, lease, settlement, tx.now())?;
+    ledger::bound_another_run(tx, &before, &mut record)?;
     rows::save(tx, seq, &mut record)?;
-    notices::add(tx, notices, &record.job)?;
+    notices::add(tx, notices, &record)?;
     ledger::charge(tx, &before, &record.job)?;
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (Some(&**output), raw),
@@ -155,7 +156,7 @@ pub(super) fn cancel(
         Cancelled::Already(job) => Ok(Cancelled::Already(job)),
         Cancelled::Now(_) => {
             rows::save(tx, seq, &mut record)?;
-            notices::add(tx, notices, &record.job)?;
+            notices::add(tx, notices, &record)?;
             ledger::charge(tx, &record.job.checkpoint, &record.job)?;
             Ok(Cancelled::Now(record.job))
         }

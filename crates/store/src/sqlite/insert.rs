@@ -2,7 +2,7 @@
 
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord};
 use outlast_core::{
-    Checkpoint, Insert, Inserted, Job, JobId, NanoUsd, NewJob, Record, StoreError, rules,
+    Checkpoint, Insert, Inserted, Job, JobId, NanoUsd, NewJob, Record, StoreError, rules, CountedSpend, EndNotices,
 };
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -17,7 +17,11 @@ const UNFINISHED: &str =
     "SELECT count(*) FROM jobs INDEXED BY jobs_unfinished WHERE owner = ?1 AND ended_at IS NULL";
 
 /// Adds a job, or finds the one its key names.
-pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault> {
+pub(super) fn insert(
+    tx: &mut Tx<'_>,
+    insert: Insert,
+    notice: EndNotices,
+) -> Result<Inserted, Fault> {
     let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation, carrier } =
         insert;
     let now = tx.now();
@@ -43,18 +47,25 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
     if !rules::has_room(owners::bytes(tx.connection, &new.owner)?, bytes, max_bytes) {
         return Err(StoreError::TooManyBytes.into());
     }
-    let reservation = reservation.filter(|_| takes_up.is_none());
-    if let Some(reservation) = &reservation {
-        let counted = match reservation.limits.per_day {
-            Some(_) => ledger::counted(tx.connection, &new.owner, now.day())?,
-            None => NanoUsd::default(),
-        };
-        rules::may_spend(reservation, counted, now).map_err(StoreError::BudgetExceeded)?;
-    }
+    let is_resumed = takes_up.is_some();
+    let allowance = match &reservation {
+        None => None,
+        Some(reservation) if is_resumed => Some(rules::allowance_of_resumed(&reservation.terms)),
+        Some(reservation) => {
+            let mut counted = CountedSpend::default();
+            if reservation.terms.limits.per_day.is_some() {
+                counted.day = ledger::counted(tx.connection, &new.owner, now.day())?;
+            }
+            let decided = rules::may_spend(&reservation.terms, counted, now);
+            Some(decided.map_err(StoreError::BudgetExceeded)?)
+        }
+    };
     let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
-    let seq = rows::add(tx, None, &mut job, bytes, now)?;
-    if let Some(reservation) = &reservation {
-        ledger::put(tx.connection, &rules::reserve(reservation, job.id, &job.new.owner, now))?;
+    job.allowance = allowance;
+    let seq = rows::add(tx, None, &mut job, bytes, notice, now)?;
+    if let (Some(reservation), Some(allowance), false) = (&reservation, &allowance, is_resumed) {
+        let row = rules::reserve(reservation, allowance, job.id, &job.new.owner, now);
+        ledger::put(tx.connection, &row)?;
     } else if let Checkpoint::Running(run) = &job.checkpoint {
         ledger::move_row(tx.connection, run, &job)?;
     }
@@ -69,7 +80,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, insert: Insert) -> Result<Inserted, Fault>
         rows::save_removable_at(tx.connection, &before, None)?;
     }
     if let Some(carrier) = &carrier {
-        let mut record = Record { job, holder: None, bytes };
+        let mut record = Record { job, holder: None, bytes, notice };
         rules::carry(&mut record, carrier, now);
         rows::save(tx, seq, &mut record)?;
         job = record.job;

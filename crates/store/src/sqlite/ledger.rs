@@ -1,8 +1,8 @@
 //! The ledger: what each paid run cost. The only file that knows its columns.
 
 use outlast_core::{
-    Checkpoint, Day, Job, LedgerRow, NanoUsd, OwnerId, RemoteRun, Scope, SpendQuery, SpendSum,
-    Timestamp, rules,
+    Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
+    Scope, SpendQuery, SpendSum, Timestamp, rules,
 };
 use rusqlite::{Connection, named_params};
 
@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::sql;
 use super::writer::Tx;
 use crate::columns::signed;
-use crate::ledger_columns::{self, COUNTED, LedgerColumns as _};
+use crate::ledger_columns::{self, LedgerColumns as _, counted_sum};
 
 /// What the owner's runs of this day count for.
 pub(super) fn counted(
@@ -18,9 +18,30 @@ pub(super) fn counted(
     owner: &OwnerId,
     day: Day,
 ) -> Result<NanoUsd, Fault> {
-    let select = format!("SELECT sum({COUNTED}) FROM ledger WHERE owner = ?1 AND day = ?2");
-    let counted: Option<i64> = sql::value(connection, &select, (owner.as_str(), day.0))?;
-    Ok(NanoUsd(counted.unwrap_or(0).unsigned_abs()))
+    let select = format!("SELECT {} FROM ledger WHERE owner = ?1 AND day = ?2", counted_sum(""));
+    let counted: i64 = sql::value(connection, &select, (owner.as_str(), day.0))?;
+    Ok(NanoUsd(counted.unsigned_abs()))
+}
+
+/// What the job's runs count for.
+fn counted_of_job(connection: &Connection, job: JobId) -> Result<NanoUsd, Fault> {
+    let select = format!("SELECT {} FROM ledger WHERE job = ?1", counted_sum(""));
+    let counted: i64 = sql::value(connection, &select, [job.to_string()])?;
+    Ok(NanoUsd(counted.unsigned_abs()))
+}
+
+/// Bounds another run of the job, if the step that led here queued one.
+pub(super) fn bound_another_run(
+    tx: &Tx<'_>,
+    before: &Checkpoint,
+    record: &mut Record,
+) -> Result<(), Fault> {
+    if rules::begins_another_run(before, &record.job) {
+        let day = counted(tx.connection, &record.job.new.owner, tx.now().day())?;
+        let job = counted_of_job(tx.connection, record.job.id)?;
+        rules::bound_another_run(record, CountedSpend { day, job }, tx.now());
+    }
+    Ok(())
 }
 
 /// Adds a row, or replaces the one of the same run.
@@ -64,7 +85,7 @@ pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), 
     let mut statement = tx.connection.prepare_cached(LATEST)?;
     let mut rows = statement.query([job.id.to_string()])?;
     let Some(row) = rows.next()?.map(|row| row.ledger_row()).transpose()? else { return Ok(()) };
-    let (ended, next) = charge.applied(&row, tx.now());
+    let (ended, next) = charge.applied(&row, job.allowance.as_ref(), tx.now());
     for row in [Some(ended), next].iter().flatten() {
         put(tx.connection, row)?;
     }
@@ -92,15 +113,21 @@ pub(super) fn has_old(
     now: Timestamp,
 ) -> Result<bool, Fault> {
     let select =
-        "SELECT EXISTS (SELECT 1 FROM ledger WHERE day < ?1 AND (?2 IS NULL OR owner = ?2))";
-    sql::value(connection, select, (rules::ledger_begins(now).0, owner_of(scope)))
+        "SELECT EXISTS (SELECT 1 FROM ledger WHERE day <= ?1 AND (?2 IS NULL OR owner = ?2))";
+    sql::value(connection, select, (rules::ledger_old_until(now.day()).0, owner_of(scope)))
 }
 
-/// Removes them.
+/// Records that they were found on this day, and removes those that enough days are recorded for.
 pub(super) fn remove_old(tx: &Tx<'_>, scope: &Scope) -> Result<(), Fault> {
-    let delete = "DELETE FROM ledger WHERE day < ?1 AND (?2 IS NULL OR owner = ?2)";
-    let old = (rules::ledger_begins(tx.now()).0, owner_of(scope));
-    sql::execute(tx.connection, delete, old).map(drop)
+    let (connection, today) = (tx.connection, tx.now().day());
+    sql::execute(connection, "INSERT OR IGNORE INTO ledger_sweeps (day) VALUES (?1)", [today.0])?;
+    let needed = rules::sweeps_needed_from(today).0;
+    sql::execute(connection, "DELETE FROM ledger_sweeps WHERE day < ?1", [needed])?;
+    let days: Vec<i64> = sql::column(connection, "SELECT day FROM ledger_sweeps", [])?;
+    let days: Vec<Day> = days.into_iter().map(Day).collect();
+    let Some(until) = rules::ledger_removable_until(&days, today) else { return Ok(()) };
+    let delete = "DELETE FROM ledger WHERE day <= ?1 AND (?2 IS NULL OR owner = ?2)";
+    sql::execute(connection, delete, (until.0, owner_of(scope))).map(drop)
 }
 
 /// The next rows after this one, in the order of their jobs: for copies.

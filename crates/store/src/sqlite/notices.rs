@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    ClaimedNotice, EndNotices, Job, Notice, NoticeClaim, NoticeOutcome, Timestamp, rules,
+    ClaimedNotice, EndNotices, Notice, NoticeClaim, NoticeOutcome, Record, Timestamp, rules,
 };
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -12,13 +12,13 @@ use super::sql;
 use super::writer::Tx;
 use crate::columns;
 
-/// Keeps a notice of the job's end in this commit, where they are kept.
-pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, job: &Job) -> Result<(), Fault> {
-    match notices {
+/// Keeps a notice of the job's end in this commit, if this process keeps them or the insert asked for one.
+pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, record: &Record) -> Result<(), Fault> {
+    match notices.max(record.notice) {
         EndNotices::Off => return Ok(()),
         EndNotices::Kept => {}
     }
-    let Some(Notice { job, body }) = rules::notice(job) else { return Ok(()) };
+    let Some(Notice { job, body }) = rules::notice(&record.job) else { return Ok(()) };
     let insert = "INSERT INTO notices (job, body, due_at) VALUES (?1, ?2, ?3)";
     sql::execute(tx.connection, insert, (job.to_string(), body, tx.now().as_millis())).map(drop)
 }

@@ -163,7 +163,7 @@ impl Restore<'_> {
         for (Stored { seq, mut record }, fate) in self.decided(&moment)? {
             rows::save(&mut tx, seq, &mut record)?;
             if fate == Fate::Ended {
-                notices::add(&tx, self.notices, &record.job)?;
+                notices::add(&tx, self.notices, &record)?;
             }
             let job = record.job;
             ledger::charge(&tx, &job.checkpoint, &job)?;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{ConversationId, Job, Record, Timestamp, rules};
+use outlast_core::{ConversationId, EndNotices, Job, Record, Timestamp, rules};
 use rusqlite::{Connection, Row, Statement, ToSql, named_params};
 use serde_json::Value;
 
@@ -12,7 +12,9 @@ use super::fault::Fault;
 use super::sql;
 use super::writer::Tx;
 use super::{bodies, keys, search};
-use crate::columns::{Columns, StateColumns, damaged, json, millis, parse, signed, word};
+use crate::columns::{
+    Columns, StateColumns, allowance, damaged, json, millis, notice, parse, signed, word,
+};
 
 impl Columns for Row<'_> {
     type Fault = Fault;
@@ -111,7 +113,7 @@ pub(super) fn light(
 /// Writes back what may change about a job, under this commit's rev. Bodies are not touched.
 pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
     record.job.rev = tx.rev()?;
-    let Record { job, holder, bytes } = &*record;
+    let Record { job, holder, bytes, notice: _ } = &*record;
     let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
     let expires_at = rules::expires_at(job);
     // Only the end of a job depends on its key; the many writes before that do not look for one.
@@ -122,7 +124,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
                remote = :remote, fence = :fence, worker = :worker, lease_until = :lease_until,
                checkpoint = :checkpoint, failures = :failures, percent = :percent, message = :message,
                updated_at = :updated_at, expires_at = :expires_at,
-               removable_at = :removable_at, bytes = :bytes, rev = :rev
+               removable_at = :removable_at, bytes = :bytes, allowance = :allowance, rev = :rev
              WHERE seq = :seq",
         )?
         .execute(named_params! {
@@ -142,6 +144,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
             ":expires_at": expires_at.map(Timestamp::as_millis),
             ":removable_at": rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis),
             ":bytes": signed(*bytes),
+            ":allowance": allowance(job)?,
             ":rev": signed(job.rev.0),
             ":seq": seq,
         })?;
@@ -166,6 +169,7 @@ pub(super) fn add(
     seq: Option<i64>,
     job: &mut Job,
     bytes: u64,
+    wanted: EndNotices,
     run_at: Timestamp,
 ) -> Result<i64, Fault> {
     job.rev = tx.rev()?;
@@ -174,10 +178,10 @@ pub(super) fn add(
         .prepare_cached(
             "INSERT INTO jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded,
                priority, visibility, max_failures, attempt_timeout, life, keep, state, run_at, fence,
-               checkpoint, failures, created_at, updated_at, bytes, rev)
+               checkpoint, failures, created_at, updated_at, bytes, allowance, notice, rev)
              VALUES (:seq, :id, :owner, :conversation, :turn, :profile, :workflow, :title, :title_folded,
                :priority, :visibility, :max_failures, :attempt_timeout, :life, :keep, 'queued', :run_at, 0,
-               :checkpoint, '[]', :created_at, :created_at, :bytes, :rev)",
+               :checkpoint, '[]', :created_at, :created_at, :bytes, :allowance, :notice, :rev)",
         )?
         .execute(named_params! {
             ":seq": seq,
@@ -199,6 +203,8 @@ pub(super) fn add(
             ":checkpoint": json(&job.checkpoint)?,
             ":created_at": job.created_at.as_millis(),
             ":bytes": signed(bytes),
+            ":allowance": allowance(job)?,
+            ":notice": notice(wanted),
             ":rev": signed(job.rev.0),
         })?;
     let seq = tx.connection.last_insert_rowid();

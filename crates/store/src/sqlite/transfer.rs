@@ -210,9 +210,9 @@ impl CopySide for SqliteSide {
 fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
     let WholeJob { seq, record, key, identity, raw } = whole;
     let (seq, mut record) = (*seq, record.clone());
-    let Record { job, bytes, .. } = &mut record;
+    let Record { job, bytes, notice, .. } = &mut record;
     let (rev, created_at) = (job.rev, job.created_at);
-    rows::add(tx, Some(seq), job, *bytes, created_at)?;
+    rows::add(tx, Some(seq), job, *bytes, *notice, created_at)?;
     search::put(tx.connection, seq, job)?;
     search::forget(tx.connection, seq)?;
     bodies::write(tx.connection, seq, job.output(), raw.as_deref())?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outlast_core::{
     Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Dead, Failure, Insert,
     Inserted, Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun,
-    Rescued, Reservation, Rev, Scope, Settlement, Source, SpendLimits, Store, StoreError,
-    Timestamp, Usage, Visibility, WorkerId,
+    Rescued, Reservation, Rev, Scope, Settlement, Source, SpendLimits, SpendTerms, Store,
+    StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -145,10 +145,12 @@ pub fn a_reservation(cents: u64, per_day: Option<u64>) -> Reservation {
     Reservation {
         provider: "perplexity".to_owned(),
         model: None,
-        typical: Some(a_cost(cents)),
-        budget: None,
-        provider_caps: false,
-        limits: SpendLimits { per_job: None, per_day: per_day.map(a_cost) },
+        terms: SpendTerms {
+            typical: Some(a_cost(cents)),
+            budget: None,
+            default_cap: None,
+            limits: SpendLimits { per_job: None, per_day: per_day.map(a_cost) },
+        },
     }
 }
 

@@ -104,13 +104,14 @@ pub async fn g6_a_start_over_the_days_limit_is_refused_and_leaves_nothing(fixtur
     match insert(alice(), 1).await {
         Err(StoreError::BudgetExceeded(refused)) => {
             assert_eq!(refused.limit, BudgetLimit::Day);
-            assert_eq!((refused.counted, refused.planned), (a_cost(100), Some(a_cost(1))));
+            assert_eq!((refused.counted, refused.typical), (a_cost(100), Some(a_cost(1))));
             assert!(refused.next_day.is_some());
         }
         other => panic!("{other:?}"),
     }
     insert(bob(), 100).await.unwrap();
-    let unknown = Reservation { typical: None, ..a_reservation(0, Some(100)) };
+    let mut unknown = a_reservation(0, Some(100));
+    unknown.terms.typical = None;
     let refused = fixture.store.insert(paid(NewJob { owner: carol(), ..a_job() }, unknown)).await;
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
     assert_eq!(fixture.cents().await, (0, 200, 0, 3));
@@ -278,14 +279,107 @@ pub async fn g6_the_ledger_outlives_its_jobs_for_400_days(fixture: Fixture) {
     }
     assert_eq!(fixture.cents().await, (30, 0, 0, 3));
     fixture.clock.advance(400 * DAY - Duration::from_secs(11));
-    fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
-    assert_eq!(fixture.cents().await, (30, 0, 0, 3));
-    fixture.clock.advance(DAY);
-    fixture.store.prune(&Scope::Operator, &Prune::EndedBefore(now)).await.unwrap();
+    for day in 1..8 {
+        fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
+        fixture.store.prune(&Scope::Operator, &Prune::EndedBefore(now)).await.unwrap();
+        assert_eq!(fixture.cents().await, (30, 0, 0, 3), "day {day}");
+        fixture.clock.advance(DAY);
+    }
     fixture.store.prune(&Scope::Owner(bob()), &Prune::Expired).await.unwrap();
     assert_eq!(fixture.cents().await, (30, 0, 0, 3));
     fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
     assert_eq!(fixture.cents().await, (0, 0, 0, 0));
+}
+
+/// A clock that is far ahead for a start, or for several within a day, erases nothing; a missed day starts the count again.
+pub async fn g6_a_wrong_clock_does_not_erase_the_ledger(fixture: Fixture) {
+    fixture.add_paid(50).await;
+    fixture.end_at(&under_way(), report(10)).await;
+    let sweep = async || {
+        fixture.store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
+    };
+    fixture.clock.advance(401 * DAY);
+    for _ in 0..20 {
+        sweep().await;
+    }
+    assert_eq!(fixture.cents().await, (10, 0, 0, 1), "one day");
+    for _ in 0..6 {
+        fixture.clock.advance(DAY);
+        sweep().await;
+    }
+    fixture.clock.advance(2 * DAY);
+    for day in 0..7 {
+        sweep().await;
+        assert_eq!(fixture.cents().await, (10, 0, 0, 1), "day {day} after a gap");
+        fixture.clock.advance(DAY);
+    }
+    sweep().await;
+    assert_eq!(fixture.cents().await, (0, 0, 0, 0), "eight days in a row");
+}
+
+/// A reservation at a provider that stops a run at a sum: $1 usually, $2 by default.
+fn a_capped_reservation(per_job: Option<u64>, per_day: Option<u64>) -> Reservation {
+    let mut reservation = a_reservation(100, per_day);
+    reservation.terms.default_cap = Some(a_cost(200));
+    reservation.terms.limits.per_job = per_job.map(a_cost);
+    reservation
+}
+
+fn cap(job: &Job) -> Option<u64> {
+    job.allowance.and_then(|allowance| allowance.cap).map(|cap| cap.0 / 10_000_000)
+}
+
+/// The caps of a day add up to no more than its limit; each is stored with its job and reserved in full.
+pub async fn g6_caps_are_decided_with_the_insert_and_stay_within_the_limits(fixture: Fixture) {
+    let start = || fixture.store.insert(paid(a_job(), a_capped_reservation(None, Some(500))));
+    let mut caps = Vec::new();
+    for _ in 0..3 {
+        let Ok(Inserted::New(job)) = start().await else { panic!("there is room") };
+        caps.push(cap(&job));
+        assert_eq!(cap(&fixture.read(&job.id).await), cap(&job), "it is stored");
+        assert_eq!(cap(&fixture.claim().await.job), cap(&job), "a worker gets it");
+    }
+    assert_eq!(caps, [Some(200), Some(200), Some(100)]);
+    assert_eq!(fixture.cents().await, (0, 500, 0, 3));
+    let refused = start().await;
+    assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
+    let bobs = NewJob { owner: bob(), ..a_job() };
+    let of_job = fixture.insert_new(paid(bobs, a_capped_reservation(Some(120), None))).await;
+    assert_eq!(cap(&of_job), Some(120));
+}
+
+/// Another run of the same job gets what the limit of a job has left; where that is too little, the job ends.
+pub async fn g6_another_run_of_a_job_stays_within_the_limits(fixture: Fixture) {
+    fixture.insert_new(paid(a_job(), a_capped_reservation(Some(350), None))).await;
+    let second = fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
+    assert_eq!((second.ended_at(), cap(&second)), (None, Some(150)));
+    assert_eq!(cap(&fixture.read(&second.id).await), Some(150), "it is stored");
+    assert_eq!(fixture.cents().await, (0, 150, 200, 2));
+    let ended = fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
+    assert!(matches!(ended.state, outlast_core::JobState::Failed { .. }), "{ended:?}");
+    let message = &ended.failures.last().unwrap().message;
+    assert!(message.contains("$3.50 of the $3.50 that one job may cost"), "{message}");
+    assert_eq!(fixture.read(&ended.id).await.failures, ended.failures);
+    assert_eq!(fixture.cents().await, (0, 0, 350, 2));
+}
+
+/// A sum that no number holds is the largest one, and no error.
+pub async fn g6_sums_of_absurd_amounts_are_the_largest_number(fixture: Fixture) {
+    let largest = outlast_core::NanoUsd::MAX_SUM;
+    let mut absurd = a_reservation(0, None);
+    absurd.terms.typical = Some(largest);
+    for _ in 0..3 {
+        fixture.insert_new(paid(a_job(), absurd.clone())).await;
+    }
+    let sums = fixture.spent_by(&Scope::Operator, SpendBy::Provider).await;
+    assert_eq!((sums[0].reserved, sums[0].runs), (largest, 3));
+    let refused = fixture.store.insert(paid(a_job(), a_reservation(1, Some(1_000)))).await;
+    assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
+    let ended = fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
+    let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
+    let jobs = fixture.store.list(&Scope::Operator, &query).await.unwrap().jobs;
+    let listed = jobs.iter().find(|listed| listed.id == ended.id).unwrap();
+    assert_eq!(listed.charge.as_ref().unwrap().amount, largest, "of two runs");
 }
 
 /// As lists of jobs are.

@@ -1,6 +1,6 @@
 //! What is sent: definitions of an agent, an environment and a session, and the question.
 
-use outlast_core::{Effort, Message, ResearchAsk, Role};
+use outlast_core::{Effort, Message, NanoUsd, ResearchAsk, Role};
 use serde_json::{Value, json};
 
 use crate::anthropic::CENT;
@@ -56,14 +56,19 @@ pub(in crate::anthropic) fn session_definition(
     })
 }
 
-/// What the session may cost: what was asked for, in whole cents and never more, else by effort.
+/// The cap of the session in whole cents: the budget that the request carries, else the default of its effort.
 fn budget_cents(request: &ResearchAsk) -> u64 {
-    match (request.budget, request.effort) {
-        (Some(budget), _) => budget.0 / CENT,
-        (None, Some(Effort::Minimal | Effort::Low)) => 50,
-        (None, Some(Effort::Medium) | None) => 200,
-        (None, Some(Effort::High)) => 800,
-    }
+    request.budget.unwrap_or_else(|| default_cap(request.effort)).0 / CENT
+}
+
+/// The cap of a session whose request has no budget.
+pub(in crate::anthropic) fn default_cap(effort: Option<Effort>) -> NanoUsd {
+    let cents = match effort {
+        Some(Effort::Minimal | Effort::Low) => 50,
+        Some(Effort::Medium) | None => 200,
+        Some(Effort::High) => 800,
+    };
+    NanoUsd(cents * CENT)
 }
 
 /// The event that sends the question into a session, which costs money.
@@ -93,7 +98,6 @@ pub(in crate::anthropic) fn question(request: &ResearchAsk) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_core::NanoUsd;
 
     /// G6: a budget goes to the vendor's own cap, and never more than it.
     #[test]

@@ -16,3 +16,16 @@ create table call_identities (
   answered_at   bigint
 );
 create index call_identities_question on call_identities (owner, question);
+-- What an insert decided beside the job: what its paid runs may cost (RunAllowance, JSON), and 1 if a notice of its end is
+-- wanted. Not columns of jobs: a running process of an older version has prepared statements over all of those, which
+-- PostgreSQL refuses once a column is added.
+create table job_terms (
+  job       bigint primary key references jobs (seq) on delete cascade,
+  allowance text,
+  notice    bigint not null default 0
+);
+
+-- The UTC days on which old rows of the ledger were looked for, by the server's clock.
+create table ledger_sweeps (
+  day bigint primary key
+);

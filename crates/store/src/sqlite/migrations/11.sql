@@ -16,3 +16,12 @@ CREATE TABLE call_identities (
 ) STRICT;
 
 CREATE INDEX call_identities_question ON call_identities (owner, question);
+-- What the paid runs of a job may cost (RunAllowance, JSON), decided by its insert; NULL for a free job and in older rows.
+ALTER TABLE jobs ADD COLUMN allowance TEXT;
+-- 1 if the process that inserted the job wants a notice of its end, whichever process ends it.
+ALTER TABLE jobs ADD COLUMN notice INTEGER NOT NULL DEFAULT 0;
+
+-- The UTC days on which old rows of the ledger were looked for, by the store's clock.
+CREATE TABLE ledger_sweeps (
+  day INTEGER PRIMARY KEY
+) STRICT;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use outlast_core::{Inserted, Job, NewJob};
+use outlast_core::{EndNotices, Inserted, Job, NewJob};
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{a_job, an_insert};
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ fn fixture() -> Fixture {
 }
 
 fn add(tx: &mut Tx<'_>, job: NewJob) -> Result<Job, Fault> {
-    match insert::insert(tx, an_insert(job))? {
+    match insert::insert(tx, an_insert(job), EndNotices::Off)? {
         Inserted::New(job) | Inserted::Existing { job, .. } => Ok(job),
     }
 }
