@@ -31,9 +31,12 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
             }
         };
         // Late on purpose, so that one sweep takes many.
-        let pause = next_expiry.map(|next| next.since(shared.store.now()) + lateness);
+        let now = shared.store.now();
+        let pause = next_expiry.map(|next| next.since(now) + lateness);
+        // Once a day in any case: old rows of the ledger go after sweeps on consecutive days.
+        let next_day = now.day().next().begins().since(now) + lateness;
         tokio::select! {
-            () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            () = tokio::time::sleep(pause.map_or(next_day, |pause| pause.min(next_day))) => {}
             // A job that has just ended may be forgotten sooner than all the others.
             () = signals.retention_began.notified() => tokio::time::sleep(lateness).await,
         }

@@ -208,7 +208,7 @@ impl ConversationFile {
             message_count: messages.len(),
             messages,
             usage: last.map(|_| (&conversation.usage()).into()),
-            cost: last.map(|_| conversation.cost().into()),
+            cost: CostShape::of_conversation(conversation),
             search_results: last.map(search_results),
         }
     }

@@ -1,6 +1,7 @@
 //! Usage, cost and sources in the words of the tools and files that show them.
 
-use outlast_core::{Body, Cost, Output, Usage};
+use outlast_core::conversation::Conversation;
+use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Tokens, as clients know them.
@@ -26,10 +27,33 @@ pub struct UsageShape {
 /// Money, and how sure we are of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostShape {
-    /// Dollars; zero when unknown.
-    pub usd: f64,
+    /// Dollars; null when unknown.
+    pub usd: Option<f64>,
     /// `reported`, `computed`, `estimate` or `unknown`.
     pub kind: String,
+    /// What may have been spent beyond that, if the cost of a run is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maybe_spent_usd: Option<f64>,
+}
+
+impl CostShape {
+    /// A cost, and what may have been spent beyond it.
+    pub fn new(cost: Cost, maybe_spent: NanoUsd) -> Self {
+        let usd = cost.amount().map(NanoUsd::as_usd);
+        let is_told = usd.is_none() || maybe_spent > NanoUsd(0);
+        Self {
+            usd,
+            kind: cost.kind().to_owned(),
+            maybe_spent_usd: is_told.then(|| maybe_spent.as_usd()),
+        }
+    }
+
+    /// The cost of a conversation; `None` if it has no report and nothing may have been spent.
+    pub fn of_conversation(conversation: &Conversation) -> Option<Self> {
+        let maybe_spent = conversation.maybe_spent();
+        let is_known = conversation.last_output().is_some() || maybe_spent > NanoUsd(0);
+        is_known.then(|| Self::new(conversation.cost(), maybe_spent))
+    }
 }
 
 /// A source.
@@ -59,7 +83,7 @@ impl From<&Usage> for UsageShape {
 
 impl From<Cost> for CostShape {
     fn from(cost: Cost) -> Self {
-        Self { usd: cost.usd(), kind: cost.kind().to_owned() }
+        Self::new(cost, NanoUsd::default())
     }
 }
 

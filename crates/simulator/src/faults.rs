@@ -183,7 +183,7 @@ pub(crate) enum RateScope {
     Any,
 }
 
-/// What a finished run claims to have cost: so many dollars, or nothing at all.
+/// What a finished run claims to have cost: an amount in dollars, which may be absurd, or nothing at all.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cost {
@@ -193,7 +193,9 @@ pub(crate) struct Cost {
 
 impl Cost {
     pub(crate) fn nanos(&self) -> Option<u64> {
-        self.total.map(|dollars| (dollars * 1e9).round() as u64)
+        // What is billed does not follow an absurd claim.
+        let claimed = self.total.filter(|dollars| (0.0..=1e6).contains(dollars));
+        claimed.map(|dollars| (dollars * 1e9).round() as u64)
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{AskKind, Cost, Job, Notice, NoticeOutcome, Visibility};
+use super::spending::maybe_spent;
+use crate::{AskKind, Cost, Job, NanoUsd, Notice, NoticeOutcome, Visibility};
 
 /// The waits after each failed try: nearly a day in all. The try after the last is the last.
 const WAITS: [Duration; 7] = [
@@ -34,8 +35,20 @@ struct JobEnded<'a> {
 
 #[derive(Serialize)]
 struct CostTold {
-    usd: f64,
+    /// Dollars; null if the cost is not known.
+    usd: Option<f64>,
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    maybe_spent_usd: Option<f64>,
+}
+
+impl CostTold {
+    fn of(job: &Job) -> Self {
+        let cost = job.output().map_or(Cost::Unknown, |output| output.cost);
+        let usd = cost.amount().map(NanoUsd::as_usd);
+        let maybe_spent_usd = usd.is_none().then(|| maybe_spent(job).as_usd());
+        Self { usd, kind: cost.kind(), maybe_spent_usd }
+    }
 }
 
 /// What is told of this job's end; `None` for one that has not ended, and for quick answers and held workflows, whose
@@ -48,7 +61,6 @@ pub fn notice(job: &Job) -> Option<Notice> {
         Visibility::Unpromised => is_research,
     };
     let ended_at = job.ended_at().filter(|_| is_told)?;
-    let cost = job.output().map_or(Cost::Unknown, |output| output.cost);
     let told = JobEnded {
         event: "job.ended",
         job_id: job.id.to_string(),
@@ -56,7 +68,7 @@ pub fn notice(job: &Job) -> Option<Notice> {
         owner: job.new.owner.as_str(),
         title: &job.new.title,
         status: job.state.kind().as_str(),
-        cost: CostTold { usd: cost.usd(), kind: cost.kind() },
+        cost: CostTold::of(job),
         ended_at: ended_at.to_string(),
     };
     Some(Notice { job: job.id, body: serde_json::to_string(&told).ok()? })
@@ -95,7 +107,7 @@ mod tests {
         let expected = json!({
             "event": "job.ended", "jobId": "00000000000000000000000000000007", "conversationId": "c",
             "owner": "ann", "title": "why", "status": "succeeded",
-            "cost": {"usd": 0.0, "kind": "unknown"}, "endedAt": "1970-01-01T00:16:40.000Z",
+            "cost": {"usd": null, "kind": "unknown", "maybe_spent_usd": 0.0}, "endedAt": "1970-01-01T00:16:40.000Z",
         });
         assert_eq!(told(&record), Some(expected));
     }

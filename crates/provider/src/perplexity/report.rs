@@ -202,6 +202,15 @@ mod tests {
             (cost(luna, "null"), Cost::Unknown),
             // G6: what cannot be counted makes no number.
             (cost(luna, r#"{"input_tokens":-1000000,"output_tokens":1000000}"#), Cost::Unknown),
+            (cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":"0.5"}}}}"#)), Cost::Unknown),
+            (cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":1e300}}}}"#)), Cost::Unknown),
+            (cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":1e999}}}}"#)), Cost::Unknown),
+            (cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":NaN}}}}"#)), Cost::Unknown),
+            (
+                cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":-Infinity}}}}"#)),
+                Cost::Unknown,
+            ),
+            (cost(luna, &format!(r#"{{{tokens},"cost":"much"}}"#)), Cost::Unknown),
             (cost(luna, &format!(r#"{{{tokens},"cost":{{"total_cost":-0.5}}}}"#)), Cost::Unknown),
             (
                 cost(

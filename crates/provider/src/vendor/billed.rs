@@ -8,12 +8,14 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAcc
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::lenient::NOT_A_NUMBER;
+
 /// What a run consumed, and whether money can be counted by it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Billed<T> {
     usage: T,
-    /// Whether any number in it is below zero, or its currency is not the dollar: a cost read from it, or computed, would
-    /// be wrong (G6).
+    /// Whether any number in it is below zero or absurdly large, its currency is not the dollar, or a cost in it is not a
+    /// number: a cost read from it, or computed, would be wrong (G6).
     pub(crate) is_odd: bool,
 }
 
@@ -21,9 +23,10 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Billed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let field = <&RawValue>::deserialize(deserializer)?;
         let usage = serde_json::from_str(field.get()).map_err(D::Error::custom)?;
-        let looked = Oddness { is_currency: false }
+        let looked = Oddness { field: Field::Other }
             .deserialize(&mut serde_json::Deserializer::from_str(field.get()));
-        Ok(Self { usage, is_odd: looked.map_err(D::Error::custom)? })
+        // A number that no program can hold must not make the whole answer unreadable: it would be asked for for ever.
+        Ok(Self { usage, is_odd: looked.unwrap_or(true) })
     }
 }
 
@@ -37,7 +40,38 @@ impl<T> Deref for Billed<T> {
 
 /// Looks through a bill without keeping it: it may be megabytes.
 struct Oddness {
-    is_currency: bool,
+    field: Field,
+}
+
+/// The field that a value is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Currency,
+    Cost,
+    Other,
+}
+
+impl Field {
+    fn named(name: &str) -> Self {
+        match name {
+            "currency" => Self::Currency,
+            name if name.ends_with("cost") => Self::Cost,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// No run has as many tokens.
+const ABSURD: f64 = 1e15;
+
+/// No run costs as many dollars.
+const ABSURD_COST: f64 = 1e6;
+
+impl Oddness {
+    fn is_odd_number(&self, number: f64) -> bool {
+        let too_large = if self.field == Field::Cost { ABSURD_COST } else { ABSURD };
+        !(0.0..too_large).contains(&number)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Oddness {
@@ -60,11 +94,11 @@ impl<'de> Visitor<'de> for Oddness {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(false)
+        Ok(self.field == Field::Cost)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_u64<E>(self, number: u64) -> Result<bool, E> {
+        Ok(self.is_odd_number(number as f64))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<bool, E> {
@@ -72,16 +106,20 @@ impl<'de> Visitor<'de> for Oddness {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<bool, E> {
-        Ok(number < 0.0)
+        Ok(self.is_odd_number(number))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<bool, E> {
-        Ok(self.is_currency && !text.eq_ignore_ascii_case("usd"))
+        Ok(match self.field {
+            Field::Currency => !text.eq_ignore_ascii_case("usd"),
+            Field::Cost => true,
+            Field::Other => text == NOT_A_NUMBER,
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
         let mut is_odd = false;
-        while let Some(odd) = list.next_element_seed(Self { is_currency: false })? {
+        while let Some(odd) = list.next_element_seed(Self { field: Field::Other })? {
             is_odd |= odd;
         }
         Ok(is_odd)
@@ -90,7 +128,7 @@ impl<'de> Visitor<'de> for Oddness {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<bool, A::Error> {
         let mut is_odd = false;
         while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
-            is_odd |= fields.next_value_seed(Self { is_currency: name == "currency" })?;
+            is_odd |= fields.next_value_seed(Self { field: Field::named(&name) })?;
         }
         Ok(is_odd)
     }

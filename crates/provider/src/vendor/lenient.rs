@@ -15,7 +15,42 @@ const MAX_LIST_ITEMS: usize = 10_000;
 
 /// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
 pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
-    body.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(body).ok())?
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return None;
+    }
+    let read = serde_json::from_slice(body).ok();
+    read.or_else(|| serde_json::from_slice(&without_odd_numbers(body)?).ok())
+}
+
+/// The text that stands for a number which is none, such as NaN.
+pub(super) const NOT_A_NUMBER: &str = "NaN";
+
+/// The same body with text in place of NaN and Infinity, which some programs write although JSON has neither; `None` if there
+/// are none. A report with such a number in its bill can be read then, and its bill counts as not known.
+fn without_odd_numbers(body: &[u8]) -> Option<Vec<u8>> {
+    const ODD: [&[u8]; 4] = [b"-Infinity", b"+Infinity", b"Infinity", NOT_A_NUMBER.as_bytes()];
+    let (mut mended, mut rest, mut in_text, mut found) =
+        (Vec::with_capacity(body.len() + 16), body, false, false);
+    while let Some((&first, after)) = rest.split_first() {
+        if !in_text && let Some(odd) = ODD.into_iter().find(|odd| rest.starts_with(odd)) {
+            found = true;
+            mended.extend_from_slice(b"\"NaN\"");
+            rest = rest.get(odd.len()..)?;
+            continue;
+        }
+        mended.push(first);
+        rest = after;
+        match first {
+            b'"' => in_text = !in_text,
+            b'\\' if in_text => {
+                let (escaped, after) = rest.split_first()?;
+                mended.push(*escaped);
+                rest = after;
+            }
+            _ => {}
+        }
+    }
+    found.then_some(mended)
 }
 
 /// A field, if it is there and has the type we know.

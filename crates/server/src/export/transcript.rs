@@ -1,7 +1,9 @@
 //! A conversation as it is told, from the store or from its files: questions, and what came of each.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Body, Cost, Job, JobState, NanoUsd, ResearchAsk, Role, Source, StateKind};
+use outlast_core::{
+    Body, Cost, Job, JobState, NanoUsd, ResearchAsk, Role, Source, StateKind, rules,
+};
 use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
 use serde::{Serialize, Serializer};
@@ -137,7 +139,7 @@ impl Turn {
                     sources,
                     model: output.model.clone(),
                     usage: Some((&output.usage).into()),
-                    cost: Some(output.cost.into()),
+                    cost: Some(CostShape::new(output.cost, rules::maybe_spent(job))),
                     price: cost_text(output.cost),
                 })
             }

@@ -152,7 +152,7 @@ pub(super) fn outcome(job: &Job) -> Option<ToolResult> {
         let mut result = outcome::plain(job, output);
         if result.structured_content.is_none() && result.is_error != Some(true) {
             // The tool has an output schema, and clients insist on what it promises.
-            result.structured_content = Some(whole(job.new.conversation.as_ref(), output));
+            result.structured_content = Some(whole(job, output));
         }
         Ok(result)
     })

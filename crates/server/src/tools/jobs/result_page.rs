@@ -1,6 +1,6 @@
 //! A job's result as the workflow gave it (E10); a long one in parts.
 
-use outlast_core::{Body, ConversationId, Job, Output, Source};
+use outlast_core::{Body, Job, Output, Source, rules};
 use outlast_mirror::{CostShape, UsageShape};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn result(
     output: &Output,
     offset: u64,
 ) -> Result<(Value, Option<ResultPage>), Refusal> {
-    let result = whole(job.new.conversation.as_ref(), output);
+    let result = whole(job, output);
     let text = serde_json::to_string(&result).map_err(|error| {
         tracing::error!(job.id = %job.id, %error, "a result cannot be shown");
         Refusal::internal()
@@ -38,7 +38,7 @@ pub(super) fn result(
 }
 
 /// The whole result.
-pub(super) fn whole(conversation: Option<&ConversationId>, output: &Output) -> Value {
+pub(super) fn whole(job: &Job, output: &Output) -> Value {
     match &output.body {
         Body::Tool { content, structured, is_error } => {
             let mut result = json!({ "content": content, "isError": is_error });
@@ -52,9 +52,9 @@ pub(super) fn whole(conversation: Option<&ConversationId>, output: &Output) -> V
                 "text": printable(text),
                 "sources": shown(sources),
                 "usage": UsageShape::from(&output.usage),
-                "cost": CostShape::from(output.cost),
+                "cost": CostShape::new(output.cost, rules::maybe_spent(job)),
             });
-            if let Some(conversation) = conversation {
+            if let Some(conversation) = &job.new.conversation {
                 result["conversationId"] = conversation.as_str().into();
             }
             result

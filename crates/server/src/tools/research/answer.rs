@@ -1,6 +1,6 @@
 //! What the four tools that ask answer: one shape, and a text that is complete on its own.
 
-use outlast_core::{Body, Checkpoint, Cost, Job, Output, ResearchAsk, Timestamp, Waits};
+use outlast_core::{Body, Checkpoint, Cost, Job, Output, ResearchAsk, Timestamp, Waits, rules};
 use outlast_engine::Expected;
 use outlast_engine::ReportCheck;
 use outlast_mirror::{
@@ -36,7 +36,8 @@ pub(super) fn completed(
     budget_note: Option<&str>,
 ) -> ToolResult {
     let (id, report) = (conversation(job), body(output, asking.show_thinking));
-    let (usage, cost) = (UsageShape::from(&output.usage), CostShape::from(output.cost));
+    let (usage, cost) =
+        (UsageShape::from(&output.usage), CostShape::new(output.cost, rules::maybe_spent(job)));
     let (model, check) = (model(output.model.as_deref()), report_check(job, output));
     let response_id = match &job.checkpoint {
         Checkpoint::Running(run) => printable(&run.id),

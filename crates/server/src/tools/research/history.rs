@@ -173,7 +173,7 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
         conversation_path: path,
         provider: conversation.provider().to_owned(),
         usage: last.map(|_| (&conversation.usage()).into()),
-        cost: last.map(|_| conversation.cost().into()),
+        cost: CostShape::of_conversation(conversation),
         search_results: last.map(|(_, output)| sources(output)),
         report_check: last.and_then(|(job, output)| report_check(job, output)),
     }

@@ -1,6 +1,6 @@
 //! Pieces of text that several answers share.
 
-use outlast_core::{Body, Cost, Job, Output, address_line, without_hidden};
+use outlast_core::{Body, Cost, Job, NanoUsd, Output, address_line, without_hidden};
 use outlast_engine::ReportCheck;
 use outlast_mirror::{CostShape, UsageShape};
 
@@ -96,22 +96,25 @@ pub(super) fn usage(usage: &UsageShape, cost: &CostShape, model: &str) -> String
 
 /// What a question will probably cost.
 pub(super) fn estimate(cost: &CostShape) -> String {
-    match cost.kind.as_str() {
-        "unknown" => "Estimated cost: unknown.".to_owned(),
-        _ => format!("Estimated cost: about {}.", dollars(cost.usd)),
+    match cost.usd {
+        None => "Estimated cost: unknown.".to_owned(),
+        Some(usd) => format!("Estimated cost: about {}.", dollars(usd)),
     }
 }
 
 fn money(cost: &CostShape) -> String {
-    match cost.kind.as_str() {
-        "unknown" => "unknown".to_owned(),
-        kind => format!("{} ({kind})", dollars(cost.usd)),
+    let known = match cost.usd {
+        None => "unknown".to_owned(),
+        Some(usd) => format!("{} ({})", dollars(usd), cost.kind),
+    };
+    match cost.maybe_spent_usd.filter(|usd| *usd > 0.0) {
+        Some(usd) => format!("{known}; {} may have been spent", dollars(usd)),
+        None => known,
     }
 }
 
-/// Two decimals from a dollar on, four below.
 fn dollars(usd: f64) -> String {
-    if usd >= 1.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+    NanoUsd::from_usd(usd).map_or_else(|| format!("${usd}"), |amount| amount.to_string())
 }
 
 fn one_line(text: &str) -> String {

@@ -140,6 +140,7 @@ fn providers(set: &Research) -> String {
     let listed = set.profiles().map(|profile| {
         let cost = match set.engine.expects(profile, &ask).cost.amount() {
             Some(NanoUsd(0)) => "free".to_owned(),
+            Some(amount) if amount < NanoUsd(10_000_000) => format!("about {amount}"),
             Some(NanoUsd(nanos)) => format!("about ${:.2}", nanos as f64 / 1e9),
             None => "cost unknown".to_owned(),
         };
@@ -240,7 +241,11 @@ fn list_input() -> Value {
 }
 
 fn answer() -> Value {
-    let cost = json!({ "usd": { "type": "number" }, "kind": text() });
+    let cost = json!({
+        "usd": { "type": ["number", "null"] },
+        "kind": text(),
+        "maybe_spent_usd": { "type": "number" }
+    });
     let parts = json!({
         "usage": { "type": "object" },
         "cost": open_object(cost, &[]),
