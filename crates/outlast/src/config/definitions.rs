@@ -34,6 +34,7 @@ pub(super) struct WrapEntry {
 #[derive(Debug, Deserialize)]
 pub(super) struct NotifyEntry {
     pub(super) command: Given<Vec<String>>,
+    pub(super) pass_env: Given<Vec<String>>,
     pub(super) url: Given<String>,
     pub(super) secret: Given<String>,
 }

@@ -24,11 +24,18 @@ impl Layers {
         let Some(file) = &self.file else { return Ok(None) };
         let Some(entry) = &file.definitions.notify else { return Ok(None) };
         let at = FilePlace { path: &file.path, text: &file.text };
+        if let (None, Some(pass_env)) = (&entry.command, &entry.pass_env) {
+            return Err(at.wrong(
+                &pass_env.span(),
+                "pass_env",
+                "is for `command`, which is missing",
+            ));
+        }
         match (&entry.command, &entry.url, &entry.secret) {
             (None, None, None) => Ok(None),
             (Some(command), None, None) => {
                 let reader = Reader { layers: self, at, upstreams: BTreeMap::new() };
-                Ok(Some(Notify::Command(reader.program(command, &None, &None, &None)?)))
+                Ok(Some(Notify::Command(reader.program(command, &None, &None, &entry.pass_env)?)))
             }
             (None, Some(url), Some(secret)) if !secret.get_ref().trim().is_empty() => {
                 if !is_http(url.get_ref()) {
@@ -75,6 +82,11 @@ mod tests {
         let names: Vec<&str> =
             program.environment.0.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["HOME", "PATH"], "what every child gets, and no more");
+        let passing = "[notify]\ncommand = [\"tell\"]\npass_env = [\"MINE\", \"NOT_SET\"]\n";
+        let Some(Notify::Command(program)) = notify(passing).unwrap() else { panic!() };
+        let passed = program.environment.0.iter().find(|(name, _)| name == "MINE");
+        assert_eq!(passed.map(|(_, value)| value.as_str()), Some("secret"));
+        assert_eq!(program.environment.0.len(), 3, "{:?}", program.environment);
         let told =
             notify("[notify]\nurl = \"https://hooks.example/t0ken\"\nsecret = \"hunter2\"\n")
                 .unwrap();
@@ -94,6 +106,7 @@ mod tests {
                 "beside `command`",
             ),
             ("[notify]\nsecret = \"hunter2\"\n".to_owned(), "is for `url`"),
+            ("[notify]\npass_env = [\"X\"]\n".to_owned(), "is for `command`"),
             ("[notify]\nurl = \"hooks.example\"\nsecret = \"hunter2\"\n".to_owned(), "https://"),
             ("[notify]\ncommand = \"notify-send\"\n".to_owned(), "expected"),
             ("[notify]\ncommand = []\n".to_owned(), "must be a list"),

@@ -321,7 +321,7 @@ fn every_row_of_the_documented_table_is_a_setting() {
     let rows = page.lines().filter(|line| line.starts_with("| ")).count();
     assert_eq!(SETTINGS.len(), rows - 1, "the first row has the names of the columns");
     assert!(SETTINGS.iter().all(|setting| setting.key.contains('.') && !setting.help.is_empty()));
-    assert_eq!(SETTINGS.iter().filter(|setting| setting.variables.is_empty()).count(), 10);
+    assert_eq!(SETTINGS.iter().filter(|setting| setting.variables.is_empty()).count(), 11);
 }
 
 /// What stands in the example for a setting that has no default.
@@ -348,7 +348,8 @@ fn example_of(key: &str) -> &'static str {
         "server.log" => "info",
         "network.proxy" => "http://proxy.example:8080",
         "network.no_proxy" => "localhost,10.0.0.0/8",
-        "notify.command" => r#"["notify-send", "outlast"]"#,
+        "notify.command" => r#"["notify-send", "outlast: {state}", "{title}"]"#,
+        "notify.pass_env" => r#"["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"]"#,
         "notify.url" => "https://hooks.example/outlast",
         "notify.secret" => "a-long-random-secret",
         "store.url" => "sqlite:/home/you/jobs.db",
@@ -429,6 +430,7 @@ fn the_example_file_has_every_setting_once_and_parses() {
     assert_eq!(keys, known);
     // One of the two is told of ends.
     let turned_on = turned_on.replace("\ncommand = ", "\n# command = ");
+    let turned_on = turned_on.replace("\npass_env = ", "\n# pass_env = ");
     load(&[], Some(&turned_on)).unwrap();
 }
 

@@ -150,6 +150,57 @@ async fn g7_a_command_is_told_every_end() {
     assert!(!std::fs::read_to_string(&told.0).unwrap().contains(line));
 }
 
+/// The first example of `[notify]` in the documentation.
+fn documented_example() -> &'static str {
+    let page = include_str!("../../../../docs/configuration.md");
+    let (_, rest) = page.split_once("```toml\n[notify]\n").unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+/// G7: the documented example shows state and title by `notify-send`, which finds the session's bus. The title is no option.
+#[tokio::test]
+async fn g7_the_documented_example_runs_notify_send() {
+    let mut world = World::new().await;
+    let folder = configure(&world, documented_example());
+    let (program, shown) = (folder.join("notify-send"), folder.join("shown"));
+    let script = format!(
+        "#!/bin/sh\n[ \"$DBUS_SESSION_BUS_ADDRESS\" = unix:path=/run/bus ] || exit 1\n\
+         for argument; do printf '<%s>' \"$argument\"; done >> {0}\necho >> {0}\n",
+        shown.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    world.set("PATH", &format!("{}:/usr/bin:/bin", folder.display()));
+    world.set("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/bus");
+    let mut server = world.serve().await;
+    let content = "--help {state} [[sim:ok;words=40;delay_ms=0]]";
+    let asked = json!({ "messages": [{ "role": "user", "content": content }] });
+    let started = server.structured(crate::support::START, asked).await;
+    finished(&mut server, started["jobId"].as_str().unwrap()).await;
+    let said = || std::fs::read_to_string(&shown).unwrap_or_default();
+    eventually("it is shown", || said().ends_with('\n')).await;
+    let said = said();
+    assert!(said.starts_with("<outlast: succeeded>< --help {state}"), "{said}");
+    assert_eq!(said.matches('<').count(), 2, "two arguments: {said}");
+}
+
+/// G7: a server with `[notify]` starts a job, a worker without it ends the job, and the next server delivers the notice.
+#[tokio::test]
+async fn g7_a_worker_without_notify_does_not_lose_the_notice() {
+    let world = World::new().await;
+    let told = Told::by_command(&world);
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    let id = start(&mut server, "ok;words=40;delay_ms=0").await;
+    leave(server).await;
+    let worker = world.run(&["worker", "--until-idle", "--config", "/dev/null"]).await;
+    assert_eq!((worker.code, world.submits()), (Some(0), 1), "{worker:?}");
+    assert!(told.all().is_empty(), "the worker tells nobody");
+    let server = world.serve().await;
+    eventually("its end is told", || told.of(&id).len() == 1).await;
+    leave(server).await;
+}
+
 /// G7: posts are signed; a 500 and a redirect are tried again; the secret and the address's path are shown nowhere.
 async fn an_address_is_told(world: World) {
     let (receiver, url) = Receiver::start(&[500, 302]).await;

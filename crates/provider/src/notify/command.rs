@@ -1,4 +1,7 @@
 //! Runs a command for each notice, without a shell: the JSON on its standard input, exit code 0 for "delivered".
+//!
+//! Arguments may have the placeholders `{title}` and `{state}`. They are a choice of the operator's: other users of the machine
+//! can see the arguments of a process.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -6,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{NotDelivered, Notice, Notifier, printable};
+use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
@@ -48,13 +52,14 @@ impl NotifyCommand {
         Self { options }
     }
 
-    fn start(&self) -> Result<Child, NotDelivered> {
+    fn start(&self, notice: &Notice) -> Result<Child, NotDelivered> {
         let NotifyCommandOptions { program, cwd, environment } = &self.options;
         let Some((name, arguments)) = program.split_first() else {
             return Err(not_delivered("the command line is empty"));
         };
+        let ended: Ended = serde_json::from_str(&notice.body).unwrap_or_default();
         Command::new(located(name, cwd, environment))
-            .args(arguments)
+            .args(arguments.iter().map(|argument| ended.filled(argument)))
             .current_dir(cwd)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -68,10 +73,53 @@ impl NotifyCommand {
     }
 }
 
+/// The values of the placeholders.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Ended {
+    title: String,
+    #[serde(rename = "status")]
+    state: String,
+}
+
+impl Ended {
+    /// The argument with values in place of its placeholders. A value is one line of printable text, is not searched for
+    /// placeholders, and cannot turn the argument into an option.
+    fn filled(&self, argument: &str) -> String {
+        let (mut filled, mut rest) = (String::with_capacity(argument.len()), argument);
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            filled.push_str(before);
+            let known = [("{title}", &self.title), ("{state}", &self.state)];
+            let found =
+                known.into_iter().find_map(|(name, value)| Some((value, from.strip_prefix(name)?)));
+            match found {
+                Some((value, after)) => {
+                    filled.push_str(&one_line(value));
+                    rest = after;
+                }
+                None => {
+                    filled.push('{');
+                    rest = from.strip_prefix('{').unwrap_or_default();
+                }
+            }
+        }
+        filled.push_str(rest);
+        if filled.starts_with('-') && !argument.starts_with('-') {
+            filled.insert(0, ' ');
+        }
+        filled
+    }
+}
+
+fn one_line(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[async_trait]
 impl Notifier for NotifyCommand {
     async fn deliver(&self, notice: &Notice) -> Result<(), NotDelivered> {
-        let mut child = self.start()?;
+        let mut child = self.start(notice)?;
         let group = child.id().and_then(|pid| Group::led_by(pid).ok());
         let mut stderr = Stderr::default();
         let ended = tokio::time::timeout(LIMIT, run(&mut child, &notice.body, &mut stderr)).await;
@@ -155,6 +203,26 @@ mod tests {
         };
         let missing = NotifyCommand::new(missing).deliver(&notice()).await.unwrap_err();
         assert!(missing.why.contains("cannot be started"), "{missing:?}");
+    }
+
+    /// G7: placeholders are filled once, and a title is never an option.
+    #[test]
+    fn g7_placeholders_are_filled_and_never_begin_an_argument_with_a_dash() {
+        let ended = |title: &str| Ended { title: title.to_owned(), state: "failed".to_owned() };
+        let table = [
+            ("{title}", "Why?", "Why?"),
+            ("{state}: {title}", "Why?", "failed: Why?"),
+            ("{title}", "--icon=/etc/passwd", " --icon=/etc/passwd"),
+            ("{title}-x", "", " -x"),
+            ("--hint={title}", "-a", "--hint=-a"),
+            ("{title}", "{state} {title}", "{state} {title}"),
+            ("{titles} {", "x", "{titles} {"),
+            ("{{title}}", "x", "{x}"),
+            ("{title}", "two\nlines\0 \u{1b}[31m", "two lines [31m"),
+        ];
+        for (argument, title, expected) in table {
+            assert_eq!(ended(title).filled(argument), expected, "{argument} {title:?}");
+        }
     }
 
     /// A process that the command left behind does not keep its end from being seen.
