@@ -10,8 +10,8 @@ use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_server::{DatabaseFigures, Metrics};
 use outlast_store::{
-    ConnectionLimits, Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore, SqliteFile,
-    SqliteStore, SystemClock, WakeupMode,
+    ConnectionLimits, Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore,
+    SqliteFile, SqliteStore, SystemClock, WakeupMode,
 };
 use tokio::task::JoinHandle;
 

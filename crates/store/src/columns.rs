@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Fence, Holder, Job, EndNotices,
-    JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record,
-    RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId,
+    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, EndNotices, Fence,
+    Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress,
+    Record, RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried,
+    WorkerId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -10,6 +10,7 @@
 mod fairness;
 mod floods;
 mod hang_ups;
+mod money_limits;
 mod provider_faults;
 mod restored;
 mod same_question;
@@ -77,8 +78,11 @@ const PATIENT: &[(&str, Attack)] = &[
     ("restored-backup", |setting| Box::pin(restored::backup(setting))),
     ("terminal-injection", |setting| Box::pin(surface::terminal(setting))),
     ("one-time-link", |setting| Box::pin(surface::one_time_link(setting))),
+    ("limits-caps", |setting| Box::pin(money_limits::caps(setting))),
+    ("limits-clock", |setting| Box::pin(money_limits::clock(setting))),
+    ("limits-roll-back", |setting| Box::pin(money_limits::roll_back(setting))),
 ];
-const FLOODS: [(&str, Attack); 3] = [
+const FLOODS: &[(&str, Attack)] = &[
     ("flood-connections", |setting| Box::pin(floods::connections(setting))),
     ("flood-bodies", |setting| Box::pin(floods::bodies(setting))),
     ("flood-sign-in", |setting| Box::pin(surface::sign_in_bodies(setting))),
@@ -91,13 +95,13 @@ async fn main() -> ExitCode {
     let chosen =
         |name: &str| cli.names.is_empty() || cli.names.iter().any(|it| name.starts_with(it));
     let mut succeeded = 0;
-    let patient = PATIENT.into_iter().filter(|(name, _)| chosen(name));
+    let patient = PATIENT.iter().copied().filter(|(name, _)| chosen(name));
     let patient: Vec<_> =
         patient.map(|(name, attack)| (name, run(attack, setting.clone()))).collect();
     for (name, attacking) in patient {
         succeeded += told(name, attacking.await.unwrap());
     }
-    for (name, attack) in FLOODS.into_iter().filter(|(name, _)| chosen(name)) {
+    for (name, attack) in FLOODS.iter().copied().filter(|(name, _)| chosen(name)) {
         succeeded += told(name, run(attack, setting.clone()).await.unwrap());
     }
     println!("{succeeded} attacks succeeded");

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use outlast_core::rules::{EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, Day, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune, Record, RemoteRun, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search, session_of, CountedSpend, EndNotices, RunAllowance,
+    Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary,
+    CountedSpend, Day, EndNotices, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId,
+    Profile, Prune, Record, RemoteRun, Rev, RunAllowance, Scope, SpendBy, SpendSum, StateKind,
+    StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search, session_of,
 };
 use tokio::sync::watch;
 use uuid::Uuid;

@@ -2,7 +2,8 @@
 
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord};
 use outlast_core::{
-    Checkpoint, Insert, Inserted, Job, JobId, NanoUsd, NewJob, Record, StoreError, rules, CountedSpend, EndNotices,
+    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, NanoUsd, NewJob, Record,
+    StoreError, rules,
 };
 use rusqlite::Connection;
 use uuid::Uuid;
