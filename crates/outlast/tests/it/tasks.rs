@@ -252,6 +252,36 @@ async fn promise_2_a_held_call_attaches_to_a_task() {
     assert_eq!(world.submits(), 1, "paid once");
 }
 
+/// Promise 2, H5: a workflow's task call attaches while the first one runs or was not answered; then it runs again.
+#[tokio::test]
+async fn h5_a_workflows_task_call_attaches_until_it_was_answered() {
+    let mut world = World::new().await;
+    world.unset("PERPLEXITY_API_KEY");
+    world.set("PATH", "/usr/bin:/bin");
+    let folder = world.data_dir().parent().unwrap().to_owned();
+    let (file, go) = (folder.join("outlast.toml"), folder.join("go"));
+    let command = format!("until test -e {}; do sleep 0.05; done; cat", go.display());
+    let workflow =
+        format!("[[workflow]]\nname = \"echo\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\n");
+    std::fs::write(&file, workflow).unwrap();
+    let flags = ["--config", file.to_str().unwrap()];
+    let mut client = Modern::with_flags(&world, &flags);
+    let echo = json!({ "message": "hello" });
+    let first = client.call("echo", echo.clone()).await;
+    let id = first["taskId"].as_str().unwrap_or_else(|| panic!("{first}")).to_owned();
+    assert_eq!(client.call("echo", echo.clone()).await["taskId"], id.as_str(), "one runs");
+    std::fs::write(&go, "").unwrap();
+    let waited = world.run(&["jobs", "wait", &id, "--timeout", "30s"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    let unread = client.call("echo", echo.clone()).await;
+    assert_eq!(unread["content"][0]["text"], "hello", "no caller had received it: {unread}");
+    assert!(unread["_meta"]["outlast/replayed"].is_null(), "{unread}");
+    assert_eq!(client.ended(&id).await["status"], "completed");
+    let again = client.call("echo", echo).await;
+    assert_ne!(again["taskId"], id.as_str(), "called twice on purpose");
+    assert!(again["taskId"].is_string(), "{again}");
+}
+
 /// Promise 2: a failure that tasks/get has answered is not repeated; the same call starts another task.
 #[tokio::test]
 async fn promise_2_a_task_that_failed_is_asked_again() {

@@ -37,10 +37,12 @@ pub(super) fn earlier_call(
     }
     let mut previous = None;
     if key.looks_up_previous_form()
-        && let Some(call) = named(connection, new, key)?
-        && of_job(connection, call.seq)?.is_none()
+        && let Some((seq, found)) = keys::find(connection, &new.owner, &key.text)?
+        // Asked before the job is loaded: its report may be long, and most jobs have an identity.
+        && of_job(connection, seq)?.is_none()
+        && let Some(stored) = rows::whole(connection, "seq = ?1", seq)?
     {
-        previous = Some(call);
+        previous = Some(EarlierCall { seq, job: stored.record.job, key: found });
     }
     Ok(rules::newest_call(identified, previous, new))
 }

@@ -210,3 +210,62 @@ async fn promise_2_a_call_begun_by_the_previous_version_is_found() {
     assert!(is_replay(&next.server.call(DEEP, query(HELD)).await));
     assert_eq!(world.submits(), 1, "paid once");
 }
+
+/// E9: the key of a call, and the digest of a caller's key, are those that the previous version wrote for the same call: its
+/// calls are found, and its keys do not conflict. Recorded from the rows that its program left.
+#[tokio::test]
+async fn e9_keys_are_those_of_the_previous_version() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_TOOLS", "perplexity,research,deep-research");
+    let asked = "Caf\u{e9}  prices? [[sim:ok;words=60;delay_ms=0]]";
+    let user = json!({ "role": "user", "content": asked });
+    let brief = json!({ "role": "system", "content": "brief" });
+    let calls = [
+        (DEEP, json!({ "query": asked })),
+        (
+            DEEP,
+            json!({ "query": asked, "priority": 3, "reasoning_effort": "high", "idempotency_key": "k1" }),
+        ),
+        (ASK, json!({ "query": asked, "idempotency_key": "k2", "budget_usd": 2 })),
+        (
+            ASK,
+            json!({ "query": asked, "provider": "perplexity", "effort": "low", "budget_usd": 2.5, "priority": -1 }),
+        ),
+        ("perplexity_ask", json!({ "messages": [user], "search_domain_filter": ["a.example"] })),
+        ("perplexity_research", json!({ "messages": [brief, user] })),
+    ];
+    let mut client = Client::of(world.serve().await).await;
+    for (tool, arguments) in calls {
+        let answer = client.server.call(tool, arguments).await;
+        assert_ne!(answer["isError"], true, "{tool}: {answer}");
+    }
+    world.set("OUTLAST_TOOLS", "research");
+    let mut client = Client::of(world.serve().await).await;
+    let narrowed = json!({
+        "query": asked,
+        "search_mode": "academic",
+        "search_domain_filter": ["-b.example"],
+        "showThinking": true,
+    });
+    client.ok(SEARCH, narrowed).await;
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    let mut select = database
+        .prepare("SELECT text || ' ' || lower(hex(input_hash)) FROM keys ORDER BY job")
+        .unwrap();
+    let keys: Vec<String> =
+        select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let held = |tool: &str, digest: &str| format!("held:{tool}:{digest} {digest}");
+    let expected = [
+        held(DEEP, "74085981554c55052744b07975a0e5f55227cf973524fbf2cd23d6e704a45bbf"),
+        "given:k1 0b11d6e134d51bf82a24853369f09e077d31942bd7d7ea5f0890be620133a75a".to_owned(),
+        "given:k2 8fb788e52d80904ee1a7ad1b3e0bd30bf3b7a66c7552ad053fef2f9b4250baac".to_owned(),
+        held(ASK, "4f7ead892f159017954596eca8cef2248c916a43ae2154cd623740dfc4dd3edd"),
+        held("perplexity_ask", "66be4d9d933270e72c8728c78dce3dd1eacc6487e1c4d3baefb753a4ec48ff31"),
+        held(
+            "perplexity_research",
+            "e951643ec8324d066976d447ed04b1ba63dd2d523a398925dd3e503debf938a7",
+        ),
+        held(SEARCH, "208699f84f92ff5626d0bea49532f33eb177b3a2e9b29a64cc1baf4eb431eb30"),
+    ];
+    assert_eq!(keys, expected);
+}

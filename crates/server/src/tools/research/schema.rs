@@ -178,9 +178,7 @@ fn research_options(set: &Research, provider_text: &str) -> Value {
     let mut effort = one_of(&["low", "medium", "high"]);
     effort["default"] = json!("medium");
     let mut fresh = flag();
-    fresh["description"] = json!(
-        "Starts over and pays again instead of repeating a recent answer. Not with idempotency_key."
-    );
+    fresh["description"] = json!("Starts over and pays again.");
     let common = json!({
         "priority": priority(),
         "idempotency_key": short_text("The same key is the same job."),
