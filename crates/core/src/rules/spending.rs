@@ -22,9 +22,9 @@ pub fn ledger_old_until(today: Day) -> Day {
 /// The last day whose rows may be removed now: sweeps on consecutive days up to this one, each long enough after that day,
 /// are recorded in `sweeps`. `None` if a day is missing.
 pub fn ledger_removable_until(sweeps: &[Day], today: Day) -> Option<Day> {
-    let days = (0..SWEEP_DAYS).map(|ago| Day(today.0.saturating_sub(ago)));
-    let first = days.clone().last()?;
-    days.into_iter().all(|day| sweeps.contains(&day)).then(|| ledger_old_until(first))
+    let first = Day(today.0.saturating_sub(SWEEP_DAYS - 1));
+    let mut days = (first.0..=today.0).map(Day);
+    days.all(|day| sweeps.contains(&day)).then(|| ledger_old_until(first))
 }
 
 /// The first day whose record of a sweep is still needed.

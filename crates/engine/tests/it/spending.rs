@@ -38,8 +38,8 @@ impl Provider for Priced {
         self.typical
     }
 
-    fn caps(&self) -> bool {
-        self.caps
+    fn default_cap(&self, _ask: &Value) -> Option<NanoUsd> {
+        self.caps.then_some(NanoUsd(55 * CENT))
     }
 
     async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -81,14 +81,14 @@ async fn reserved(engine: &Engine) -> u64 {
 /// G6: where the provider stops at no budget, one below the typical cost is refused, and an accepted start says so.
 #[tokio::test]
 async fn g6_a_budget_is_kept_by_the_provider_or_refused() {
-    // The typical cost, whether the provider stops at a budget, the budget, and what is reserved.
+    // The typical cost, whether the provider stops at a budget (55 by default), the budget, and what is reserved.
     let table = [
         (Some(50), false, Some(49), None),
         (Some(50), false, Some(60), Some(50)),
         (None, false, Some(60), None),
         (Some(50), true, Some(49), Some(49)),
-        (Some(50), true, Some(60), Some(60)),
-        (Some(50), true, None, Some(50)),
+        (Some(50), true, Some(60), Some(55)),
+        (Some(50), true, None, Some(55)),
         (None, false, None, Some(0)),
     ];
     for (typical, caps, budget, expected) in table {

@@ -77,6 +77,27 @@ async fn g6_a_worker_that_takes_over_sends_the_stored_cap() {
     assert_eq!(caps(&world), [120]);
 }
 
+/// G6: a job that the previous version inserted has no stored cap; it gets no more than the limits of the worker.
+#[tokio::test]
+async fn g6_a_job_of_the_previous_version_is_capped_by_the_limits() {
+    if outlast_testkit::postgres::everywhere() {
+        return;
+    }
+    let mut world = anthropic().await;
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    let id = start(&mut server, "ok;words=60;delay_ms=0").await;
+    server.close_input();
+    server.ended().await;
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    database.execute("UPDATE jobs SET allowance = NULL", []).unwrap();
+    drop(database);
+    world.set("OUTLAST_MAX_USD_PER_JOB", "1.2");
+    let mut server = world.serve().await;
+    let ended = finished(&mut server, &id).await;
+    assert_eq!(ended["status"], "COMPLETED", "{ended}");
+    assert_eq!(caps(&world), [120]);
+}
+
 /// G6: the runs of one job together stay within its limit; a retry is bounded like every start.
 #[tokio::test]
 async fn g6_another_run_and_a_retry_stay_within_the_limits() {
