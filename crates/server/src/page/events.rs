@@ -2,19 +2,22 @@
 //! again, as the visitor who is signed in.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Query;
 use axum::response::IntoResponse;
 use futures_util::stream;
+use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use outlast_core::{ChangeWait, Changes, JobId, JobQuery, Rev, StoreError};
 use outlast_engine::{Engine, Shutdown};
 
 use super::form::Fields;
 use super::request::{PageRequest, PageResult};
-use super::session::Visitor;
+use super::session::{self, Visitor};
+use crate::http::App;
 
 /// How long a page is told nothing before it is told that the connection lives.
 const QUIET: Duration = Duration::from_secs(15);
@@ -24,6 +27,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const AT_LEAST_APART: Duration = Duration::from_millis(300);
 
 struct Follow {
+    app: Arc<App>,
+    /// Show that the visitor is still signed in.
+    headers: HeaderMap,
     engine: Engine,
     visitor: Visitor,
     job: Option<JobId>,
@@ -38,7 +44,9 @@ pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> 
     if let Some(id) = &job {
         asked.found(engine.job(&visitor.scope(), id).await)?;
     }
-    let follow = Follow { engine, visitor, job, rev: None, stop: asked.app.stop.clone() };
+    let stop = asked.app.stop.clone();
+    let PageRequest { app, headers, .. } = asked;
+    let follow = Follow { app, headers, engine, visitor, job, rev: None, stop };
     let events = stream::unfold(Some(follow), |follow| async {
         let mut follow = follow?;
         let event = follow.next().await?;
@@ -48,7 +56,7 @@ pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> 
 }
 
 impl Follow {
-    /// The next event; `None` when the server is about to stop, or the store cannot be followed.
+    /// The next event; `None` when the server is about to stop, the store cannot be followed, or the visitor was signed out.
     async fn next(&mut self) -> Option<&'static str> {
         let Some(rev) = self.rev else {
             self.rev = Some(self.engine.rev().await.ok()?);
@@ -61,6 +69,9 @@ impl Follow {
             changes = self.engine.changes(rev, wait) => changes.ok()?,
         };
         self.rev = Some(changes.rev);
+        if session::visitor(&self.app, &self.headers).await.as_ref() != Some(&self.visitor) {
+            return None;
+        }
         let told = if self.concerns(&changes).await.ok()? {
             "event: change\ndata: {}\n\n"
         } else {

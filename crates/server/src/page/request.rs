@@ -21,7 +21,7 @@ use crate::http::{App, FormSender};
 pub(super) struct PageRequest {
     pub(super) app: Arc<App>,
     pub(super) visitor: Visitor,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
 }
 
 /// An answer in the place of the one that was asked for.

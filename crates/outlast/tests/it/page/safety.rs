@@ -1,6 +1,7 @@
 //! What the page refuses (I5).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -75,8 +76,14 @@ async fn i5_a_session_that_was_signed_out_stays_ended_at_every_server_of_the_sto
             .replace(&format!("_{}=", browser.address.port()), &format!("_{}=", address.port()));
         Browser { address, cookie }
     };
-    assert_eq!(at(other.address, &browser).get("/ui").await.status, 200);
+    let there = at(other.address, &browser);
+    assert_eq!(there.get("/ui").await.status, 200);
+    let events = there.reply("GET /ui/events", &[], "").await;
+    assert_eq!(events.status, 200, "{}", events.head);
     assert_eq!(browser.post("/ui/sign-out", &[]).await.status, 303);
+    second.ask("Is anybody there? [[sim:ok;words=60;delay_ms=0]]").await;
+    let told = tokio::time::timeout(Duration::from_secs(60), events.body()).await;
+    assert!(!told.expect("the stream ends").contains("event: change"), "after signing out");
     assert_eq!(browser.get("/ui").await.status, 401);
     assert_eq!(at(other.address, &browser).get("/ui").await.status, 401, "another server");
     assert_eq!(second.get("/ui").await.status, 200, "another session of the same owner");
