@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Clock, Cost, Nature, Output, Progress, Provider, ProviderError,
-    RemoteRun, RemoteStop, Resumes, Run, Step, Trouble, Usage,
+    RemoteRun, Resumes, Run, Step, StopOutcome, Trouble, Usage,
 };
 use outlast_store::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,8 @@ impl Provider for Work {
         Err(trouble(Trouble::RunLost, "a fixture does not outlive its process"))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Done)
+    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        Ok(StopOutcome::Ended { cost: outlast_core::Cost::Unknown })
     }
 }
 
@@ -147,5 +147,5 @@ impl Running {
 }
 
 fn trouble(trouble: Trouble, sentence: &str) -> ProviderError {
-    ProviderError { trouble, sentence: sentence.to_owned(), reason: None, detail: None }
+    ProviderError::new(trouble, sentence)
 }

@@ -268,6 +268,7 @@ mod tests {
             detail: None,
             at: NOW,
             run_goes_on: false,
+            run: crate::RunStatus::Unknown,
         });
         let good = turn(json!([{ "role": "user", "content": "good?" }]), answered("yes"));
         let conversation = conversation(vec![failed, good]);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
+use crate::{RunStatus, Timestamp};
 
 /// One failed try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Failure {
     /// Whether the provider may still be at work under the run on record, so that a job can take it up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_goes_on: bool,
+    /// What is known of the run that this try had.
+    #[serde(default, skip_serializing_if = "RunStatus::is_unknown")]
+    pub run: RunStatus,
 }
 
 macro_rules! codes {

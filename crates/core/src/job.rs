@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun,
-    RemoteStop, Rev, RunAllowance, Timestamp, Visibility,
+    ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop, Rev, RunAllowance, Timestamp, Visibility, Cost,
 };
 
 /// What a face asks the engine to make durable.
@@ -136,6 +135,8 @@ pub enum JobState {
         at: Timestamp,
         /// What is known of the provider's own run.
         remote: RemoteStop,
+        /// What that run cost, as far as the provider states it.
+        cost: Cost,
     },
 }
 

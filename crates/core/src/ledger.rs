@@ -89,6 +89,8 @@ pub struct LedgerRow {
     pub state: ChargeState,
     /// The provider's name of a run that another job may take up.
     pub remote: Option<String>,
+    /// The provider's name of the run, once the run has ended or its job has.
+    pub run_id: Option<String>,
 }
 
 impl LedgerRow {

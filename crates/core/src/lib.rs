@@ -61,12 +61,13 @@ pub use notice::{
 };
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use partial::Partial;
+pub use payment::RequestState;
 pub use progress::Progress;
 pub use provider::{
-    Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, Step, Trouble,
+    Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, RunStatus, Step, Trouble,
 };
 pub use redact_request::RequestWords;
-pub use remote::{RemoteRun, RemoteStop};
+pub use remote::{RemoteRun, RemoteStop, StopOutcome};
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{

@@ -190,6 +190,14 @@ impl Cost {
         }
     }
 
+    /// Whether the amount is the provider's own figure, or computed from the usage that it states.
+    pub fn is_known(self) -> bool {
+        match self {
+            Self::Reported(_) | Self::Computed(_) => true,
+            Self::Estimate(_) | Self::Unknown => false,
+        }
+    }
+
     /// The same, where what was computed is not all of it.
     pub fn estimated(self) -> Self {
         match self {

@@ -2,7 +2,22 @@
 
 use serde_json::Value;
 
-use crate::{Checkpoint, Code, Failure, Job, JobState, NewJob, Profile, RemoteRun, RemoteStop};
+use crate::{
+    Checkpoint, Code, Failure, Job, JobState, NewJob, Profile, RemoteRun, RemoteStop, RunStatus,
+};
+
+/// What became of a job's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestState<'a> {
+    /// It was not sent.
+    NotSent,
+    /// It is on its way, or was, and no answer is on record.
+    Unanswered,
+    /// It was refused, or never reached the provider.
+    NotAccepted,
+    /// It became this run.
+    Accepted(&'a RemoteRun),
+}
 
 impl NewJob {
     /// As [`Job::may_be_charged`].
@@ -13,13 +28,49 @@ impl NewJob {
 }
 
 impl Job {
-    /// The provider's run that the job's failure left behind, if that run may still finish. A job that takes it up pays
-    /// nothing.
+    /// The provider's run that the job's failure or cancel left behind, if that run goes on or has a report. A job that
+    /// resumes it sends nothing and pays nothing.
     pub fn run_left(&self) -> Option<&RemoteRun> {
-        let failure = self.failure()?;
+        use RemoteStop::{Completed, GoesOn};
+        let Checkpoint::Running(run) = &self.checkpoint else { return None };
+        let is_left = match self.state {
+            JobState::Failed { .. } => self.failure().is_some_and(|failure| failure.run_goes_on),
+            JobState::Cancelled { remote: Completed | GoesOn, .. } => self.may_be_charged(),
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Cancelled { .. } => false,
+        };
+        is_left.then_some(run)
+    }
+
+    /// Whether the run that was left behind has ended: its report is all that is left to fetch.
+    pub fn left_run_has_ended(&self) -> bool {
+        let completed =
+            matches!(self.state, JobState::Cancelled { remote: RemoteStop::Completed, .. });
+        completed || self.failure().is_some_and(|it| matches!(it.run, RunStatus::Ended(_)))
+    }
+
+    /// What became of the request, as far as it is on record.
+    pub fn request_state(&self) -> RequestState<'_> {
         match &self.checkpoint {
-            Checkpoint::Running(run) if failure.run_goes_on => Some(run),
-            Checkpoint::Running(_) | Checkpoint::NotBegun | Checkpoint::Beginning { .. } => None,
+            Checkpoint::NotBegun => RequestState::NotSent,
+            Checkpoint::Running(run) => RequestState::Accepted(run),
+            Checkpoint::Beginning { .. } if self.was_refused() => RequestState::NotAccepted,
+            Checkpoint::Beginning { .. } => RequestState::Unanswered,
+        }
+    }
+
+    /// Whether every request that was sent under the key on record got an answer, and none was accepted.
+    fn was_refused(&self) -> bool {
+        let is_unknown = |failure: &Failure| failure.code == Code::SubmitUnknown;
+        let none_in_doubt = !self.failures.is_empty() && !self.failures.iter().any(is_unknown);
+        match self.state {
+            JobState::Queued { .. } | JobState::Failed { .. } => none_in_doubt,
+            JobState::Cancelled { remote: RemoteStop::NotNeeded, .. } => true,
+            JobState::Running { .. } | JobState::Succeeded { .. } | JobState::Cancelled { .. } => {
+                false
+            }
         }
     }
 
@@ -32,11 +83,11 @@ impl Job {
         self.failures.last().filter(|_| matches!(self.state, JobState::Failed { .. }))
     }
 
-    /// Whether the job was cancelled and a run of it may go on at the provider all the same.
+    /// Whether the job was cancelled and a run of it may go on at the provider that no other job can resume.
     pub fn may_run_on(&self) -> bool {
-        use RemoteStop::{MaybeBegun, Unsupported};
-        self.may_be_charged()
-            && matches!(self.state, JobState::Cancelled { remote: MaybeBegun | Unsupported, .. })
+        use RemoteStop::{MaybeBegun, Owed, Told, Unsupported};
+        let JobState::Cancelled { remote, .. } = self.state else { return false };
+        self.may_be_charged() && matches!(remote, MaybeBegun | Owed | Told | Unsupported)
     }
 
     /// Whether the job asks a research provider that may charge for it: not the library, nor a command or a tool of the
@@ -55,6 +106,66 @@ impl Job {
             code if code.needs_consent() => !self.may_be_charged(),
             Code::ExecutionError => command_ran,
             code => code.is_retryable(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cost;
+    use crate::rules::tests::{NOW, failure, remote, running};
+
+    /// A recorded refusal is an answer; a lost one is not.
+    #[test]
+    fn a_refused_request_is_not_one_without_an_answer() {
+        let beginning = || Checkpoint::Beginning { key: "k".to_owned() };
+        let failed = |code| vec![Failure { code, ..failure() }];
+        let cancelled = |remote| JobState::Cancelled { at: NOW, remote, cost: Cost::Unknown };
+        let over = || JobState::Failed { at: NOW };
+        let waits = || JobState::Queued { run_at: NOW };
+        let cases = [
+            (over(), failed(Code::Unauthorized), RequestState::NotAccepted),
+            (waits(), failed(Code::RateLimited), RequestState::NotAccepted),
+            (over(), failed(Code::SubmitUnknown), RequestState::Unanswered),
+            (waits(), failed(Code::SubmitUnknown), RequestState::Unanswered),
+            (waits(), Vec::new(), RequestState::Unanswered),
+            (JobState::Running { since: NOW }, Vec::new(), RequestState::Unanswered),
+            (JobState::Running { since: NOW }, failed(Code::RateLimited), RequestState::Unanswered),
+            (cancelled(RemoteStop::NotNeeded), Vec::new(), RequestState::NotAccepted),
+            (cancelled(RemoteStop::MaybeBegun), Vec::new(), RequestState::Unanswered),
+        ];
+        for (state, failures, expected) in cases {
+            let mut job = running(beginning()).0.job;
+            (job.state, job.failures) = (state, failures);
+            assert_eq!(job.request_state(), expected, "{:?} {:?}", job.state, job.failures);
+        }
+    }
+
+    /// P6, A3: what a retry of a cancelled job may do without consent.
+    #[test]
+    fn p6_only_a_run_that_was_seen_to_end_is_followed_by_a_new_one_without_consent() {
+        use RemoteStop::{
+            Completed, Ended, GoesOn, MaybeBegun, NotNeeded, Owed, Told, Unsupported,
+        };
+        let cases = [
+            (NotNeeded, false, false),
+            (Ended, false, false),
+            (Completed, true, false),
+            (GoesOn, true, false),
+            (Owed, false, true),
+            (Told, false, true),
+            (MaybeBegun, false, true),
+            (Unsupported, false, true),
+        ];
+        for (stop, resumes, needs_consent) in cases {
+            let mut job = running(Checkpoint::Running(remote())).0.job;
+            job.state = JobState::Cancelled { at: NOW, remote: stop, cost: Cost::Unknown };
+            assert_eq!(
+                (job.run_left().is_some(), job.may_run_on()),
+                (resumes, needs_consent),
+                "{stop:?}"
+            );
         }
     }
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Code, Cost, NanoUsd, Output, Progress, RemoteRun, RemoteStop, Store};
+use crate::{Code, Cost, NanoUsd, Output, Progress, RemoteRun, StopOutcome, Store};
 
 /// A service that does the work.
 #[async_trait]
@@ -52,8 +53,8 @@ pub trait Provider: Send + Sync {
     /// run has its name before it is sent what to do, the request may still have to be sent.
     async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError>;
 
-    /// Asks the provider to stop a run. Safe to repeat.
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError>;
+    /// Asks the provider to stop a run, and looks at the run unless the answer itself shows its end. Safe to repeat.
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError>;
 }
 
 /// A run that is under way.
@@ -162,12 +163,35 @@ pub struct ProviderError {
     pub reason: Option<String>,
     /// For the operator: what upstream said, redacted and cut.
     pub detail: Option<String>,
+    /// What it shows about the provider's run.
+    pub run: RunStatus,
 }
 
 impl ProviderError {
     /// Trouble of which no more is known than this sentence.
     pub fn new(trouble: Trouble, sentence: impl Into<String>) -> Self {
-        Self { trouble, sentence: sentence.into(), reason: None, detail: None }
+        let run = RunStatus::Unknown;
+        Self { trouble, sentence: sentence.into(), reason: None, detail: None, run }
+    }
+}
+
+/// The provider's run as an error shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Nothing is known: it may go on.
+    #[default]
+    Unknown,
+    /// Nothing that costs money was accepted in it.
+    NotCharged,
+    /// It has ended without a result, at this cost as far as the provider states it.
+    Ended(Cost),
+}
+
+impl RunStatus {
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
     }
 }
 

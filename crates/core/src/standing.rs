@@ -128,35 +128,68 @@ impl Job {
 
     /// How the owner of a failed job gets the run that the failure left behind, if it left one.
     pub fn run_left_text(&self) -> Option<String> {
-        self.run_left().map(|_| {
-            let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
+        let JobState::Failed { .. } = self.state else { return None };
+        self.run_left()?;
+        let paid = if self.may_be_charged() { ", and be paid for" } else { "" };
+        let id = self.id;
+        Some(if self.left_run_has_ended() {
             format!(
-                "the provider's run may still finish{paid}: `outlast jobs retry {}`, where the server runs, goes on \
-                 with it",
-                self.id
+                "the provider's run has ended: `outlast jobs retry {id}`, where the server runs, looks for its report \
+                 again and sends nothing"
+            )
+        } else {
+            format!(
+                "the provider's run may still finish{paid}: `outlast jobs retry {id}`, where the server runs, goes on \
+                 with it"
             )
         })
     }
 
-    /// What is known of the provider's run after a cancel, for the owner of the job.
-    pub fn stop_text(&self) -> Option<&'static str> {
-        let JobState::Cancelled { remote, .. } = self.state else { return None };
-        match remote {
-            _ if !self.may_be_charged() => None,
-            RemoteStop::NotNeeded => None,
-            RemoteStop::MaybeBegun => Some(
-                "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
-             once the provider has named it, where the provider can stop runs; if the server that sent the \
-             question has died, it could not be stopped.",
-            ),
-            RemoteStop::Owed => Some(
-                "The provider is being told to stop its run; what it has done so far may still be charged.",
-            ),
-            RemoteStop::Done => Some("The provider was told to stop its run."),
-            RemoteStop::Unsupported => Some(
-                "The provider could not be told to stop, so its run may still finish, and be charged.",
-            ),
+    /// What is known of the provider's run after a cancel, for the owner of the job. A stop is stated only if it was seen.
+    pub fn stop_text(&self) -> Option<String> {
+        let JobState::Cancelled { remote, cost, .. } = self.state else { return None };
+        if !self.may_be_charged() {
+            return None;
         }
+        let id = self.id;
+        let paid = cost.amount().map(|amount| format!(", at a cost of {amount}"));
+        Some(match remote {
+            RemoteStop::NotNeeded => return None,
+            RemoteStop::MaybeBegun => {
+                "The question was on its way to the provider: a run may have been begun and paid for. It is stopped \
+                 once the provider has named it, where the provider can stop runs; if the server that sent the \
+                 question has died, it could not be stopped."
+                    .to_owned()
+            }
+            RemoteStop::Owed => {
+                "The provider is being told to stop its run; what it has done so far may still be charged."
+                    .to_owned()
+            }
+            RemoteStop::Told => {
+                "The provider was told to stop its run; nobody looked whether it did, so it may still finish, and be \
+                 charged."
+                    .to_owned()
+            }
+            RemoteStop::Ended => match paid {
+                Some(paid) => {
+                    format!("The provider's run was stopped, or ended without a report{paid}.")
+                }
+                None => "The provider's run was stopped, or ended without a report; what it had done may be charged."
+                    .to_owned(),
+            },
+            RemoteStop::Completed => format!(
+                "The provider's run had already completed{}: `outlast jobs retry {id}`, where the server runs, fetches \
+                 its report and sends nothing.",
+                paid.unwrap_or_default()
+            ),
+            RemoteStop::GoesOn => format!(
+                "The provider did not stop its run, which goes on and may still finish, and be charged: `outlast jobs \
+                 retry {id}`, where the server runs, follows it and sends nothing."
+            ),
+            RemoteStop::Unsupported => {
+                "The provider could not be told to stop, so its run may still finish, and be charged.".to_owned()
+            }
+        })
     }
 }
 
@@ -191,6 +224,7 @@ mod tests {
                 detail: None,
                 at: NOW,
                 run_goes_on: false,
+                run: crate::RunStatus::Unknown,
             })
             .collect();
         job

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use crate::rules::KeyRecord;
 use crate::{
     BudgetRefusal, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Failure, Job, JobId, JobPage, JobQuery, Key, Lease,
-    NewJob, NoticeClaim, NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop,
-    Reservation, Rev, SpendQuery, SpendSum, StateCount, Timestamp, WorkerId,
+    ConversationPage, ConversationQuery, Cost, Failure, Job, JobId, JobPage, JobQuery, Key, Lease,
+    LedgerRow, NewJob, NoticeClaim, NoticeOutcome, Output, OwnerId, Profile, Progress, RemoteRun,
+    RemoteStop, Reservation, Rev, SpendQuery, SpendSum, StateCount, Timestamp, WorkerId,
 };
 
 /// Where jobs live.
@@ -104,8 +104,14 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError>;
 
-    /// Records what came of an owed stop. [`RemoteStop::Owed`] leaves it owed, if there is a run to stop.
-    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError>;
+    /// Records the outcome of an owed stop, and what the run cost as far as that is known. [`RemoteStop::Owed`] leaves it
+    /// owed, if there is a run to stop.
+    async fn record_stop(
+        &self,
+        id: &JobId,
+        outcome: RemoteStop,
+        cost: Cost,
+    ) -> Result<(), StoreError>;
 
     /// Gives the caller the notice that has been due longest, for the time of `lease`: until then no other caller gets it,
     /// and after that any caller may, because the one that had it may have died (G7).
@@ -179,6 +185,9 @@ pub trait Store: Send + Sync {
     /// What was spent on the runs that `scope` may see, by key. The ledger outlives its jobs: rows stay for 400 days, until
     /// [`Prune::Expired`] removes them ([`crate::rules::ledger_removable_until`]).
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError>;
+
+    /// The rows of a job's paid runs in the ledger, oldest first; none of a job in another scope.
+    async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError>;
 
     /// What [`Store::keep`] kept under this name.
     async fn kept(&self, name: &str) -> Result<Option<String>, StoreError>;

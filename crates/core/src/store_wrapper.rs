@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use crate::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Dead, Insert, Inserted, Job, JobId, JobPage, JobQuery,
-    Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, Store,
-    StoreError, Timestamp, WorkerId,
+    ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
+    Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    StateCount, Store, StoreError, Timestamp, WorkerId,
 };
 
 /// Every method of the port once: from this come [`StoreMethod`], the methods of [`StoreWrapper`] and the store that they
@@ -76,7 +76,7 @@ wrapper_of! {
     Rescue: fn rescue(&self, dead: &Dead) -> Rescued;
     RecordLateRun: fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> ();
     OwedStops: fn owed_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
-    RecordStop: fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> ();
+    RecordStop: fn record_stop(&self, id: &JobId, outcome: RemoteStop, cost: Cost) -> ();
     ClaimNotice: fn claim_notice(&self, lease: Duration) -> NoticeClaim;
     RecordNotice: fn record_notice(&self, claimed: &ClaimedNotice, outcome: NoticeOutcome) -> ();
     RecordAnswer: fn record_answer(&self, id: &JobId) -> ();
@@ -90,6 +90,7 @@ wrapper_of! {
     Counts: fn counts(&self, scope: &Scope, at_most: u32) -> Vec<StateCount>;
     Turns: fn turns(&self, scope: &Scope, conversation: &ConversationId) -> Vec<Job>;
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
+    LedgerRows: fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Vec<LedgerRow>;
     Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;
     Kept: fn kept(&self, name: &str) -> Option<String>;
     Keep: fn keep(&self, name: &str, value: &str) -> ();

@@ -3,8 +3,8 @@
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ChangeWait, Changes, ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage,
-    JobQuery, JobState, OwnerId, Profile, Rev, Scope, SpendQuery, SpendSum, Standing, StateCount,
-    StoreError, Timestamp, Visibility, Waits,
+    JobQuery, JobState, LedgerRow, OwnerId, Profile, Rev, Scope, SpendQuery, SpendSum, Standing,
+    StateCount, StoreError, Timestamp, Visibility, Waits,
 };
 use serde_json::Value;
 
@@ -61,6 +61,15 @@ impl Engine {
         } else {
             Waits::ForItsTurn { ahead: self.shared.store.ahead(&job.id).await? }
         }))
+    }
+
+    /// The rows of a job's paid runs in the ledger, oldest first.
+    pub async fn ledger_rows(
+        &self,
+        scope: &Scope,
+        id: &JobId,
+    ) -> Result<Vec<LedgerRow>, StoreError> {
+        self.shared.store.ledger_rows(scope, id).await
     }
 
     /// What is known of a request before it is made.

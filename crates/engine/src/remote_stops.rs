@@ -1,13 +1,18 @@
-//! Stops the remote runs of cancelled jobs. Which runs is recorded in the store, so a crash does not lose it; stopping
-//! twice does no harm.
+//! Stops the remote runs of cancelled jobs, and records what was seen of each. Which runs is recorded in the store, so a
+//! crash does not lose it; stopping twice does no harm.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use outlast_core::{Job, JobId, JobState, Provider, RemoteRun, RemoteStop, StoreError};
+use outlast_core::{
+    Checkpoint, Cost, Job, JobId, JobState, Provider, RemoteRun, RemoteStop, Scope, StopOutcome,
+    StoreError,
+};
 
+use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
@@ -18,14 +23,21 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a provider may take to stop one run.
 const STOPPING: Duration = Duration::from_secs(30);
+/// A run that was seen at work after this many tries to stop it goes on: the provider refuses to stop it.
+const MAX_REFUSALS: u32 = 5;
+
+/// How often each owed run was seen at work after a try to stop it. Another process counts anew.
+type Refusals = HashMap<JobId, u32>;
 
 /// Does owed stops as they come up. Runs until dropped.
 pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     let mut wait = FIRST_WAIT;
+    let mut refusals = Refusals::new();
     loop {
-        match stop_owed(shared).await {
+        match stop_owed(shared, &mut refusals).await {
             Ok(Left::Nothing) => {
                 wait = FIRST_WAIT;
+                refusals.clear();
                 signals.cancels.notified().await;
                 continue;
             }
@@ -44,16 +56,44 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
 /// Where a run is on record that its provider cannot stop, the cancel's answer says so at once, and no worker tries in
 /// vain. A request that is still on its way has no run yet: what its worker finds out is recorded then.
 pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
-    let JobState::Cancelled { at, remote: RemoteStop::Owed } = job.state else { return job };
-    let provider = shared.providers.get(&job.new.profile);
-    if provider.is_none_or(|provider| provider.nature(&job.new.ask).stops) {
+    let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else { return job };
+    let Some(provider) = shared.providers.get(&job.new.profile) else { return job };
+    let nature = provider.nature(&job.new.ask);
+    if nature.stops {
         return job;
     }
-    job.state = JobState::Cancelled { at, remote: RemoteStop::Unsupported };
-    if let Err(error) = shared.store.record_stop(&job.id, RemoteStop::Unsupported).await {
+    let is_resumable =
+        matches!(&job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run));
+    let stop = if is_resumable { RemoteStop::GoesOn } else { RemoteStop::Unsupported };
+    if let JobState::Cancelled { remote, .. } = &mut job.state {
+        *remote = stop;
+    }
+    if let Err(error) = shared.store.record_stop(&job.id, stop, Cost::Unknown).await {
         tracing::warn!(job.id = %job.id, %error, "that a run cannot be stopped is not stored; a worker will record it");
     }
     job
+}
+
+impl Engine {
+    /// Settles the stop that a cancelled job is owed, if this process has its provider: asks once, looks at the run and
+    /// records what was seen. A run that the provider does not stop is left to go on, so that another job may resume it.
+    /// Returns the job as it is then.
+    pub async fn settle_stop(&self, job: Job) -> Result<Job, StoreError> {
+        let shared = &*self.shared;
+        let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else {
+            return Ok(job);
+        };
+        let (Checkpoint::Running(run), Some(provider)) =
+            (&job.checkpoint, shared.providers.get(&job.new.profile))
+        else {
+            return Ok(job);
+        };
+        if let Some(outcome) = ask_to_stop(&**provider, &job.id, run).await {
+            record(shared, &job.id, outcome).await?;
+        }
+        let scope = Scope::Owner(job.new.owner.clone());
+        Ok(shared.store.job(&scope, &job.id).await?.unwrap_or(job))
+    }
 }
 
 /// Whether a round left anything undone.
@@ -62,7 +102,7 @@ enum Left {
     Something,
 }
 
-async fn stop_owed(shared: &Shared) -> Result<Left, StoreError> {
+async fn stop_owed(shared: &Shared, refusals: &mut Refusals) -> Result<Left, StoreError> {
     let mut left = Left::Nothing;
     // A run can be stopped only with the key it was begun with, so each profile asks for its own.
     for (profile, provider) in &shared.providers {
@@ -71,51 +111,67 @@ async fn stop_owed(shared: &Shared) -> Result<Left, StoreError> {
             left = Left::Something;
         }
         // Side by side: one that hangs must not keep the others waiting.
-        let stops = owed.iter().map(|(id, run)| stop_one(shared, &**provider, id, run));
-        for stopped in join_all(stops).await {
-            if let Left::Something = stopped? {
-                left = Left::Something;
+        let stops = owed.iter().map(|(id, run)| ask_to_stop(&**provider, id, run));
+        for ((id, _), outcome) in owed.iter().zip(join_all(stops).await) {
+            match outcome {
+                Some(StopOutcome::StillRunning) if is_worth_another_try(refusals, id) => {
+                    left = Left::Something;
+                }
+                Some(outcome) => record(shared, id, outcome).await?,
+                None => left = Left::Something,
             }
         }
     }
     Ok(left)
 }
 
-async fn stop_one(
-    shared: &Shared,
-    provider: &dyn Provider,
-    id: &JobId,
-    run: &RemoteRun,
-) -> Result<Left, StoreError> {
+/// Counts a refusal to stop the run of this job.
+fn is_worth_another_try(refusals: &mut Refusals, id: &JobId) -> bool {
+    let refused = refusals.entry(*id).or_default();
+    *refused += 1;
+    *refused < MAX_REFUSALS
+}
+
+async fn record(shared: &Shared, id: &JobId, outcome: StopOutcome) -> Result<(), StoreError> {
+    let (remote, cost) = outcome.recorded();
+    match shared.store.record_stop(id, remote, cost).await {
+        // Pruned by its owner, or settled by another process: nothing is left to record.
+        Err(StoreError::NotFound) => Ok(()),
+        recorded => recorded,
+    }
+}
+
+/// Asks to stop one run; `None` when nothing was found out and it has to be tried again.
+async fn ask_to_stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<StopOutcome> {
     // The adapter's code is not ours: neither its panic nor its silence may end the worker.
     let stopping = AssertUnwindSafe(stop(provider, id, run)).catch_unwind();
     match tokio::time::timeout(STOPPING, stopping).await {
-        Ok(Ok(Some(outcome))) => {
-            shared.store.record_stop(id, outcome).await?;
-            return Ok(Left::Nothing);
-        }
-        Ok(Ok(None)) => {}
+        Ok(Ok(outcome)) => outcome,
         Ok(Err(_)) => {
-            tracing::error!(job.id = %id, remote.id = run.short_id(), "the provider panicked while it stopped a run")
+            tracing::error!(job.id = %id, remote.id = run.short_id(), "the provider panicked while it stopped a run");
+            None
         }
         Err(_) => {
-            tracing::warn!(job.id = %id, remote.id = run.short_id(), "the provider did not stop a run in time")
+            tracing::warn!(job.id = %id, remote.id = run.short_id(), "the provider did not stop a run in time");
+            None
         }
     }
-    Ok(Left::Something)
 }
 
-/// Stops one run; `None` when it has to be tried again.
-async fn stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<RemoteStop> {
+async fn stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<StopOutcome> {
     match provider.stop(run).await {
+        Ok(outcome @ (StopOutcome::Ended { .. } | StopOutcome::Completed { .. })) => {
+            tracing::info!(job.id = %id, remote.id = run.short_id(), ?outcome, "remote run of a cancelled job has ended");
+            Some(outcome)
+        }
         Ok(outcome) => {
-            tracing::info!(job.id = %id, remote.id = run.short_id(), ?outcome, "remote run stopped");
+            tracing::warn!(job.id = %id, remote.id = run.short_id(), ?outcome, "remote run of a cancelled job is not stopped");
             Some(outcome)
         }
         Err(error) if error.trouble.is_permanent() => {
             // Without what upstream said: it may repeat what the run was asked, which is not known here.
             tracing::warn!(job.id = %id, remote.id = run.short_id(), %error, "remote run cannot be stopped");
-            Some(RemoteStop::Unsupported)
+            Some(StopOutcome::Unknown)
         }
         Err(error) => {
             tracing::warn!(job.id = %id, remote.id = run.short_id(), %error, "remote run not stopped yet");

@@ -43,7 +43,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
-    RemoteStop, ResearchAsk, Resumes, Run, Trouble,
+    ResearchAsk, Resumes, Run, StopOutcome, Trouble,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -178,9 +178,9 @@ impl Provider for Library {
         Err(ProviderError::new(Trouble::RunLost, sentence))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         // A run lives in the worker that holds it and ends when it is dropped, so there is never one left to stop.
-        Ok(RemoteStop::Done)
+        Ok(StopOutcome::Ended { cost: outlast_core::Cost::Unknown })
     }
 }
 

@@ -140,6 +140,7 @@ impl StoreWrapper for FrontStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::LedgerRows
             | StoreMethod::Spend
             | StoreMethod::Counts
             | StoreMethod::Kept

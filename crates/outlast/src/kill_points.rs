@@ -103,6 +103,7 @@ impl StoreWrapper for KillPointStore {
             | StoreMethod::Turns
             | StoreMethod::Conversations
             | StoreMethod::Counts
+            | StoreMethod::LedgerRows
             | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }

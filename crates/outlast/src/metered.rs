@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, NanoUsd, Nature,
-    Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store,
+    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store, StopOutcome,
     StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
@@ -82,6 +81,7 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::Turns
             | StoreMethod::Conversations
             | StoreMethod::Counts
+            | StoreMethod::LedgerRows
             | StoreMethod::Spend
             | StoreMethod::Changes => {}
         }
@@ -199,7 +199,7 @@ impl Provider for MeteredProvider {
         resumed.map(|run| self.run(run))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         let stopped = self.provider.stop(run).await;
         self.metrics.provider_called(self.name(), "stop", outcome(&stopped));
         stopped

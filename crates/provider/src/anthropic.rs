@@ -5,6 +5,7 @@ mod account;
 mod calls;
 mod sessions;
 mod run;
+mod stop;
 mod cursor;
 mod draft;
 mod meter;
@@ -19,16 +20,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, NanoUsd, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Store, Trouble,
+    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome, Store, Trouble,
 };
-use reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
-use crate::vendor::{
-    Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word, not_yet, object,
-};
+use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word};
 use account::Account;
 use run::SessionRun;
 
@@ -148,29 +146,8 @@ impl Provider for Anthropic {
         Ok(Box::new(SessionRun::new(self.service.clone(), run.clone(), &request)))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        let limit = self.service.stop_limit();
-        let before = self.service.get_within(limit, &["v1", "sessions", &run.id]).await?;
-        let is_known = match before.status {
-            StatusCode::NOT_FOUND if !self.service.is_settled(run) => return Err(not_yet()),
-            StatusCode::NOT_FOUND => false,
-            status if status.is_success() => true,
-            _ => return Err(self.service.trouble(&before)),
-        };
-        if object::<wire::Session>(&before.body).is_some_and(|session| session.takes_no_events()) {
-            return Ok(RemoteStop::Done);
-        }
-        // Also where it is idle: a question that is on its way may still arrive.
-        let told = self.service.interrupt(&run.id).await?;
-        match told.status {
-            status if status.is_success() => {}
-            StatusCode::NOT_FOUND if !is_known => return Ok(RemoteStop::Unsupported),
-            // It ended between the two calls, or there is nothing to interrupt.
-            StatusCode::BAD_REQUEST | StatusCode::CONFLICT => {}
-            _ => return Err(self.service.trouble(&told)),
-        }
-        self.service.archive(&run.id).await;
-        Ok(RemoteStop::Done)
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        stop::stop(&self.service, run).await
     }
 }
 

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
-    Trouble, WorkflowAsk, rules,
+    Again, BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Resumes, Run,
+    StopOutcome, Trouble, WorkflowAsk, rules,
 };
 use serde_json::Value;
 use tokio::process;
@@ -170,7 +170,7 @@ impl Provider for Command {
         Err(provider_error(Trouble::RunLost, "a command ends with the server that ran it"))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         if let (_, Some(group)) = Group::split(&run.id) {
             if group.is_elsewhere() && self.may_still_run(run) {
                 return Err(elsewhere());
@@ -181,7 +181,7 @@ impl Provider for Command {
             }
             group.end(EXIT_GRACE).await;
         }
-        Ok(RemoteStop::Done)
+        Ok(StopOutcome::Ended { cost: Cost::Unknown })
     }
 }
 

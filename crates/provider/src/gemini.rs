@@ -16,16 +16,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Trouble,
+    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome, Trouble,
 };
-use reqwest::{StatusCode, Url};
+use reqwest::Url;
 use serde_json::Value;
 
 use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::provider_error::provider_error;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, Submit, Vendor, VendorOptions, object,
+    Checked, HttpAnswer, KeyHeader, Service, Status, StopCalls, Submit, Vendor, VendorOptions,
+    object,
 };
 
 /// How Gemini's service is called.
@@ -168,16 +169,27 @@ impl Provider for Gemini {
         Ok(Box::new(GeminiRun::new(self.api.clone(), run.clone())))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        let before = self.api.look(&run.id, self.api.stop_limit()).await?;
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         let names = ["interactions", &run.id];
-        let has_ended = |body: &[u8]| {
-            let interaction = object::<wire::Interaction>(body);
-            interaction.is_some_and(|interaction| interaction.status().is_terminal())
+        let calls = StopCalls {
+            look: || self.api.look(&run.id, self.api.stop_limit()),
+            end: |body: &[u8]| end(&mut object::<wire::Interaction>(body)?),
+            trouble: |answer: &HttpAnswer| self.api.refused_look(answer),
         };
-        let already = [StatusCode::BAD_REQUEST, StatusCode::CONFLICT];
-        let trouble = |answer: &HttpAnswer| self.api.refused_look(answer);
-        self.api.stop(run, &names, &before, has_ended, &already, trouble).await
+        self.api.stop(run, &names, calls).await
+    }
+}
+
+/// The end that a run's state shows; `None` while the run goes on. One that waits for an action can be stopped.
+fn end(interaction: &mut wire::Interaction) -> Option<StopOutcome> {
+    let cost = report::cost(interaction);
+    match interaction.status() {
+        Status::Running | Status::RequiresAction => None,
+        Status::Failed | Status::Cancelled => Some(StopOutcome::Ended { cost }),
+        Status::Completed | Status::Incomplete => {
+            let report = report::finished(interaction, Vec::new());
+            Some(report.map_or(StopOutcome::Ended { cost }, |_| StopOutcome::Completed { cost }))
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_client::{CallOptions, ClientError};
 use outlast_core::{
-    BeginError, Clock, Nature, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run,
+    BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Resumes, Run, StopOutcome,
     Trouble, WorkflowAsk,
 };
 use serde_json::{Map, Value};
@@ -150,21 +150,23 @@ impl Provider for McpTool {
         Err(provider_error(Trouble::RunLost, sentence))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         let id = match self.task(run) {
             Task::Ours(id) => id,
             // A plain call that is dropped is cancelled by its client, and ends with its connection.
-            Task::None => return Ok(RemoteStop::Done),
-            Task::Elsewhere => return Ok(RemoteStop::Unsupported),
+            Task::None => return Ok(StopOutcome::Ended { cost: Cost::Unknown }),
+            Task::Elsewhere => return Ok(StopOutcome::Unknown),
         };
         let connected = self.options.upstream.connected().await?;
         let patience = CallOptions::default().timeout(CANCEL_TIMEOUT);
         let task = connected.client.resume_task(id, patience).map_err(|error| trouble(&error))?;
         match task.cancel().await {
-            Ok(()) | Err(ClientError::TaskUnknown { .. }) => Ok(RemoteStop::Done),
+            Ok(()) | Err(ClientError::TaskUnknown { .. }) => {
+                Ok(StopOutcome::Ended { cost: Cost::Unknown })
+            }
             Err(error @ ClientError::Refused { .. }) => {
                 tracing::warn!(task = id, %error, "an upstream server does not cancel a task");
-                Ok(RemoteStop::Unsupported)
+                Ok(StopOutcome::Unknown)
             }
             Err(error) => {
                 if let ClientError::Gone { .. } = &error {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run, Step, Trouble,
+    RemoteRun, ResearchAsk, Resumes, Run, Step, StopOutcome, Trouble,
 };
 use serde_json::Value;
 
@@ -40,8 +40,12 @@ pub const VENDOR: Vendor = Vendor {
 /// The same service at Azure, which has a header of its own for keys.
 const AZURE: Vendor = Vendor { key_header: KeyHeader::Named("api-key"), ..VENDOR };
 
-const DIALECT: Dialect =
-    Dialect { name: OpenAi::NAME, path: ["v1", "responses"], finished: report::finished };
+const DIALECT: Dialect = Dialect {
+    name: OpenAi::NAME,
+    path: ["v1", "responses"],
+    finished: report::finished,
+    cost: report::stated_cost,
+};
 
 /// The model that is asked where the configuration names none.
 const DEFAULT_MODEL: &str = "gpt-6-sol";
@@ -156,7 +160,7 @@ impl Provider for OpenAi {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         self.api.stop(run).await
     }
 }

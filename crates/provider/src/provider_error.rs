@@ -3,7 +3,7 @@
 use outlast_core::{ProviderError, Trouble};
 
 pub(crate) fn provider_error(trouble: Trouble, sentence: impl Into<String>) -> ProviderError {
-    ProviderError { trouble, sentence: sentence.into(), reason: None, detail: None }
+    ProviderError::new(trouble, sentence)
 }
 
 /// The same with what upstream said, for the operator.

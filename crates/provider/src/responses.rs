@@ -9,7 +9,7 @@ mod errors;
 pub(crate) mod markers;
 pub(crate) mod wire;
 
-use outlast_core::Step;
+use outlast_core::{Cost, Step};
 
 use crate::vendor::Status;
 pub(crate) use api::Responses;
@@ -26,6 +26,8 @@ pub(crate) struct Dialect {
     pub(crate) path: [&'static str; 2],
     /// The step that ends a run which came to an end of its own; `None` when it has no report.
     pub(crate) finished: fn(Status, &mut Response, Vec<u8>) -> Option<Step>,
+    /// The cost that its object states.
+    pub(crate) cost: fn(&Response) -> Cost,
 }
 
 /// Adds to a report that its run ended early, and why.

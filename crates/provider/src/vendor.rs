@@ -26,6 +26,7 @@ pub(crate) use delivered::Delivered;
 pub(crate) use ended::{Status, run_ended};
 pub(crate) use errors::{
     HttpAnswer, NO_ID, malformed, not_yet, refusal, silent, stream_before_id, trouble, unreadable,
+    with_likely_address,
 };
 pub(crate) use events::EventStream;
 pub(crate) use lenient::object;
@@ -33,6 +34,7 @@ pub(crate) use milestones::{Milestones, WorkDone};
 pub(crate) use numbered::NumberedSources;
 pub(crate) use run_error::{ErrorCode, RunError};
 pub(crate) use service::{Service, is_event_stream};
+pub(crate) use stop::StopCalls;
 pub(crate) use submit::Submit;
 pub(crate) use waits::Checks;
 pub use waits::Waits;

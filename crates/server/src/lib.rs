@@ -31,6 +31,9 @@ pub use page::{Carry, PageEntry, PageOptions, PageResearch, PageView};
 mod retry;
 pub use retry::{RetrySettings, retry_job, retry_key, retry_of};
 
+mod paid_runs;
+pub use paid_runs::PaidRun;
+
 mod export;
 pub use export::{
     Transcript, Turn, TurnAnswer, cost_text, html_page, markdown_document, markdown_sources,

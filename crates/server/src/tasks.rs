@@ -142,7 +142,7 @@ mod tests {
             id: JobId::new(uuid::Uuid::from_u128(1)),
             new,
             turn: 1,
-            state: JobState::Cancelled { at: NOW, remote },
+            state: JobState::Cancelled { at: NOW, remote, cost: outlast_core::Cost::Unknown },
             failures: Vec::new(),
             checkpoint: Checkpoint::NotBegun,
             allowance: None,
@@ -160,7 +160,10 @@ mod tests {
         for (remote, known) in [
             (RemoteStop::MaybeBegun, "a run may have been begun and paid for"),
             (RemoteStop::Owed, "is being told to stop its run"),
-            (RemoteStop::Done, "was told to stop its run"),
+            (RemoteStop::Told, "was told to stop its run; nobody looked whether it did"),
+            (RemoteStop::Ended, "run was stopped, or ended without a report"),
+            (RemoteStop::Completed, "had already completed: `outlast jobs retry"),
+            (RemoteStop::GoesOn, "which goes on and may still finish, and be charged"),
             (RemoteStop::Unsupported, "its run may still finish, and be charged"),
         ] {
             let job = cancelled(remote);

@@ -277,7 +277,7 @@ impl Runs {
         let mut stats = state.stats.clone();
         for run in &state.runs {
             let seen = run.seen(now);
-            let billed_nanos = agent::wire::is_billed(run.last(seen)).then(|| run.nanos());
+            let billed_nanos = agent::wire::is_billed(run, run.last(seen)).then(|| run.nanos());
             stats.spent_nanos += billed_nanos.unwrap_or(0);
             stats.runs.push(RunStats {
                 id: run.id.clone(),

@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, EndNotices, Fence,
-    Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress,
-    Record, RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried,
-    WorkerId,
+    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, EndNotices, Fence, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record, RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId, Cost, RemoteStop,
 };
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A row, by the names of its columns.
@@ -81,7 +78,7 @@ pub(crate) trait Columns {
 
     /// A job and its run that is to be stopped, if it has one.
     fn owed_stop(&self) -> Result<Option<(JobId, RemoteRun)>, Self::Fault> {
-        Ok(match self.json(&self.text("id")?, "checkpoint")? {
+        Ok(match self.json(&self.text("id")?, CHECKPOINT)? {
             Checkpoint::Running(run) => Some((self.job_id()?, run)),
             Checkpoint::NotBegun | Checkpoint::Beginning { .. } => None,
         })
@@ -127,7 +124,7 @@ pub(crate) trait Columns {
             new,
             turn,
             state,
-            checkpoint: self.json(&id, "checkpoint")?,
+            checkpoint: self.json(&id, CHECKPOINT)?,
             failures: self.json(&id, "failures")?,
             allowance: match self.maybe_text("allowance")? {
                 Some(text) => Some(parse(&id, "allowance", &text)?),
@@ -158,8 +155,10 @@ pub(crate) trait Columns {
             }
             StateKind::Failed => JobState::Failed { at: self.time("ended_at")? },
             StateKind::Cancelled => {
-                let remote = self.word(id, "remote")?;
-                JobState::Cancelled { at: self.time("ended_at")?, remote }
+                let word: StopWord = self.word(id, "remote")?;
+                let AfterCancel { after_cancel } = self.json(id, CHECKPOINT)?;
+                let (remote, cost) = word.with(after_cancel);
+                JobState::Cancelled { at: self.time("ended_at")?, remote, cost }
             }
         })
     }
@@ -290,11 +289,105 @@ impl StateColumns {
         match state {
             JobState::Queued { run_at } => columns.run_at = Some(run_at.as_millis()),
             JobState::Running { since } => columns.since = Some(since.as_millis()),
-            JobState::Cancelled { remote, .. } => columns.remote = Some(word(remote)?),
+            JobState::Cancelled { remote, .. } => {
+                columns.remote = Some(word(&StopWord::of(*remote))?);
+            }
             JobState::Succeeded { .. } | JobState::Failed { .. } => {}
         }
         Ok(columns)
     }
+}
+
+const CHECKPOINT: &str = "checkpoint";
+
+/// What the column `remote` holds: the words of the first schema. Earlier versions, which may be running on the same
+/// database, know no others; what they cannot tell apart is in [`AfterCancel`], which they ignore.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StopWord {
+    NotNeeded,
+    MaybeBegun,
+    Owed,
+    Done,
+    Unsupported,
+}
+
+/// The part of the column `checkpoint` that a cancelled job adds to it.
+#[derive(Deserialize)]
+struct AfterCancel {
+    #[serde(default, deserialize_with = "known_or_none")]
+    after_cancel: Option<FoundRun>,
+}
+
+/// A run as it was found after a cancel.
+#[derive(Serialize, Deserialize)]
+struct FoundRun {
+    run: FoundWord,
+    cost: Cost,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FoundWord {
+    Ended,
+    Completed,
+    GoesOn,
+}
+
+impl StopWord {
+    fn of(remote: RemoteStop) -> Self {
+        match remote {
+            RemoteStop::NotNeeded => Self::NotNeeded,
+            RemoteStop::MaybeBegun => Self::MaybeBegun,
+            RemoteStop::Owed => Self::Owed,
+            RemoteStop::Told | RemoteStop::Ended => Self::Done,
+            // As an earlier version shows it: the run may go on, and only consent begins another.
+            RemoteStop::Completed | RemoteStop::GoesOn | RemoteStop::Unsupported => {
+                Self::Unsupported
+            }
+        }
+    }
+
+    /// The state, and the cost of the run, where that was found out.
+    fn with(self, found: Option<FoundRun>) -> (RemoteStop, Cost) {
+        let (word, cost) = found.map(|found| (found.run, found.cost)).unzip();
+        let remote = match (self, word) {
+            (Self::NotNeeded, _) => RemoteStop::NotNeeded,
+            (Self::MaybeBegun, _) => RemoteStop::MaybeBegun,
+            (Self::Owed, _) => RemoteStop::Owed,
+            (Self::Done, Some(FoundWord::Ended)) => RemoteStop::Ended,
+            (Self::Done, _) => RemoteStop::Told,
+            (Self::Unsupported, Some(FoundWord::Completed)) => RemoteStop::Completed,
+            (Self::Unsupported, Some(FoundWord::GoesOn)) => RemoteStop::GoesOn,
+            (Self::Unsupported, _) => RemoteStop::Unsupported,
+        };
+        (remote, cost.unwrap_or(Cost::Unknown))
+    }
+}
+
+/// A value of a later version than this one counts as absent.
+fn known_or_none<'de, D: Deserializer<'de>>(value: D) -> Result<Option<FoundRun>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
+}
+
+/// The column `checkpoint` of a job.
+pub(crate) fn checkpoint_column(job: &Job) -> Result<String, StoreError> {
+    let JobState::Cancelled { remote, cost, .. } = job.state else { return json(&job.checkpoint) };
+    let run = match remote {
+        RemoteStop::Ended => FoundWord::Ended,
+        RemoteStop::Completed => FoundWord::Completed,
+        RemoteStop::GoesOn => FoundWord::GoesOn,
+        RemoteStop::NotNeeded
+        | RemoteStop::MaybeBegun
+        | RemoteStop::Owed
+        | RemoteStop::Told
+        | RemoteStop::Unsupported => return json(&job.checkpoint),
+    };
+    let unserialisable = |error: serde_json::Error| StoreError::Unavailable(error.into());
+    let mut checkpoint = serde_json::to_value(&job.checkpoint).map_err(unserialisable)?;
+    checkpoint["after_cancel"] =
+        serde_json::to_value(FoundRun { run, cost }).map_err(unserialisable)?;
+    json(&checkpoint)
 }
 
 /// How long a key is valid, in three columns: `holds`, `span` and `span_answered`.

@@ -104,6 +104,7 @@ pub(crate) trait LedgerColumns: Columns {
             cost,
             state: state.ok_or_else(|| damaged(&job, "state"))?,
             remote: self.maybe_text("remote")?,
+            run_id: self.maybe_text("run_id")?,
             job: job_id(&job)?,
         })
     }

@@ -11,8 +11,7 @@ use async_trait::async_trait;
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
-    ConversationId, ConversationPage, ConversationQuery, CountedSpend, Cursor, Dead, EndNotices,
-    Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim,
+    ConversationId, ConversationPage, ConversationQuery, CountedSpend, Cursor, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, Cost, LedgerRow,
     NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
     Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
     StoreError, Timestamp, WorkerId, rules,
@@ -309,8 +308,13 @@ impl Store for MemoryStore {
         Ok(owed.take(limit).collect())
     }
 
-    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        let rule = |record: &mut _, now| rules::record_stop(record, outcome, now);
+    async fn record_stop(
+        &self,
+        id: &JobId,
+        outcome: RemoteStop,
+        cost: Cost,
+    ) -> Result<(), StoreError> {
+        let rule = |record: &mut _, now| rules::record_stop(record, outcome, cost, now);
         self.change(id, StoreError::NotFound, rule).map(drop)
     }
 
@@ -486,6 +490,14 @@ impl Store for MemoryStore {
         let rows = tables.ledger.iter();
         let seen = rows.filter(|row| scope.sees(&row.owner) && row.at.day() >= query.since);
         Ok(tables::sums(seen, query.by))
+    }
+
+    async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError> {
+        let tables = self.tables();
+        let own = tables.ledger.iter().filter(|row| row.job == *job && scope.sees(&row.owner));
+        let mut rows: Vec<LedgerRow> = own.cloned().collect();
+        rows.sort_by_key(|row| row.run);
+        Ok(rows)
     }
 
     async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {

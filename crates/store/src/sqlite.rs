@@ -52,10 +52,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
-    ConversationPage, ConversationQuery, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    ConversationPage, ConversationQuery, Cost, Dead, EndNotices, Insert, Inserted, Job, JobId,
+    JobPage, JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress,
+    Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    StateCount, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
 use tokio::time::Instant;
@@ -322,9 +322,14 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| reads::owed_stops(connection, &profiles, limit)).await
     }
 
-    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
+    async fn record_stop(
+        &self,
+        id: &JobId,
+        outcome: RemoteStop,
+        cost: Cost,
+    ) -> Result<(), StoreError> {
         let id = *id;
-        let rule = move |record: &mut _, now| rules::record_stop(record, outcome, now);
+        let rule = move |record: &mut _, now| rules::record_stop(record, outcome, cost, now);
         self.writer()?.run(move |tx| commands::amend(tx, &id, rule)).await
     }
 
@@ -417,6 +422,11 @@ impl Store for SqliteStore {
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
         let (scope, query) = (scope.clone(), *query);
         self.readers.run(move |connection| ledger::spend(connection, &scope, &query)).await
+    }
+
+    async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError> {
+        let (scope, job) = (scope.clone(), *job);
+        self.readers.run(move |connection| ledger::of_job(connection, &scope, &job)).await
     }
 
     async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Insert, Inserted, Job, JobQuery, NewJob, Progress, RemoteStop, Rev,
-    Scope, Settlement, Store, StoreError,
+    Checkpoint, ConversationId, Cost, Insert, Inserted, Job, JobQuery, NewJob, Progress,
+    RemoteStop, Rev, Scope, Settlement, Store, StoreError,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
@@ -110,7 +110,8 @@ async fn a_closed_store_leaves_one_file_and_answers_nothing() {
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     let refused = store.changes(Rev(0), LOOK_ONCE).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    let refused = store.record_stop(&"0".repeat(32).parse().unwrap(), RemoteStop::Done).await;
+    let refused =
+        store.record_stop(&"0".repeat(32).parse().unwrap(), RemoteStop::Ended, Cost::Unknown).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 }
 

@@ -48,7 +48,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
         begun_at: Timestamp::from_millis(1_794_709_240_000),
     };
     assert_eq!(store.owed_stops(&profiles(), 9).await.unwrap(), [(three.id, run)]);
-    assert!(matches!(four.state, JobState::Cancelled { remote: RemoteStop::Done, .. }));
+    assert!(matches!(four.state, JobState::Cancelled { remote: RemoteStop::Told, .. }));
     assert!(matches!(five.state, JobState::Running { .. }));
     assert_eq!(five.checkpoint, Checkpoint::Beginning { key: "k-5".to_owned() });
     assert_eq!(five.progress.as_ref().and_then(|progress| progress.percent), Some(40));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, Nature, Output, Profile, Progress, Provider, ProviderError,
-    RemoteRun, RemoteStop, Resumes, Run, Step, Timestamp, Trouble, Usage,
+    RemoteRun, Resumes, Run, Step, StopOutcome, Timestamp, Trouble, Usage,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -25,6 +25,8 @@ pub enum Begin {
 
 /// What taking up a run, or stopping it, does.
 pub enum Answer {
+    /// A stop finds the run so.
+    Stopped(StopOutcome),
     /// Works.
     Yes,
     /// Never comes.
@@ -182,7 +184,7 @@ fn run_id(number: usize) -> String {
 
 async fn answer(answer: Option<Answer>) -> Result<(), ProviderError> {
     match answer {
-        None | Some(Answer::Yes) => Ok(()),
+        None | Some(Answer::Yes | Answer::Stopped(_)) => Ok(()),
         Some(Answer::Never) => std::future::pending().await,
         Some(Answer::Fail(trouble)) => Err(error(trouble)),
         Some(Answer::Panic) => panic!("scripted"),
@@ -244,14 +246,20 @@ impl Provider for Handle {
         Ok(self.0.follow(run.clone()))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         let scripted = {
             let mut state = self.0.state();
             state.stopped.push(run.id.clone());
             state.stops.pop_front()
         };
+        if let Some(Answer::Stopped(outcome)) = scripted {
+            return Ok(outcome);
+        }
         answer(scripted).await?;
-        Ok(if self.0.nature.stops { RemoteStop::Done } else { RemoteStop::Unsupported })
+        Ok(match self.0.nature.stops {
+            true => StopOutcome::Ended { cost: Cost::Unknown },
+            false => StopOutcome::CannotStop,
+        })
     }
 }
 
@@ -337,5 +345,5 @@ pub fn report(text: &str) -> Output {
 
 /// Trouble of this kind.
 pub fn error(trouble: Trouble) -> ProviderError {
-    ProviderError { trouble, sentence: "scripted trouble".to_owned(), reason: None, detail: None }
+    ProviderError::new(trouble, "scripted trouble")
 }

@@ -145,6 +145,7 @@ macro_rules! store_suite {
                 owed_stops_come_no_more_than_asked_for
                 owed_stops_come_oldest_first_whatever_their_profile
                 a_stop_that_was_made_is_owed_no_more
+                a3_a_stop_keeps_what_was_seen_of_the_run
                 only_a_cancelled_job_can_be_stopped
                 no_stop_is_owed_where_no_run_is_known
             }
@@ -229,6 +230,9 @@ macro_rules! store_suite {
                 g6_what_may_have_been_paid_for_is_kept
                 g6_a_run_begun_anew_is_a_further_row
                 g6_a_run_that_is_taken_up_is_counted_once
+                g6_the_cost_of_a_cancelled_or_failed_run_is_spent_once_it_is_known
+                g6_a_refusal_inside_a_free_run_is_released
+                g6_each_run_of_a_job_has_its_id_and_its_cost
                 g6_a_run_counts_on_the_day_it_was_reserved
                 g6_the_ledger_outlives_its_jobs_for_400_days
                 g6_an_owner_sees_their_own_and_the_operator_everything

@@ -10,8 +10,8 @@ use outlast_core::Again;
 use outlast_core::rules::job_of_key;
 use outlast_core::{
     BeginError, Body, Cost, Job, JobId, JobState, Nature, NewJob, Output, OwnerId, Profile,
-    Progress, Provider, ProviderError, RemoteRun, RemoteStop, Resumes, Run, Scope, Step, Timestamp,
-    Trouble, Usage, Visibility,
+    Progress, Provider, ProviderError, RemoteRun, Resumes, Run, Scope, Step, StopOutcome,
+    Timestamp, Trouble, Usage, Visibility,
 };
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Value, json};
@@ -301,7 +301,7 @@ struct CallProvider {
 
 fn unknown(sentence: &str) -> ProviderError {
     let sentence = sentence.to_owned();
-    ProviderError { trouble: Trouble::StepUnknown, sentence, reason: None, detail: None }
+    ProviderError::new(Trouble::StepUnknown, sentence)
 }
 
 #[async_trait]
@@ -326,8 +326,8 @@ impl Provider for CallProvider {
         Err(unknown("a call ends with the process that made it"))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Unsupported)
+    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        Ok(StopOutcome::Unknown)
     }
 }
 

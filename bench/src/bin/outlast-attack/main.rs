@@ -12,6 +12,7 @@ mod floods;
 mod hang_ups;
 mod money_limits;
 mod provider_faults;
+mod refused_cancel;
 mod restored;
 mod same_question;
 mod secrets;
@@ -71,6 +72,7 @@ const PATIENT: &[(&str, Attack)] = &[
     ("hang-up-call", |setting| Box::pin(hang_ups::call(setting))),
     ("provider-404", |setting| Box::pin(provider_faults::not_found(setting))),
     ("provider-gateway", |setting| Box::pin(provider_faults::gateway(setting))),
+    ("refused-cancel", |setting| Box::pin(refused_cancel::retry(setting))),
     ("fairness-queue", |setting| Box::pin(fairness::queue(setting))),
     ("fairness-polls", |setting| Box::pin(fairness::polls(setting))),
     ("fairness-tasks", |setting| Box::pin(fairness::tasks(setting))),

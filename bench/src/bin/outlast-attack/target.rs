@@ -132,6 +132,34 @@ impl Target {
         self.until(|| ended(self) >= runs).await;
     }
 
+    /// Waits until the store has the run of this job on record.
+    pub(crate) async fn recorded(&self, id: &str) {
+        self.shows(id, |job| job["checkpoint"]["at"] == "running").await;
+    }
+
+    /// Waits until this job has ended.
+    pub(crate) async fn ended(&self, id: &str) {
+        let is_over = |job: &Value| job["state"] != "queued" && job["state"] != "running";
+        self.shows(id, is_over).await;
+    }
+
+    async fn shows(&self, id: &str, holds: impl Fn(&Value) -> bool) {
+        let waiting = async {
+            loop {
+                let (_, shown, _) = self.run(&["jobs", "show", id, "--json"]).await;
+                if serde_json::from_str(&shown).is_ok_and(|job| holds(&job)) {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    }
+
+    /// Waits until the provider was asked to stop a run.
+    pub(crate) async fn cancel_seen(&self) {
+        self.until(|| self.simulator.stats().cancels >= 1).await;
+    }
+
     async fn until(&self, holds: impl Fn() -> bool) {
         let waiting = async {
             while !holds() {

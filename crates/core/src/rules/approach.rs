@@ -27,7 +27,7 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
         checkpoint if must_give_up(checkpoint, nature) => {
             let sentence = "the server stopped while the request was on its way";
             let failure = failures::plain(Code::SubmitUnknown, sentence, now);
-            Approach::GiveUp(failures::submit_unknown(job, failure))
+            Approach::GiveUp(failures::submit_unknown(job, nature, failure))
         }
         Checkpoint::NotBegun => Approach::Begin { key: new_send_key(job) },
         Checkpoint::Beginning { key } => Approach::Begin { key: key.clone() },
@@ -105,12 +105,7 @@ mod tests {
     /// E6: what may run twice is begun anew, whichever provider lost it.
     #[test]
     fn a_lost_run_is_begun_anew_only_where_that_does_no_harm() {
-        let error = |trouble| ProviderError {
-            trouble,
-            sentence: String::new(),
-            reason: None,
-            detail: None,
-        };
+        let error = |trouble| ProviderError::new(trouble, "");
         let cases = [
             (Again::Safe, Trouble::RunLost, true),
             (Again::Never, Trouble::RunLost, false),

@@ -1,7 +1,7 @@
 //! An owner's cancel: terminal at once; what is left to do at the provider is a recorded duty.
 
 use crate::{
-    Cancelled, Checkpoint, JobState, Record, RemoteRun, RemoteStop, StoreError, Timestamp,
+    Cancelled, Checkpoint, Cost, JobState, Record, RemoteRun, RemoteStop, StoreError, Timestamp,
 };
 
 /// Ends an unfinished job; a finished one keeps its end.
@@ -17,7 +17,7 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
         Checkpoint::Beginning { .. } => RemoteStop::MaybeBegun,
         Checkpoint::Running(_) => RemoteStop::Owed,
     };
-    record.enter(JobState::Cancelled { at: now, remote }, now);
+    record.enter(JobState::Cancelled { at: now, remote, cost: Cost::Unknown }, now);
     Cancelled::Now(record.job.clone())
 }
 
@@ -27,36 +27,48 @@ pub fn record_late_run(
     run: &RemoteRun,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let JobState::Cancelled { remote, .. } = &mut record.job.state else {
+    let JobState::Cancelled { remote, cost, .. } = &mut record.job.state else {
         return Err(StoreError::NotFound);
     };
-    *remote = RemoteStop::Owed;
+    (*remote, *cost) = (RemoteStop::Owed, Cost::Unknown);
     record.job.checkpoint = Checkpoint::Running(run.clone());
     record.job.updated_at = now;
     Ok(())
 }
 
-/// Records what came of an owed stop.
+/// Records the outcome of an owed stop, and what the run cost as far as that is known.
 pub fn record_stop(
     record: &mut Record,
     outcome: RemoteStop,
+    found_cost: Cost,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let JobState::Cancelled { remote, .. } = &mut record.job.state else {
+    let JobState::Cancelled { remote, cost, .. } = &mut record.job.state else {
         return Err(StoreError::NotFound);
     };
     let run_is_known = matches!(record.job.checkpoint, Checkpoint::Running(_));
     let fits = match outcome {
         // A run without a name can never be stopped, and the duty would keep the job for ever.
         RemoteStop::Owed => run_is_known,
+        // Only a run with a name can be looked at.
+        RemoteStop::Ended | RemoteStop::Completed | RemoteStop::GoesOn => run_is_known,
         // Said by the worker whose request was refused: it knows of no other run.
         RemoteStop::NotNeeded => !run_is_known,
-        RemoteStop::MaybeBegun | RemoteStop::Done | RemoteStop::Unsupported => true,
+        RemoteStop::MaybeBegun | RemoteStop::Told | RemoteStop::Unsupported => true,
     };
     if !fits {
         return Err(StoreError::NotFound);
     }
     *remote = outcome;
+    *cost = match outcome {
+        RemoteStop::Ended | RemoteStop::Completed => found_cost,
+        RemoteStop::NotNeeded
+        | RemoteStop::MaybeBegun
+        | RemoteStop::Owed
+        | RemoteStop::Told
+        | RemoteStop::GoesOn
+        | RemoteStop::Unsupported => Cost::Unknown,
+    };
     record.job.updated_at = now;
     Ok(())
 }
@@ -67,6 +79,10 @@ mod tests {
     use crate::rules::settle;
     use crate::rules::tests::{NOW, output, queued, remote, running};
     use crate::{Settlement, StateKind};
+
+    fn cancelled(remote: RemoteStop) -> JobState {
+        JobState::Cancelled { at: NOW, remote, cost: Cost::Unknown }
+    }
 
     #[test]
     fn a_cancel_ends_a_job_at_once_and_owes_a_stop_only_for_a_known_run() {
@@ -79,7 +95,7 @@ mod tests {
         ];
         for (mut record, expected) in cases {
             assert!(matches!(cancel(&mut record, NOW), Cancelled::Now(_)));
-            assert_eq!(record.job.state, JobState::Cancelled { at: NOW, remote: expected });
+            assert_eq!(record.job.state, cancelled(expected));
             assert_eq!(record.holder, None);
         }
     }
@@ -104,8 +120,8 @@ mod tests {
         cancel(&mut record, NOW);
         record_late_run(&mut record, &remote(), NOW).unwrap();
         assert_eq!(record.job.checkpoint, Checkpoint::Running(remote()));
-        record_stop(&mut record, RemoteStop::Done, NOW).unwrap();
-        assert_eq!(record.job.state, JobState::Cancelled { at: NOW, remote: RemoteStop::Done });
+        record_stop(&mut record, RemoteStop::Ended, Cost::Unknown, NOW).unwrap();
+        assert_eq!(record.job.state, cancelled(RemoteStop::Ended));
         assert_eq!(record.job.state.kind(), StateKind::Cancelled);
     }
 
@@ -114,11 +130,11 @@ mod tests {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
         let before = record.clone();
-        assert!(record_stop(&mut record, RemoteStop::Owed, NOW).is_err());
+        assert!(record_stop(&mut record, RemoteStop::Owed, Cost::Unknown, NOW).is_err());
         assert_eq!(record, before, "a refused write leaves no trace");
         record_late_run(&mut record, &remote(), NOW).unwrap();
-        record_stop(&mut record, RemoteStop::Owed, NOW).unwrap();
-        record_stop(&mut record, RemoteStop::Done, NOW).unwrap();
+        record_stop(&mut record, RemoteStop::Owed, Cost::Unknown, NOW).unwrap();
+        record_stop(&mut record, RemoteStop::Ended, Cost::Unknown, NOW).unwrap();
     }
 
     /// A3: a refusal that comes in after the cancel clears the doubt, but never a duty to stop a run.
@@ -126,14 +142,11 @@ mod tests {
     fn a3_a_refused_request_leaves_nothing_to_stop() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
-        record_stop(&mut record, RemoteStop::NotNeeded, NOW).unwrap();
-        assert_eq!(
-            record.job.state,
-            JobState::Cancelled { at: NOW, remote: RemoteStop::NotNeeded }
-        );
+        record_stop(&mut record, RemoteStop::NotNeeded, Cost::Unknown, NOW).unwrap();
+        assert_eq!(record.job.state, cancelled(RemoteStop::NotNeeded));
         let (mut record, _) = running(Checkpoint::Running(remote()));
         cancel(&mut record, NOW);
-        assert!(record_stop(&mut record, RemoteStop::NotNeeded, NOW).is_err());
+        assert!(record_stop(&mut record, RemoteStop::NotNeeded, Cost::Unknown, NOW).is_err());
     }
 
     /// A run's id is the provider's to choose: a log line shows no more of it than a person reads.

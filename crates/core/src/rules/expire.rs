@@ -39,7 +39,11 @@ mod tests {
         let much_later = NOW.after(keep * 1000);
         let mut job = queued().job;
         assert!(!expired(&job, much_later), "unfinished");
-        job.state = JobState::Cancelled { at: NOW, remote: RemoteStop::NotNeeded };
+        job.state = JobState::Cancelled {
+            at: NOW,
+            remote: RemoteStop::NotNeeded,
+            cost: crate::Cost::Unknown,
+        };
         assert!(!expired(&job, NOW.after(keep - Duration::from_millis(1))));
         assert!(expired(&job, NOW.after(keep)));
         job.new.keep = None;

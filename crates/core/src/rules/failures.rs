@@ -2,11 +2,21 @@
 //! [`verdict`](fn@super::verdict).
 
 use crate::reason::reason;
-use crate::{Checkpoint, Code, Failure, Job, Nature, ProviderError, RequestWords, Timestamp};
+use crate::{
+    Again, Checkpoint, Code, Failure, Job, Nature, ProviderError, RequestWords, RunStatus,
+    Timestamp,
+};
 
 /// A failure without a run and without words of an upstream.
 pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> Failure {
-    Failure { code, message: message.into(), detail: None, at: now, run_goes_on: false }
+    Failure {
+        code,
+        message: message.into(),
+        detail: None,
+        at: now,
+        run_goes_on: false,
+        run: RunStatus::Unknown,
+    }
 }
 
 /// The failure of a provider's error. The words of the request leave what upstream said: the adapter that heard it may
@@ -18,7 +28,7 @@ pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Fail
         Some(reason) => format!("{}; the provider says: \"{reason}\"", error.sentence),
         None => error.sentence.clone(),
     };
-    Failure { detail, ..plain(error.trouble.code(), message, now) }
+    Failure { detail, run: error.run, ..plain(error.trouble.code(), message, now) }
 }
 
 pub(super) fn attempt_timed_out(job: &Job, now: Timestamp) -> Failure {
@@ -57,15 +67,25 @@ pub(super) fn sent_under_its_key(failure: Failure) -> Failure {
 
 /// The failure of a job whose request may have been accepted and cannot be found again. `failure` says what happened
 /// to it.
-pub(super) fn submit_unknown(job: &Job, failure: Failure) -> Failure {
+pub(super) fn submit_unknown(job: &Job, nature: Nature, failure: Failure) -> Failure {
     // The advice behind the semicolon is for a request that was certainly not accepted.
     let sentence = failure.message.split("; ").next().unwrap_or_default().to_owned();
-    let known = if job.may_be_charged() {
-        "it may have been accepted and paid for, so it was not sent again"
-    } else {
-        "it may have been done, or half of it, so it was not done again"
+    let known = match (sends_under_key(job, nature), job.may_be_charged()) {
+        (Some(sends), true) => format!(
+            "it was sent up to {sends} times under one key, for which the provider begins one run, and that may have \
+             been accepted and paid for; it is not sent again"
+        ),
+        (_, true) => "it may have been accepted and paid for, so it was not sent again".to_owned(),
+        (_, false) => "it may have been done, or half of it, so it was not done again".to_owned(),
     };
     in_doubt(job, Code::SubmitUnknown, &format!("{sentence}; {known}"), failure)
+}
+
+/// The most often the request can have been sent under its key, if that is more than once. Each claim sends it once.
+fn sends_under_key(job: &Job, nature: Nature) -> Option<u64> {
+    let is_sent = matches!(job.checkpoint, Checkpoint::Beginning { .. });
+    let sends = job.fence.0.max(job.failures.len() as u64 + 1);
+    (is_sent && nature.again == Again::WithKey && sends > 1).then_some(sends)
 }
 
 /// The failure of a job whose run the provider no longer knows.

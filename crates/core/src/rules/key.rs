@@ -124,7 +124,11 @@ mod tests {
 
     fn cancelled() -> Job {
         let mut job = queued().job;
-        job.state = JobState::Cancelled { at: ENDED, remote: RemoteStop::NotNeeded };
+        job.state = JobState::Cancelled {
+            at: ENDED,
+            remote: RemoteStop::NotNeeded,
+            cost: crate::Cost::Unknown,
+        };
         job
     }
 

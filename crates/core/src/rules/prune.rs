@@ -57,14 +57,15 @@ mod tests {
         let prunes =
             [Prune::Expired, Prune::EndedBefore(later), Prune::Conversation(conversation.clone())];
         let failed = || JobState::Failed { at: NOW };
-        let cancelled = |remote| JobState::Cancelled { at: NOW, remote };
+        let cancelled =
+            |remote| JobState::Cancelled { at: NOW, remote, cost: crate::Cost::Unknown };
         let cases = [
             (queued().job.state, None, [false, false, false]),
             (JobState::Running { since: NOW }, Some(&conversation), [false, false, false]),
             (failed(), None, [true, true, false]),
             (failed(), Some(&conversation), [true, false, true]),
             (cancelled(RemoteStop::Owed), None, [false, false, false]),
-            (cancelled(RemoteStop::Done), None, [true, true, false]),
+            (cancelled(RemoteStop::Ended), None, [true, true, false]),
         ];
         for (state, conversation, expected) in cases {
             let mut job = queued().job;
@@ -89,7 +90,8 @@ mod tests {
         let mut job = queued().job;
         job.new.keep = Some(minute);
         job.state = JobState::Failed { at: NOW };
-        let cancelled = JobState::Cancelled { at: NOW, remote: RemoteStop::Done };
+        let cancelled =
+            JobState::Cancelled { at: NOW, remote: RemoteStop::Ended, cost: crate::Cost::Unknown };
         let repeats = KeyLife::Replays { unanswered: minute * 4, answered: minute * 2 };
         let cases = [
             (job.state.clone(), None, minute),

@@ -4,7 +4,7 @@
 use super::approach::must_give_up;
 use super::failures;
 use super::rescue::rescue;
-use crate::{Again, Checkpoint, Code, JobState, Nature, Record, Timestamp};
+use crate::{Again, Checkpoint, Code, JobState, Nature, Record, Resumes, Timestamp};
 
 /// What a restored store does with a job that its backup had not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,9 @@ pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> O
         }
         Fate::Ended => {
             let failure = failures::plain(Code::SubmitUnknown, RESTORED, now);
-            let failure = failures::submit_unknown(&record.job, failure);
+            // The backup does not know how often it was sent since.
+            let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+            let failure = failures::submit_unknown(&record.job, nature, failure);
             record.job.failures.push(failure);
             record.job.state = JobState::Failed { at: now };
         }
@@ -63,7 +65,6 @@ fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Resumes;
     use crate::rules::tests::{NOW, failure, queued, remote, running};
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);

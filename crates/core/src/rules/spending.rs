@@ -2,9 +2,7 @@
 //! table "Money" of docs/spending.md says the same in words.
 
 use crate::{
-    BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, CountedSpend, Day, Job, JobId,
-    JobState, LedgerRow, NanoUsd, OwnerId, Record, RemoteStop, Reservation, RunAllowance,
-    SpendTerms, Timestamp,
+    BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, CountedSpend, Day, Job, JobId, JobState, LedgerRow, NanoUsd, OwnerId, Record, RemoteStop, Reservation, RunAllowance, SpendTerms, Timestamp, RunStatus,
 };
 
 /// How many days a row of the ledger is kept.
@@ -173,6 +171,7 @@ pub fn reserve(
         cost: Cost::Unknown,
         state: ChargeState::Reserved,
         remote: None,
+        run_id: None,
     }
 }
 
@@ -187,62 +186,110 @@ pub struct RunCharge {
     pub model: Option<String>,
     /// The provider's name of the run, for a job that takes it up.
     pub remote: Option<String>,
+    /// The provider's name of the run.
+    pub run_id: Option<String>,
     /// Whether a run of its own follows, which is set aside for anew.
     pub another_follows: bool,
 }
 
 impl RunCharge {
-    /// The row from now on, and the row of the run that follows it.
+    /// The row from now on, and the row of the run that follows it. What was spent stays spent: a job that only fetches
+    /// the report of such a run changes nothing about its cost.
     pub fn applied(
         &self,
         row: &LedgerRow,
         allowance: Option<&RunAllowance>,
         now: Timestamp,
     ) -> (LedgerRow, Option<LedgerRow>) {
-        let Self { state, cost, model, remote, another_follows } = self.clone();
+        let Self { state, cost, model, remote, run_id, another_follows } = self.clone();
         let reserved = allowance.map_or(row.reserved, reserved);
         let next = another_follows.then(|| LedgerRow {
             run: row.run + 1,
             at: now,
             reserved,
+            state: ChargeState::Reserved,
+            cost: Cost::Unknown,
+            remote: None,
+            run_id: None,
             ..row.clone()
         });
+        if row.state == ChargeState::Spent && state != ChargeState::Spent {
+            return (row.clone(), next);
+        }
         let model = model.or_else(|| row.model.clone());
-        (LedgerRow { state, cost, model, remote, ..row.clone() }, next)
+        let run_id = run_id.or_else(|| row.run_id.clone());
+        (LedgerRow { state, cost, model, remote, run_id, ..row.clone() }, next)
     }
 }
 
 /// What a step of a job means for the money of its latest run; `None` where nothing new is known of it. `before` is the
 /// checkpoint that the step found.
 pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
+    let run = match (before, &job.checkpoint) {
+        (Checkpoint::Running(run), _) | (_, Checkpoint::Running(run)) => Some(run),
+        (Checkpoint::NotBegun | Checkpoint::Beginning { .. }, _) => None,
+    };
     let had_a_run = matches!(before, Checkpoint::Running(_));
+    let run_id = run.map(|run| run.id.clone());
+    let remote = job.run_left().map(|run| run.id.clone());
     match &job.state {
         // The run has ended without a result, and whether it is paid for only the provider knows.
         JobState::Queued { .. } if had_a_run && job.checkpoint == Checkpoint::NotBegun => {
-            Some(RunCharge { another_follows: true, ..maybe() })
+            Some(RunCharge { another_follows: true, run_id, ..charge_of_failed_run(job) })
         }
         JobState::Queued { .. } | JobState::Running { .. } => None,
         JobState::Succeeded { output, .. } => {
             let (cost, model) = (output.cost, output.model.clone());
             Some(match cost.amount() {
-                Some(_) => RunCharge { state: ChargeState::Spent, cost, model, ..maybe() },
-                None => RunCharge { model, ..maybe() },
+                Some(_) => RunCharge { model, run_id, ..spent(cost) },
+                None => RunCharge { model, run_id, ..maybe() },
             })
         }
         // Where a request may have been accepted, the job needs consent; every other one without a run was refused, or
         // never sent.
         JobState::Failed { .. } if had_a_run || job.needs_consent() => {
-            Some(RunCharge { remote: job.run_left().map(|run| run.id.clone()), ..maybe() })
+            Some(RunCharge { remote, run_id, ..charge_of_failed_run(job) })
         }
         JobState::Failed { .. } | JobState::Cancelled { remote: RemoteStop::NotNeeded, .. } => {
-            Some(RunCharge { state: ChargeState::Released, ..maybe() })
+            Some(released())
+        }
+        JobState::Cancelled { remote: RemoteStop::Completed, cost, .. }
+            if cost.amount().is_some() =>
+        {
+            Some(RunCharge { remote, run_id, ..spent(*cost) })
+        }
+        JobState::Cancelled { remote: RemoteStop::Ended, cost, .. } if cost.is_known() => {
+            Some(RunCharge { remote, run_id, ..spent(*cost) })
         }
         JobState::Cancelled {
             remote:
-                RemoteStop::MaybeBegun | RemoteStop::Owed | RemoteStop::Done | RemoteStop::Unsupported,
+                RemoteStop::MaybeBegun
+                | RemoteStop::Owed
+                | RemoteStop::Told
+                | RemoteStop::Ended
+                | RemoteStop::Completed
+                | RemoteStop::GoesOn
+                | RemoteStop::Unsupported,
             ..
-        } => Some(maybe()),
+        } => Some(RunCharge { remote, run_id, ..maybe() }),
     }
+}
+
+/// The charge for a run that its last failure speaks of.
+fn charge_of_failed_run(job: &Job) -> RunCharge {
+    match job.failures.last().map(|failure| failure.run) {
+        Some(RunStatus::Ended(cost)) if cost.is_known() => spent(cost),
+        Some(RunStatus::NotCharged) if !job.needs_consent() => released(),
+        Some(RunStatus::Unknown | RunStatus::NotCharged | RunStatus::Ended(_)) | None => maybe(),
+    }
+}
+
+fn spent(cost: Cost) -> RunCharge {
+    RunCharge { state: ChargeState::Spent, cost, ..maybe() }
+}
+
+fn released() -> RunCharge {
+    RunCharge { state: ChargeState::Released, ..maybe() }
 }
 
 fn maybe() -> RunCharge {
@@ -251,6 +298,7 @@ fn maybe() -> RunCharge {
         cost: Cost::Unknown,
         model: None,
         remote: None,
+        run_id: None,
         another_follows: false,
     }
 }
@@ -494,14 +542,14 @@ mod tests {
             (beginning.clone(), Some(RemoteStop::NotNeeded), Released),
             (beginning, Some(RemoteStop::MaybeBegun), Maybe),
             (Checkpoint::Running(remote()), None, Maybe),
-            (Checkpoint::Running(remote()), Some(RemoteStop::Done), Maybe),
+            (Checkpoint::Running(remote()), Some(RemoteStop::Ended), Maybe),
             (Checkpoint::Running(remote()), Some(RemoteStop::Unsupported), Maybe),
         ];
         for (checkpoint, stop, expected) in table {
             let (mut record, _) = running(checkpoint.clone());
             cancel(&mut record, NOW);
             if let Some(stop) = stop {
-                record_stop(&mut record, stop, NOW).unwrap();
+                record_stop(&mut record, stop, Cost::Unknown, NOW).unwrap();
             }
             assert_eq!(state(&record), Some(expected), "{checkpoint:?} {stop:?}");
         }

@@ -64,5 +64,6 @@ pub(crate) fn failure() -> Failure {
         detail: None,
         at: NOW,
         run_goes_on: false,
+        run: crate::RunStatus::Unknown,
     }
 }

@@ -7,8 +7,8 @@ use super::approach::must_give_up;
 use super::failures::{self, beside_its_run};
 use super::retry::Retrying;
 use crate::{
-    Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, Settlement,
-    Timestamp, Trouble,
+    Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, RunStatus,
+    Settlement, Timestamp, Trouble,
 };
 
 /// What happened to a try.
@@ -108,11 +108,18 @@ impl FailedTry<'_> {
             return self.submit_unknown(failure);
         }
         let is_lost = *trouble == Trouble::RunLost;
-        if is_lost && self.nature.again != Again::Safe {
+        let is_free = error.run == RunStatus::NotCharged;
+        if is_lost && self.nature.again != Again::Safe && !is_free {
             return fail(failures::run_lost(self.job, failure));
         }
-        let (failure, checkpoint) = if is_lost || trouble.ends_the_run() {
+        // Not where another look may find a report: that is worth more than a new run.
+        let has_ended = trouble.ends_the_run()
+            || (matches!(error.run, RunStatus::Ended(_)) && trouble.is_permanent());
+        let (failure, checkpoint) = if is_lost || has_ended {
             (failure, Checkpoint::NotBegun)
+        } else if is_free {
+            // Nothing was begun that could finish; the next try uses what there is at the provider.
+            (failure, self.job.checkpoint.clone())
         } else {
             // The check failed, perhaps at a proxy; the provider did not say that the run has ended, so its result may
             // still come.
@@ -169,7 +176,7 @@ impl FailedTry<'_> {
     }
 
     fn submit_unknown(&self, failure: Failure) -> Settlement {
-        fail(failures::submit_unknown(self.job, failure))
+        fail(failures::submit_unknown(self.job, self.nature, failure))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, RemoteRun, RemoteStop, Settlement, StoreError};
+use outlast_core::{Checkpoint, Cost, RemoteRun, RemoteStop, Settlement, StoreError};
 
 use super::notes::Notes;
 use super::settled::log_settled;
@@ -84,7 +84,12 @@ impl Attempt<'_> {
         if !self.not_begun {
             return;
         }
-        match self.shared.store.record_stop(&self.job.id, RemoteStop::NotNeeded).await {
+        match self
+            .shared
+            .store
+            .record_stop(&self.job.id, RemoteStop::NotNeeded, Cost::Unknown)
+            .await
+        {
             // Not cancelled, but taken by another worker, which knows better.
             Ok(()) | Err(StoreError::NotFound) => {}
             Err(error) => {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Again, BeginError, Cancelled, JobId, Nature, OwnerId, RemoteStop, Resumes, Scope, StateKind,
-    Trouble,
+    Again, BeginError, Cancelled, Cost, JobId, NanoUsd, Nature, OwnerId, RemoteStop, Resumes,
+    Scope, StateKind, StopOutcome, Trouble,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Act, Answer, Begin, Scripted, error};
@@ -52,7 +52,7 @@ async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped()
     assert_eq!(asked.elapsed(), Duration::ZERO, "the next job is begun and the old run stopped");
     deliver(&bench, 1);
     bench.quiet().await;
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
     assert_eq!(bench.provider.stops(), ["run-1"]);
     deliver(&bench, 2);
     assert_eq!(text(&process.end(&next).await.job), "because");
@@ -78,7 +78,7 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     bench.quiet().await;
     assert_eq!(bench.provider.stops(), ["run-1"]);
     let job = bench.job(&id).await;
-    assert_eq!(remote_stop(&job), RemoteStop::Done);
+    assert_eq!(remote_stop(&job), RemoteStop::Ended);
     assert_eq!(remote_run(&job).id, "run-1");
     assert_eq!(bench.provider.followers(), 0);
 }
@@ -127,10 +127,12 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
-    assert_eq!(remote_stop(&job), RemoteStop::Unsupported);
+    assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
     assert!(job.stop_text().unwrap().contains("may still finish"), "{:?}", job.stop_text());
     bench.quiet().await;
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
+    let job = bench.job(&id).await;
+    assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
+    assert_eq!(job.run_left(), Some(&remote_run(&job)), "another job can resume it");
     assert!(bench.provider.stops().is_empty(), "no worker tries in vain");
 }
 
@@ -150,7 +152,7 @@ async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
     assert!(job.stop_text().unwrap().contains("where the provider can stop runs"));
     answer.notify_one();
     bench.quiet().await;
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::GoesOn);
 }
 
 /// E14, A3: the duty to stop a run is not lost to a store that cannot write it just then.
@@ -167,7 +169,7 @@ async fn a_run_found_after_a_cancel_is_owed_even_if_the_store_fails_for_a_while(
     answer.notify_one();
     tokio::time::sleep(seconds(30)).await;
     assert_eq!(bench.provider.stops(), ["run-1"]);
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
 }
 
 /// A3: a stop that fails is repeated, and a hanging one keeps no other waiting.
@@ -185,7 +187,7 @@ async fn a_stop_that_fails_is_repeated_and_holds_up_no_other() {
     process.cancel(&plain).await;
     tokio::time::sleep(seconds(120)).await;
     for id in [failing, hanging, plain] {
-        assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+        assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
     }
 }
 
@@ -205,6 +207,68 @@ async fn a_stop_that_is_refused_for_good_is_recorded_and_tried_once() {
     assert_eq!(bench.store.calls(Method::OwedStops).len(), looks);
 }
 
+/// A3: a run that the provider does not stop is tried a few times, and is then said to go on: never that it was stopped.
+#[tokio::test(start_paused = true)]
+async fn a3_a_run_that_is_seen_at_work_after_its_cancel_goes_on() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    bench.provider.next_stops((0..9).map(|_| Answer::Stopped(StopOutcome::StillRunning)));
+    process.cancel(&id).await;
+    bench.quiet().await;
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Owed, "worth another try");
+    tokio::time::sleep(seconds(120)).await;
+    let job = bench.job(&id).await;
+    assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
+    assert_eq!(bench.provider.stops().len(), 5, "bounded");
+    assert!(job.stop_text().unwrap().contains("goes on and may still finish"));
+    assert!(job.run_left().is_some());
+}
+
+/// A3: a run that had completed leaves its report to be fetched, and its cost on record.
+#[tokio::test(start_paused = true)]
+async fn a3_a_run_that_completed_before_its_cancel_can_be_fetched() {
+    let bench = Bench::new();
+    let process = bench.process().await;
+    let id = process.under_way(&bench, 1).await;
+    let cost = Cost::Reported(NanoUsd(410_000_000));
+    let completed = StopOutcome::Completed { cost };
+    bench
+        .provider
+        .next_stops([Answer::Stopped(StopOutcome::StillRunning), Answer::Stopped(completed)]);
+    process.cancel(&id).await;
+    tokio::time::sleep(seconds(10)).await;
+    let job = bench.job(&id).await;
+    assert_eq!(job.state.kind(), StateKind::Cancelled, "it stays cancelled");
+    assert_eq!(remote_stop(&job), RemoteStop::Completed);
+    let told = job.stop_text().unwrap();
+    assert!(told.contains("$0.4100") && told.contains("fetches its report"), "{told}");
+    let retried = process.engine.start_after(&job, job.new.clone(), None).await.unwrap().job;
+    deliver(&bench, 1);
+    assert_eq!(text(&process.end(&retried.id).await.job), "because");
+    assert_eq!(bench.provider.keys().len(), 1, "nothing was sent");
+}
+
+/// A3: a retry that cannot wait for a worker settles the stop itself.
+#[tokio::test(start_paused = true)]
+async fn a3_a_stop_can_be_settled_without_a_worker() {
+    let bench = Bench::new();
+    let first = bench.process().await;
+    let id = first.under_way(&bench, 1).await;
+    first.die().await;
+    let face = bench.process_without_worker().await;
+    face.cancel(&id).await;
+    bench.provider.next_stops([
+        Answer::Fail(Trouble::Unreachable),
+        Answer::Stopped(StopOutcome::StillRunning),
+    ]);
+    let job = face.engine.settle_stop(bench.job(&id).await).await.unwrap();
+    assert_eq!(remote_stop(&job), RemoteStop::Owed, "nothing was seen");
+    assert!(job.may_run_on(), "so nothing may be bought");
+    let job = face.engine.settle_stop(job).await.unwrap();
+    assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
+}
+
 /// A3: a crash does not lose the duty.
 #[tokio::test(start_paused = true)]
 async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {
@@ -218,7 +282,7 @@ async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Owed);
     let _second = bench.process().await;
     bench.quiet().await;
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
 }
 
 /// Promise 3: the first commit decides, and there is one outcome.

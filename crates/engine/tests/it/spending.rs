@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, BudgetLimit, Cost, Day, NanoUsd, Nature, NewJob, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run, Scope, SpendBy, SpendLimits, SpendQuery, StoreError,
+    RemoteRun, Run, Scope, SpendBy, SpendLimits, SpendQuery, StopOutcome, StoreError,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_store::{MemoryStore, SystemClock};
@@ -50,7 +50,7 @@ impl Provider for Priced {
         self.provider.resume(ask, run).await
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         self.provider.stop(run).await
     }
 }

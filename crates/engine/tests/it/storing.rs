@@ -148,7 +148,7 @@ async fn a_cancel_ends_the_attempt_to_store_an_end() {
     let tries = bench.store.calls(Method::Settle).len();
     tokio::time::sleep(seconds(60)).await;
     assert_eq!(bench.store.calls(Method::Settle).len(), tries, "the attempt tries no more");
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
 }
 
 /// Renewals that fail for less than a lease lose nothing.
@@ -187,7 +187,7 @@ async fn owed_stops_are_done_although_they_could_not_be_read_for_a_while() {
     bench.store.next(Method::OwedStops, trouble());
     process.cancel(&id).await;
     tokio::time::sleep(seconds(30)).await;
-    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Done);
+    assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
 }
 
 /// F3: a worker cut off from the store for the length of its lease ends what another worker may begin again, and only that.

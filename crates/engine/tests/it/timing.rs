@@ -182,6 +182,7 @@ async fn a_due_time_that_no_worker_answers_hides_no_later_one() {
         detail: None,
         at: bench.store.now(),
         run_goes_on: false,
+        run: outlast_core::RunStatus::Unknown,
     };
     let (wait, checkpoint) = (seconds(1), Checkpoint::NotBegun);
     let retry = Settlement::Retry { failure, wait, checkpoint };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Again, BeginError, Nature, Provider, RemoteStop, Resumes, Step, Trouble};
+use outlast_core::{Again, BeginError, Nature, Provider, Resumes, Step, StopOutcome, Trouble};
 use outlast_library::Library;
 use serde_json::json;
 
@@ -43,7 +43,7 @@ async fn a_crash_means_that_it_is_simply_run_again() {
     assert!(first.id != second.id && first.provider == "library", "{first:?} {second:?}");
     let error = library.resume(&serde_json::Value::Null, &first).await.err().unwrap();
     assert_eq!(error.trouble, Trouble::RunLost);
-    assert_eq!(library.stop(&first).await.unwrap(), RemoteStop::Done);
+    assert!(matches!(library.stop(&first).await.unwrap(), StopOutcome::Ended { .. }));
 }
 
 #[tokio::test]

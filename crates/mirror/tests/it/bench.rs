@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
-    RemoteRun, RemoteStop, Run, Scope, StoreError, Visibility,
+    RemoteRun, Run, Scope, StopOutcome, StoreError, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::{ConversationFile, JobFile, Mirror, MirrorOptions, StatusFile, StatusWord};
@@ -192,7 +192,7 @@ impl Provider for Modelled {
         self.0.resume(ask, run).await
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         self.0.stop(run).await
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, RemoteStop, Resumes,
-    Run, Step, Timestamp,
+    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, Resumes, Run, Step,
+    StopOutcome, Timestamp,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Scripted, report};
@@ -125,8 +125,8 @@ impl Provider for Quick {
         Ok(Box::new(QuickRun { remote: run.clone(), at: 0 }))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Unsupported)
+    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        Ok(StopOutcome::Unknown)
     }
 }
 

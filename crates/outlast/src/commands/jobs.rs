@@ -4,10 +4,11 @@ mod watch;
 mod retry;
 
 use outlast_core::{
-    Cancelled, JobId, JobQuery, JobState, Prune, RemoteStop, Scope, StateKind, Summary, Timestamp,
-    Waits,
+    Cancelled, Job, JobId, JobQuery, JobState, Prune, RemoteStop, Scope, StateKind, Summary,
+    Timestamp, Waits,
 };
 use outlast_engine::{Providers, Reading};
+use outlast_server::PaidRun;
 
 use super::engine::{Session, with_engine};
 use super::find;
@@ -119,13 +120,20 @@ async fn show(session: &Session<'_>, args: JobArgs) -> CommandResult {
     let job = find::job(session, &args.id).await?;
     let now = session.engine.now();
     if args.json {
-        ui::json(&json::job(&job, now));
+        let mut shown = json::job(&job, now);
+        shown["runs"] = json::runs(&paid_runs(session, &job).await?);
+        ui::json(&shown);
     } else {
         let retries = retry::retries_of(session, &job).await?;
         let waits = reading(session, &job.id).await?.and_then(|reading| reading.waits);
-        show::job(&job, waits, now, &retries);
+        show::job(&job, waits, now, &retries, &paid_runs(session, &job).await?);
     }
     DONE
+}
+
+async fn paid_runs(session: &Session<'_>, job: &Job) -> CommandResult<Vec<PaidRun>> {
+    let rows = session.engine.ledger_rows(&Scope::Owner(job.new.owner.clone()), &job.id).await?;
+    Ok(PaidRun::all(job, &rows))
 }
 
 async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
@@ -152,7 +160,7 @@ async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
         ui::remark("It was cancelled before.");
     }
     if let Some(told) = job.stop_text() {
-        ui::remark(told);
+        ui::remark(&told);
     }
     if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })
         && !engine.has_worker(&job.new.profile).await?

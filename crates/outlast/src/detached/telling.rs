@@ -89,6 +89,7 @@ impl StoreWrapper for TellingStore {
             | StoreMethod::List
             | StoreMethod::Turns
             | StoreMethod::Conversations
+            | StoreMethod::LedgerRows
             | StoreMethod::Spend
             | StoreMethod::Counts
             | StoreMethod::Kept

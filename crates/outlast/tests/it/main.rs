@@ -13,6 +13,7 @@ mod anthropic;
 mod app;
 mod arguments;
 mod call;
+mod cancelled_runs;
 mod cli;
 mod config_show;
 mod converters;

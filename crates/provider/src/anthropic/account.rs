@@ -4,15 +4,16 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use outlast_core::{BeginError, ProviderError, Store, Trouble};
+use outlast_core::{ProviderError, Store, Trouble};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
+use super::calls::CreateError;
 use super::wire::{self, Named};
 use crate::provider_error::detailed;
-use crate::vendor::{Service, object};
+use crate::vendor::{Service, object, with_likely_address};
 
 /// Longer lists are not searched to their end: a second agent of the same name does no harm.
 const MAX_PAGES: usize = 10;
@@ -50,7 +51,7 @@ impl Account {
     }
 
     /// The ids, looked up or made where neither this process nor the store knows them.
-    pub(super) async fn ids(&self, service: &Service) -> Result<Ids, BeginError> {
+    pub(super) async fn ids(&self, service: &Service) -> Result<Ids, CreateError> {
         let Known { ids, refused } =
             self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let find = async || {
@@ -106,26 +107,22 @@ impl Account {
         service: &Service,
         kind: &str,
         mut definition: Value,
-    ) -> Result<String, BeginError> {
+    ) -> Result<String, CreateError> {
         let name = format!("outlast-research-{}", digest(&definition));
-        let found = self.named(service, kind, &name).await.map_err(BeginError::Refused)?;
-        if let Some(id) = found {
+        if let Some(id) = self.named(service, kind, &name).await? {
             return Ok(id);
         }
         definition["name"] = name.into();
-        let answer = service
-            .tell(service.timeout(), &["v1", kind], &definition)
-            .await
-            .map_err(BeginError::Refused)?;
-        if !answer.status.is_success() {
-            let error = service.trouble(&answer);
-            return Err(BeginError::Refused(match error.trouble {
-                Trouble::Rejected if kind == "agents" => self.unknown_model(service, error).await,
-                _ => error,
-            }));
-        }
-        let id = object::<Named>(&answer.body).and_then(|made| made.id.0);
-        id.ok_or_else(|| BeginError::Refused(service.no_id(&answer.body)))
+        let body = match service.create(&["v1", kind], &definition).await {
+            Err(CreateError::Failed(error))
+                if error.trouble == Trouble::Rejected && kind == "agents" =>
+            {
+                return Err(CreateError::Failed(self.unknown_model(service, error).await));
+            }
+            made => made?,
+        };
+        let id = object::<Named>(&body).and_then(|made| made.id.0);
+        id.ok_or_else(|| CreateError::Lost(service.no_id(&body)))
     }
 
     async fn named(
@@ -140,7 +137,9 @@ impl Account {
             if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let read = service.pages(&["v1", kind], &[], MAX_PAGES, take).await?;
-        read.map_err(|answer| service.trouble(&answer))?;
+        let trouble =
+            |answer| with_likely_address(service.vendor(), &answer, service.trouble(&answer));
+        read.map_err(trouble)?;
         Ok(found)
     }
 

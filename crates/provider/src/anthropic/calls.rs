@@ -8,9 +8,25 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::wire::{Event, Page};
+use crate::http::{SendError, send};
 use crate::vendor::{
     EventStream, HttpAnswer, Service, Submit, malformed, not_yet, object, unreadable,
 };
+
+/// Why there is no id of a free object.
+#[derive(Debug)]
+pub(super) enum CreateError {
+    /// It was certainly not made.
+    Failed(ProviderError),
+    /// It may have been made, and the answer was lost.
+    Lost(ProviderError),
+}
+
+impl From<ProviderError> for CreateError {
+    fn from(error: ProviderError) -> Self {
+        Self::Failed(error)
+    }
+}
 
 /// Longer lists are not read to their end.
 const MAX_PAGES: usize = 100;
@@ -42,6 +58,31 @@ impl Service {
             }
         }
         Ok(Ok(false))
+    }
+
+    /// Makes an object that costs nothing: an agent, an environment or a session.
+    pub(super) async fn create(
+        &self,
+        names: &[&str],
+        body: &Value,
+    ) -> Result<Vec<u8>, CreateError> {
+        let request = self.calls().map_err(CreateError::Failed)?;
+        let request = request.post(self.address(names.iter().copied())).json(body);
+        let request = self.authorised(request.timeout(self.timeout()));
+        let answer = match send(request).await {
+            Err(error @ SendError::Lost(_)) => {
+                return Err(CreateError::Lost(self.no_answer(&error)));
+            }
+            Err(error) => return Err(CreateError::Failed(self.no_answer(&error))),
+            Ok(response) => self.read_answer(response).await.map_err(CreateError::Lost)?,
+        };
+        if answer.status.is_success() {
+            return Ok(answer.body);
+        }
+        Err(match self.refusal(&answer) {
+            BeginError::NotSent(error) | BeginError::Refused(error) => CreateError::Failed(error),
+            BeginError::Unknown(error) => CreateError::Lost(error),
+        })
     }
 
     /// Sends the question into a session, which costs money. An answer that names no event leaves open what became of it.
@@ -93,15 +134,16 @@ impl Service {
         self.tell(self.stop_limit(), &["v1", "sessions", id, "events"], &body).await
     }
 
-    /// Closes a session to further events. Nothing depends on it, so trouble is only logged.
-    pub(super) async fn archive(&self, id: &str) {
+    /// Closes a session to further events, and says whether that was done. Trouble is only logged.
+    pub(super) async fn archive(&self, id: &str) -> bool {
         let names = ["v1", "sessions", id, "archive"];
         match self.tell(self.stop_limit(), &names, &json!({})).await {
-            Ok(answer) if answer.status.is_success() => {}
+            Ok(answer) if answer.status.is_success() => return true,
             Ok(answer) => {
                 tracing::debug!(status = answer.status.as_u16(), "a session is not archived")
             }
             Err(error) => tracing::debug!(%error, "a session is not archived"),
         }
+        false
     }
 }

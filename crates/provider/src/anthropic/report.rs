@@ -21,8 +21,14 @@ pub(super) fn output(events: &[Event], session: &Session, end: End) -> Option<Ou
     }
     let model = session.model().map(str::to_owned);
     let usage = usage(session.usage.as_ref());
-    let cost = cost(session.usage.as_ref(), model.as_deref().unwrap_or_default(), &usage);
+    let cost = stated_cost(session);
     Some(Output { body: Body::report(text, sources), model, usage, cost })
+}
+
+/// The cost that a session states, with a report or without.
+pub(super) fn stated_cost(session: &Session) -> Cost {
+    let used = session.usage.as_ref();
+    cost(used, session.model().unwrap_or_default(), &usage(used))
 }
 
 /// What the agent wrote after its last use of a tool; where it wrote nothing then, all that it wrote. What it says between

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step, Timestamp, Trouble,
+    BeginError, ProviderError, RemoteRun, ResearchAsk, Run, RunStatus, Step, Timestamp, Trouble,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -176,6 +176,7 @@ impl SessionRun {
             self.wait_for_next_check();
             return Ok(None);
         };
+        self.checks.named(&self.remote, session.id());
         let error = events.iter().rev().find_map(Event::session_error);
         let output = match end.keeps_its_text(error) {
             true => report::output(events, &session, end),
@@ -186,7 +187,8 @@ impl SessionRun {
             None => {
                 let said = error.map(|error| error.said()).or_else(|| wire::explanation(events));
                 let said = said.map(|said| self.service.redacted(&said));
-                Err(ends::without_report(self.service.vendor(), end, error, said))
+                let error = ends::without_report(self.service.vendor(), end, error, said);
+                Err(ProviderError { run: RunStatus::Ended(report::stated_cost(&session)), ..error })
             }
         }
     }
@@ -258,13 +260,13 @@ impl Run for SessionRun {
             return Ok(step);
         }
         if let Some(error) = self.refused.take() {
-            return Err(error);
+            return Err(not_charged(error));
         }
         loop {
             let step = match self.cursor {
                 Cursor::Ready => {
                     self.due().await;
-                    self.prepare().await?
+                    self.prepare().await.map_err(not_charged)?
                 }
                 Cursor::Sending { at } if self.may_send => self.send(at).await,
                 Cursor::Sending { at } => {
@@ -278,4 +280,9 @@ impl Run for SessionRun {
             }
         }
     }
+}
+
+/// The same error, of a session that no question was accepted in: it has cost nothing.
+fn not_charged(error: ProviderError) -> ProviderError {
+    ProviderError { run: RunStatus::NotCharged, ..error }
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::Anthropic;
 use super::account::Ids;
+use super::calls::CreateError;
 use super::wire::{self, Session};
-use crate::provider_error::provider_error;
-use crate::vendor::object;
+use crate::vendor::{Checks, object};
 
 /// How far back a session of the same key is looked for. Not found it costs nothing, so no more is needed than what a
 /// server that was down may miss.
@@ -21,8 +21,12 @@ const LOOK_BACK: Duration = Duration::from_secs(24 * 3600);
 /// Longer lists are not searched to their end.
 const MAX_PAGES: usize = 10;
 
+/// How often the making of what is free is repeated after its answer was lost.
+const LOST_ANSWERS: u32 = 3;
+
 impl Anthropic {
-    /// The session of this key: the one there is already, else a new one.
+    /// The session of this key: the one there is already, else a new one. An answer that was lost on the way there costs
+    /// no try of the job: what it made is looked up by its name or key, or made again.
     ///
     /// Whatever goes wrong here, nothing that costs money was sent, so no error leaves anything in doubt.
     pub(super) async fn session(
@@ -31,23 +35,44 @@ impl Anthropic {
         request: &ResearchAsk,
         key: &str,
     ) -> Result<String, BeginError> {
-        let ids = self.account.ids(&self.service).await.map_err(free)?;
-        if let Some(id) =
-            self.earlier(ask, &ids, key).await.map_err(BeginError::Refused).map_err(free)?
-        {
+        let checks = Checks::after(self.service.waits(), 0);
+        let mut lost = 0;
+        loop {
+            match self.found_or_made(ask, request, key).await {
+                Ok(id) => return Ok(id),
+                Err(CreateError::Lost(error)) if lost < LOST_ANSWERS => {
+                    lost += 1;
+                    tracing::warn!(%error, lost, "the answer to a free request was lost, will look for what it made");
+                    tokio::time::sleep_until(checks.soon()).await;
+                }
+                Err(CreateError::Lost(error) | CreateError::Failed(error)) => {
+                    return Err(BeginError::Refused(free(error)));
+                }
+            }
+        }
+    }
+
+    async fn found_or_made(
+        &self,
+        ask: &Value,
+        request: &ResearchAsk,
+        key: &str,
+    ) -> Result<String, CreateError> {
+        let ids = self.account.ids(&self.service).await?;
+        if let Some(id) = self.earlier(ask, &ids, key).await? {
             return Ok(id);
         }
         match self.make_session(&ids, request, key).await {
             // An agent or environment that was archived is refused, and not found by its name any more.
-            Err(BeginError::Refused(error)) if error.trouble == Trouble::Rejected => {
+            Err(CreateError::Failed(error)) if error.trouble == Trouble::Rejected => {
                 self.account.forget(&ids);
-                let renewed = self.account.ids(&self.service).await.map_err(free)?;
+                let renewed = self.account.ids(&self.service).await?;
                 match renewed == ids {
-                    true => Err(BeginError::Refused(error)),
-                    false => self.make_session(&renewed, request, key).await.map_err(free),
+                    true => Err(CreateError::Failed(error)),
+                    false => self.make_session(&renewed, request, key).await,
                 }
             }
-            made => made.map_err(free),
+            made => made,
         }
     }
 
@@ -56,15 +81,11 @@ impl Anthropic {
         ids: &Ids,
         request: &ResearchAsk,
         key: &str,
-    ) -> Result<String, BeginError> {
-        let body = wire::session_definition(ids, request, key);
-        let made = self.service.tell(self.service.timeout(), &["v1", "sessions"], &body).await;
-        let answer = made.map_err(BeginError::Refused)?;
-        if !answer.status.is_success() {
-            return Err(BeginError::Refused(self.service.trouble(&answer)));
-        }
-        let id = object::<Session>(&answer.body).and_then(Session::into_id);
-        id.ok_or_else(|| BeginError::Refused(self.service.no_id(&answer.body)))
+    ) -> Result<String, CreateError> {
+        let definition = wire::session_definition(ids, request, key);
+        let body = self.service.create(&["v1", "sessions"], &definition).await?;
+        let id = object::<Session>(&body).and_then(Session::into_id);
+        id.ok_or_else(|| CreateError::Lost(self.service.no_id(&body)))
     }
 
     /// The session that was made under this key before, if the list shows one; further ones are archived.
@@ -99,14 +120,10 @@ impl Anthropic {
 }
 
 /// The same error, without a timeout in it: a job that timed out in a send is taken for one that may have been paid for.
-fn free(error: BeginError) -> BeginError {
-    match error {
-        BeginError::Refused(error) if error.trouble == Trouble::TimedOut => {
-            let trouble = Trouble::Unavailable { retry_after: None };
-            let detail = error.detail;
-            let error = provider_error(trouble, format!("{}; try again later", error.sentence));
-            BeginError::Refused(ProviderError { detail, ..error })
-        }
-        error => error,
+fn free(error: ProviderError) -> ProviderError {
+    if error.trouble != Trouble::TimedOut {
+        return error;
     }
+    let sentence = format!("{}; try again later", error.sentence);
+    ProviderError { trouble: Trouble::Unavailable { retry_after: None }, sentence, ..error }
 }

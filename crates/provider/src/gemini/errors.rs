@@ -1,16 +1,17 @@
 //! What refusals of this API mean where they differ from those of others, and what the end of a run without a report
 //! means.
 
-use outlast_core::{BeginError, ProviderError, Trouble};
+use outlast_core::{BeginError, ProviderError, RunStatus, Trouble};
 use reqwest::StatusCode;
 
+use super::report;
 use super::wire::{Envelope, Interaction};
 use crate::vendor::{self, HttpAnswer, RunError, Service, Vendor, refusal};
 
 impl Service {
     /// What a refused submit means.
     pub(super) fn refused_submit(&self, answer: &HttpAnswer) -> BeginError {
-        refusal(answer, self.refused_look(answer))
+        refusal(self.vendor(), answer, self.refused_look(answer))
     }
 
     /// What any other refused call means.
@@ -20,7 +21,8 @@ impl Service {
 
     /// What the end of a run without a report means, with this key kept out of it.
     pub(super) fn without_report(&self, interaction: &Interaction) -> ProviderError {
-        run_ended(self.vendor(), interaction, |said| self.redacted(said))
+        let error = run_ended(self.vendor(), interaction, |said| self.redacted(said));
+        ProviderError { run: RunStatus::Ended(report::cost(interaction)), ..error }
     }
 }
 

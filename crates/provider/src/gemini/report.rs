@@ -48,7 +48,7 @@ fn usage(interaction: &Interaction) -> Usage {
 const SEARCH: &str = "google_search";
 
 /// Computed: the provider reports none. A number that can be none makes the whole bill unknown.
-fn cost(interaction: &Interaction) -> Cost {
+pub(super) fn cost(interaction: &Interaction) -> Cost {
     let Some(reported) = interaction.usage.as_ref().filter(|usage| !usage.is_absurd()) else {
         return Cost::Unknown;
     };

@@ -109,6 +109,7 @@ impl GeminiRun {
             self.check_at = self.checks.next();
             return Ok(None);
         };
+        self.checks.named(&self.remote, interaction.id());
         match interaction.status() {
             Status::Completed | Status::Incomplete => {
                 let step = report::finished(&mut interaction, body);

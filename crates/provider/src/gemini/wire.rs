@@ -45,6 +45,11 @@ impl Interaction {
         self.id.0.filter(|id| is_name(id))
     }
 
+    /// The same, of a run that goes on being looked at.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref().filter(|id| is_name(id))
+    }
+
     pub(super) fn status(&self) -> Status {
         status(self.status.as_deref().unwrap_or_default())
     }

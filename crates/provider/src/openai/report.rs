@@ -32,6 +32,11 @@ pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) ->
     Some(Step::Done { output: Box::new(output), raw: Some(raw) })
 }
 
+/// The cost that a run's object states, with a report or without.
+pub(super) fn stated_cost(response: &Response) -> Cost {
+    cost(response, &usage(response))
+}
+
 fn usage(response: &Response) -> Usage {
     let billed = response.tool_usage.as_ref().and_then(|tools| tools.searches());
     let searches = billed.unwrap_or(response.searches() as u64);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
+    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome,
 };
 use reqwest::Response;
 use serde_json::Value;
@@ -21,8 +21,12 @@ use crate::vendor::{
 };
 
 /// The Agent API among those that speak the protocol.
-pub(crate) const DIALECT: responses::Dialect =
-    responses::Dialect { name: Agent::NAME, path: ["v1", "agent"], finished: report::finished };
+pub(crate) const DIALECT: responses::Dialect = responses::Dialect {
+    name: Agent::NAME,
+    path: ["v1", "agent"],
+    finished: report::finished,
+    cost: report::stated_cost,
+};
 
 /// Perplexity's Agent API as a provider.
 #[derive(Clone)]
@@ -98,7 +102,7 @@ impl Provider for Agent {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 
-    async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         self.api.stop(run).await
     }
 }

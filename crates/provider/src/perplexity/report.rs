@@ -45,6 +45,11 @@ fn resolved_model(response: &Response) -> Option<String> {
     response.model.0.clone().filter(|model| !model.is_empty() && !PRESETS.contains(&model.as_str()))
 }
 
+/// The cost that a run's object states, with a report or without.
+pub(super) fn stated_cost(response: &Response) -> Cost {
+    cost(response, &usage(response))
+}
+
 fn usage(response: &Response) -> Usage {
     let Some(usage) = &*response.usage else { return Usage::default() };
     let searches = usage.calls().filter(|(tool, _)| is_web_search(tool));

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, RemoteStop, ResearchAsk, Resumes, Run,
+    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome,
 };
 use serde_json::Value;
 
@@ -97,9 +97,9 @@ impl Provider for Sonar {
         Ok(Box::new(ResearchRun::resumed(self.api.clone(), run.clone())))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         // There is no such call: what was begun goes on to its end.
-        Ok(RemoteStop::Unsupported)
+        Ok(StopOutcome::CannotStop)
     }
 }
 

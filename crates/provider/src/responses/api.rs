@@ -1,11 +1,10 @@
 //! The calls that follow and stop a run.
 
-use outlast_core::{ProviderError, RemoteRun, RemoteStop};
-use reqwest::StatusCode;
+use outlast_core::{Cost, ProviderError, RemoteRun, RunStatus, StopOutcome};
 
 use super::wire::Response;
 use super::{Dialect, errors};
-use crate::vendor::{EventStream, HttpAnswer, RunError, Service, Status, object};
+use crate::vendor::{EventStream, HttpAnswer, RunError, Service, Status, StopCalls, object};
 
 /// One vendor's API behind an address and a key. Cheap to clone.
 #[derive(Clone)]
@@ -21,9 +20,20 @@ impl Responses {
     }
 
     /// What the end of a run without a report means, with this key kept out of it.
-    pub(super) fn run_ended(&self, status: Status, error: Option<&RunError>) -> ProviderError {
+    pub(super) fn run_ended(
+        &self,
+        status: Status,
+        error: Option<&RunError>,
+        cost: Cost,
+    ) -> ProviderError {
         let redact = |said: &str| self.service.redacted(said);
-        errors::run_ended(self.service.vendor(), status, error, redact)
+        let error = errors::run_ended(self.service.vendor(), status, error, redact);
+        ProviderError { run: RunStatus::Ended(cost), ..error }
+    }
+
+    /// The cost that a run's object states.
+    pub(super) fn cost(&self, response: &Response) -> Cost {
+        (self.dialect.cost)(response)
     }
 
     /// Takes up a run's event stream after the event of this number.
@@ -40,15 +50,30 @@ impl Responses {
     }
 
     /// Stops a run. Safe to repeat.
-    pub(crate) async fn stop(&self, run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
+    pub(crate) async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         let (service, names) = (&self.service, self.names(&run.id));
-        let before = service.get_within(service.stop_limit(), &names).await?;
-        let has_ended = |body: &[u8]| {
-            object::<Response>(body).is_some_and(|response| response.status().is_terminal())
+        let calls = StopCalls {
+            look: || service.get_within(service.stop_limit(), &names),
+            end: |body: &[u8]| self.end(&mut object::<Response>(body)?),
+            trouble: |answer: &HttpAnswer| service.trouble(answer),
         };
-        let already = [StatusCode::BAD_REQUEST];
-        let trouble = |answer: &HttpAnswer| service.trouble(answer);
-        service.stop(run, &names, &before, has_ended, &already, trouble).await
+        service.stop(run, &names, calls).await
+    }
+
+    /// The end that a run's object shows; `None` while the run goes on. One that waits for an action can be stopped.
+    fn end(&self, response: &mut Response) -> Option<StopOutcome> {
+        let status = response.status();
+        let cost = (self.dialect.cost)(response);
+        match status {
+            Status::Running | Status::RequiresAction => None,
+            Status::Failed | Status::Cancelled => Some(StopOutcome::Ended { cost }),
+            Status::Completed | Status::Incomplete => {
+                let report = (self.dialect.finished)(status, response, Vec::new());
+                Some(
+                    report.map_or(StopOutcome::Ended { cost }, |_| StopOutcome::Completed { cost }),
+                )
+            }
+        }
     }
 
     /// The names that lead to a run.

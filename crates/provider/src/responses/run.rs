@@ -20,6 +20,8 @@ pub(crate) struct ResponseRun {
     /// Whether the provider gives a stream; one that was refused once is not asked for again.
     streams: bool,
     checks: Checks,
+    /// Whether an event said that it failed, and no more.
+    heard_failure: bool,
     /// What it has written so far.
     partial: Partial,
 }
@@ -61,6 +63,7 @@ impl ResponseRun {
             meter: Meter::default(),
             source: Source::Check { at: Instant::now() },
             streams: true,
+            heard_failure: false,
             partial: Partial::default(),
         }
     }
@@ -99,10 +102,17 @@ impl ResponseRun {
                 }
                 Ok(step)
             }
+            // The event does not state what the run cost; a check may.
+            Some(Status::Failed) if event.response.is_none() && !self.heard_failure => {
+                self.heard_failure = true;
+                self.check_at_once();
+                Ok(None)
+            }
             Some(status @ (Status::Failed | Status::Cancelled | Status::RequiresAction)) => {
-                let error =
-                    event.error.0.or(event.response.0.and_then(|response| response.error.0));
-                Err(self.api.run_ended(status, error.as_ref()))
+                let response = event.response.0.unwrap_or_default();
+                let cost = self.api.cost(&response);
+                let error = event.error.0.or(response.error.0);
+                Err(self.api.run_ended(status, error.as_ref(), cost))
             }
         }
     }
@@ -137,15 +147,20 @@ impl ResponseRun {
             self.wait_for_next_check();
             return Ok(None);
         };
+        self.checks.named(&self.remote, response.id().as_deref());
         match response.status() {
             status @ (Status::Completed | Status::Incomplete) => {
                 match (self.api.dialect.finished)(status, &mut response, body) {
                     Some(step) => Ok(Some(step)),
-                    None => Err(self.api.run_ended(status, response.take_error().as_ref())),
+                    None => {
+                        let cost = self.api.cost(&response);
+                        Err(self.api.run_ended(status, response.take_error().as_ref(), cost))
+                    }
                 }
             }
             status @ (Status::Failed | Status::Cancelled | Status::RequiresAction) => {
-                Err(self.api.run_ended(status, response.error.as_ref()))
+                let cost = self.api.cost(&response);
+                Err(self.api.run_ended(status, response.error.as_ref(), cost))
             }
             Status::Running => {
                 self.take_up_stream().await;

@@ -19,7 +19,8 @@ pub(crate) struct HttpAnswer {
 }
 
 /// What an answer that is no success means for a submit: was it certainly not accepted? (B9a)
-pub(crate) fn refusal(answer: &HttpAnswer, error: ProviderError) -> BeginError {
+pub(crate) fn refusal(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> BeginError {
+    let error = with_likely_address(vendor, answer, error);
     match answer.status.as_u16() {
         400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
         // The provider's own envelope says that it dealt with the request and did not take it.
@@ -27,6 +28,21 @@ pub(crate) fn refusal(answer: &HttpAnswer, error: ProviderError) -> BeginError {
         // Everything else may come from a gateway while the provider works: 408, 502, 504 and 520 to 524 above all.
         _ => BeginError::Unknown(error),
     }
+}
+
+/// The error of a request that makes something: where there is nothing to make it at, the address is the likely cause.
+pub(crate) fn with_likely_address(
+    vendor: &Vendor,
+    answer: &HttpAnswer,
+    error: ProviderError,
+) -> ProviderError {
+    if answer.status != StatusCode::NOT_FOUND || error.trouble != Trouble::Rejected {
+        return error;
+    }
+    let (name, variable) = (vendor.name, vendor.base_url_variable);
+    let sentence =
+        format!("{name} has nothing at this address (HTTP 404); check the base URL in {variable}");
+    ProviderError { sentence, ..error }
 }
 
 /// What an answer that is no success means.
@@ -180,7 +196,7 @@ mod tests {
     }
 
     fn begin_error(answer: &HttpAnswer) -> BeginError {
-        refusal(answer, trouble(&PERPLEXITY, answer, ""))
+        refusal(&PERPLEXITY, answer, trouble(&PERPLEXITY, answer, ""))
     }
 
     const ENVELOPE: &str = r#"{"error":{"message":"m","type":"t","code":0}}"#;
@@ -208,6 +224,19 @@ mod tests {
                 assert!(matches!(error, BeginError::Unknown(_)), "{status} {body}: {error:?}");
             }
         }
+    }
+
+    /// A 404 on a submit is rarely about the question.
+    #[test]
+    fn a_submit_that_finds_nothing_names_the_base_url() {
+        let BeginError::Refused(error) = begin_error(&answer(404, ENVELOPE)) else {
+            panic!("a 404 is a refusal")
+        };
+        assert!(error.sentence.contains("PERPLEXITY_BASE_URL"), "{}", error.sentence);
+        let BeginError::Refused(error) = begin_error(&answer(400, ENVELOPE)) else {
+            panic!("a 400 is a refusal")
+        };
+        assert!(!error.sentence.contains("PERPLEXITY_BASE_URL"), "{}", error.sentence);
     }
 
     /// B9: which statuses are permanent.

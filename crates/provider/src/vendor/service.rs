@@ -83,7 +83,7 @@ impl Service {
 
     /// What an answer that is no success means for a submit, with this key kept out of it.
     pub(crate) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
-        errors::refusal(answer, self.trouble(answer))
+        errors::refusal(self.vendor(), answer, self.trouble(answer))
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -205,6 +205,14 @@ impl Service {
         request: RequestBuilder,
     ) -> Result<HttpAnswer, ProviderError> {
         let response = send(request).await.map_err(|error| self.no_answer(&error))?;
+        self.read_answer(response).await
+    }
+
+    /// Reads a whole answer.
+    pub(crate) async fn read_answer(
+        &self,
+        response: Response,
+    ) -> Result<HttpAnswer, ProviderError> {
         let status = response.status();
         let retry_after = retry_after(response.headers(), self.now());
         if !status.is_success() {

@@ -1,47 +1,90 @@
-//! Stopping a run: its state is read first, because a cancel of an unknown run and of a finished one may get the same
-//! answer.
+//! Stopping a run. Its state is read first, because a cancel of an unknown run and of a finished one may get the same
+//! answer, and again after any answer that does not show its end itself: a refused cancel is not a stop.
 
-use outlast_core::{ProviderError, RemoteRun, RemoteStop};
+use std::time::Duration;
+
+use outlast_core::{ProviderError, RemoteRun, StopOutcome};
 use reqwest::StatusCode;
 use serde_json::json;
 
 use super::errors::{self, HttpAnswer};
 use super::service::Service;
 
+/// The waits before each look at a run whose cancel was accepted: runs need a moment to stop.
+const LOOKS: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// How one vendor's runs are looked at.
+pub(crate) struct StopCalls<L, S, T> {
+    /// Reads the state of the run.
+    pub(crate) look: L,
+    /// The end that a body shows; `None` while the run goes on.
+    pub(crate) end: S,
+    /// The meaning of an answer that is not a success.
+    pub(crate) trouble: T,
+}
+
 impl Service {
-    /// Stops the run that these names lead to, and which was looked at just `before`. Safe to repeat.
-    ///
-    /// `already` are the answers to a cancel that say that a run has ended.
-    pub(crate) async fn stop(
+    /// Stops the run that these names lead to, and says what was seen of it. Safe to repeat.
+    pub(crate) async fn stop<L, F, S, T>(
         &self,
         run: &RemoteRun,
         names: &[&str],
-        before: &HttpAnswer,
-        has_ended: impl FnOnce(&[u8]) -> bool,
-        already: &[StatusCode],
-        trouble: impl Fn(&HttpAnswer) -> ProviderError,
-    ) -> Result<RemoteStop, ProviderError> {
-        let is_known = before.status != StatusCode::NOT_FOUND;
-        if !is_known && !self.is_settled(run) {
+        calls: StopCalls<L, S, T>,
+    ) -> Result<StopOutcome, ProviderError>
+    where
+        L: Fn() -> F,
+        F: Future<Output = Result<HttpAnswer, ProviderError>>,
+        S: Fn(&[u8]) -> Option<StopOutcome>,
+        T: Fn(&HttpAnswer) -> ProviderError,
+    {
+        let StopCalls { look, end, trouble } = calls;
+        let before = look().await?;
+        let was_known = before.status != StatusCode::NOT_FOUND;
+        if !was_known && !self.is_settled(run) {
             return Err(errors::not_yet());
         }
-        if is_known && !before.status.is_success() {
-            return Err(trouble(before));
+        if was_known && !before.status.is_success() {
+            return Err(trouble(&before));
         }
-        if is_known && has_ended(&before.body) {
-            return Ok(RemoteStop::Done);
+        if was_known && let Some(outcome) = end(&before.body) {
+            return Ok(outcome);
         }
         // One that is not found may only be hidden for a while, so it is told all the same.
-        let names = [names, &["cancel"]].concat();
-        let answer = self.tell(self.stop_limit(), &names, &json!({})).await?;
-        match answer.status {
-            status if status.is_success() => Ok(RemoteStop::Done),
-            // It ended between the two calls.
-            status if is_known && already.contains(&status) => Ok(RemoteStop::Done),
-            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND if !is_known => {
-                Ok(RemoteStop::Unsupported)
-            }
-            _ => Err(trouble(&answer)),
+        let cancel = [names, &["cancel"]].concat();
+        let answer = self.tell(self.stop_limit(), &cancel, &json!({})).await?;
+        let is_accepted = answer.status.is_success();
+        if is_accepted && let Some(outcome) = end(&answer.body) {
+            return Ok(outcome);
         }
+        if !is_accepted {
+            let status = answer.status.as_u16();
+            tracing::debug!(
+                remote.id = run.short_id(),
+                status,
+                "the provider refused to stop a run"
+            );
+        }
+        let looks = if is_accepted { LOOKS.len() } else { 1 };
+        for wait in &LOOKS[..looks] {
+            tokio::time::sleep(*wait).await;
+            let shown = look().await?;
+            match shown.status {
+                StatusCode::NOT_FOUND if was_known => return Err(errors::not_yet()),
+                StatusCode::NOT_FOUND => return Ok(StopOutcome::Unknown),
+                status if !status.is_success() => return Err(trouble(&shown)),
+                _ => {}
+            }
+            if let Some(outcome) = end(&shown.body) {
+                return Ok(outcome);
+            }
+        }
+        Ok(StopOutcome::StillRunning)
     }
 }

@@ -86,12 +86,14 @@ pub(crate) struct Checks {
     /// Since when every check has said "not found". By the clock of this process, which runs evenly: a machine that slept
     /// or a clock that was set says nothing about the run.
     not_found_since: Option<Instant>,
+    /// Whether the log has a warning of an answer that names another run.
+    warned_of_other_id: bool,
 }
 
 impl Checks {
     /// Checks after this many waits of the series.
     pub(crate) fn after(waits: &Waits, waited: usize) -> Self {
-        Self { waits: waits.clone(), waited, not_found_since: None }
+        Self { waits: waits.clone(), waited, not_found_since: None, warned_of_other_id: false }
     }
 
     /// Begins the series of waits anew: the run was heard from.
@@ -114,6 +116,20 @@ impl Checks {
     /// The run was found.
     pub(crate) fn found(&mut self) {
         self.not_found_since = None;
+    }
+
+    /// Notes the id in an answer about a run. Gateways rename ids, so the answer is taken all the same.
+    pub(crate) fn named(&mut self, remote: &RemoteRun, id: Option<&str>) {
+        let Some(other) = id.filter(|id| *id != remote.id && !self.warned_of_other_id) else {
+            return;
+        };
+        self.warned_of_other_id = true;
+        let shown: String = other.chars().take(200).collect();
+        tracing::warn!(
+            remote.id = remote.short_id(),
+            answer.id = shown,
+            "an answer of the provider names another run than the one that was asked for"
+        );
     }
 
     /// The run was not found: one answer of this kind proves nothing, nor do many in a short time.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_core::{
     BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Run, Source, Step,
+    StopOutcome,
 };
 use outlast_provider::http::HttpOptions;
 use outlast_provider::perplexity::Agent;
@@ -187,4 +188,16 @@ pub(crate) fn text_in(object: &Value) -> &str {
 
 pub(crate) async fn patiently<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap()
+}
+
+/// A run that was seen to have ended without a report.
+#[track_caller]
+pub(crate) fn assert_ended(stopped: Result<StopOutcome, ProviderError>) {
+    assert!(matches!(stopped, Ok(StopOutcome::Ended { .. })), "{stopped:?}");
+}
+
+/// A run that was seen to have completed.
+#[track_caller]
+pub(crate) fn assert_completed(stopped: Result<StopOutcome, ProviderError>) {
+    assert!(matches!(stopped, Ok(StopOutcome::Completed { .. })), "{stopped:?}");
 }

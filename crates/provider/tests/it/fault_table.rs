@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast_core::{BeginError, Provider, ProviderError, RemoteRun, Run};
+use outlast_core::{BeginError, Provider, ProviderError, RemoteRun, Run, StopOutcome};
 use serde_json::Value;
 
 use crate::bench::{PATIENCE, follow, patiently};
@@ -129,13 +129,18 @@ pub(crate) async fn followed(run: &mut dyn Run) -> String {
 /// A stop that failed must be worth another try.
 async fn stopped(provider: &dyn Provider, run: &RemoteRun) -> String {
     match patiently(provider.stop(run)).await {
-        Ok(stop) => format!("{stop:?}"),
+        Ok(stop) => variant(stop),
         Err(error) => {
             let again = patiently(provider.stop(run)).await;
             assert!(again.is_ok(), "after {error:?}: {again:?}");
-            format!("{}, then {:?}", word(&error), again.unwrap())
+            format!("{}, then {}", word(&error), variant(again.unwrap()))
         }
     }
+}
+
+fn variant(stop: StopOutcome) -> String {
+    let shown = format!("{stop:?}");
+    shown.split([' ', '{']).next().unwrap_or_default().to_owned()
 }
 
 /// The name of the trouble.

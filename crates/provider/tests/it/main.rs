@@ -11,6 +11,8 @@ mod fault_table;
 #[cfg(test)]
 mod begin;
 #[cfg(test)]
+mod cancel_answers;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod checks;

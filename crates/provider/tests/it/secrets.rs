@@ -40,13 +40,37 @@ async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
         keeps_the_key(&scenario, followed.error());
         assert!(followed.error().detail.as_ref().unwrap().contains("[redacted]"), "{scenario}");
     }
-    let run = bench.begin(&format!("q [[sim:http;on=cancel;status=500;secret={KEY}|stuck]]")).await;
+    let run = bench.begin(&format!("q [[sim:http;on=poll;status=500;secret={KEY}|stuck]]")).await;
     keeps_the_key("stop", &bench.agent.stop(&run.remote()).await.unwrap_err());
 }
 
 /// What must never be seen where it does not belong.
 const CANARIES: [&str; 5] =
     [KEY, "canary-question", "canary-report", "canary-proxy-password", "canary-title"];
+
+/// A gateway may rename runs: the answer is taken, and the log has one warning.
+#[tokio::test]
+async fn b9a_a_poll_answer_that_names_another_run_is_taken_and_logged() {
+    let server = Canned::serve(|line, nth| match (line, nth) {
+        (line, _) if line.starts_with("POST") => reply(200, r#"{"id":"r","status":"queued"}"#),
+        (line, _) if line.contains("stream=true") => reply(400, "{}"),
+        (_, ..6) => reply(200, r#"{"id":"another-run","status":"in_progress"}"#),
+        _ => reply(
+            200,
+            r#"{"id":"another-run","status":"completed","output":[{"type":"message","content":[{"text":"Blue."}]}]}"#,
+        ),
+    })
+    .await;
+    let log = log_of(async {
+        let agent = server.agent(PATIENCE);
+        let mut run = patiently(agent.begin(&ask("q"), "key")).await.unwrap();
+        assert_eq!(follow(&mut *run).await.text(), "Blue.");
+    })
+    .await;
+    let warnings = log.lines().filter(|line| line.contains("names another run")).count();
+    assert_eq!(warnings, 1, "{log}");
+    assert!(log.contains("another-run"), "{log}");
+}
 
 /// Everything any part of the program logs while the future runs, at the finest level.
 async fn log_of(future: impl Future<Output = ()>) -> String {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_core::{Clock, Provider, RemoteRun, RemoteStop, Trouble};
+use outlast_core::{Clock, Provider, RemoteRun, StopOutcome, Trouble};
 
-use crate::bench::{Bench, patiently};
+use crate::bench::{Bench, assert_completed, assert_ended, patiently};
 use crate::canned::{Canned, reply};
 
 /// A3: a run under way is stopped by one call, and safe to stop again.
@@ -12,9 +12,9 @@ use crate::canned::{Canned, reply};
 async fn a_run_under_way_is_stopped_once() {
     let bench = Bench::new().await;
     let run = bench.begin("q [[sim:stuck]]").await;
-    assert_eq!(bench.agent.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_ended(bench.agent.stop(&run.remote()).await);
     bench.until(|stats| stats.runs[0].status == "cancelled").await;
-    assert_eq!(bench.agent.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_ended(bench.agent.stop(&run.remote()).await);
     assert_eq!(bench.sim.stats().cancels, 1);
 }
 
@@ -23,7 +23,7 @@ async fn a_finished_run_needs_no_stop() {
     let bench = Bench::new().await;
     let run = bench.begin("q [[sim:ok;delay_ms=0]]").await;
     bench.until(|stats| stats.runs[0].status == "completed").await;
-    assert_eq!(bench.agent.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_completed(bench.agent.stop(&run.remote()).await);
     assert_eq!(bench.sim.stats().cancels, 0);
 }
 
@@ -41,7 +41,7 @@ async fn an_unknown_run_that_is_old_enough_to_be_known_is_told_to_stop_and_not_c
     let error = bench.agent.stop(&run).await.unwrap_err();
     assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
-    assert_eq!(bench.agent.stop(&run).await, Ok(RemoteStop::Unsupported));
+    assert_eq!(bench.agent.stop(&run).await, Ok(StopOutcome::Unknown));
     assert_eq!(bench.sim.stats().cancels, 1);
 }
 
@@ -50,17 +50,27 @@ async fn a_stop_that_fails_is_an_error_to_try_again() {
     let bench = Bench::new().await;
     for on in ["cancel", "poll"] {
         let run = bench.begin(&format!("q [[sim:http;on={on};status=503;times=1|stuck]]")).await;
-        let error = bench.agent.stop(&run.remote()).await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Unavailable { retry_after: None });
-        assert_eq!(bench.agent.stop(&run.remote()).await, Ok(RemoteStop::Done));
+        match bench.agent.stop(&run.remote()).await {
+            Ok(outcome) => assert_eq!((on, outcome), ("cancel", StopOutcome::StillRunning)),
+            Err(error) => {
+                assert_eq!(
+                    (on, error.trouble),
+                    ("poll", Trouble::Unavailable { retry_after: None })
+                )
+            }
+        }
+        assert_ended(bench.agent.stop(&run.remote()).await);
     }
     assert_eq!(bench.sim.stats().cancels, 3, "two tries of the first, one of the second");
 }
 
 #[tokio::test]
-async fn a_run_that_ends_while_it_is_stopped_is_stopped() {
-    let server = Canned::serve(|line, _| match line {
-        line if line.starts_with("GET") => reply(200, r#"{"id":"r","status":"in_progress"}"#),
+async fn a_run_that_ends_while_it_is_stopped_is_seen_to_have_ended() {
+    let server = Canned::serve(|line, number| match line {
+        line if line.starts_with("GET") && number == 0 => {
+            reply(200, r#"{"id":"r","status":"in_progress"}"#)
+        }
+        line if line.starts_with("GET") => reply(200, r#"{"id":"r","status":"failed"}"#),
         _ => reply(400, r#"{"error":{"message":"terminal","type":"invalid_request","code":400}}"#),
     })
     .await;
@@ -71,6 +81,6 @@ async fn a_run_that_ends_while_it_is_stopped_is_stopped() {
         cursor: None,
         begun_at: server.clock.now(),
     };
-    assert_eq!(patiently(agent.stop(&run)).await, Ok(RemoteStop::Done));
-    assert_eq!(server.lines(), ["GET /v1/agent/r", "POST /v1/agent/r/cancel"]);
+    assert_ended(patiently(agent.stop(&run)).await);
+    assert_eq!(server.lines(), ["GET /v1/agent/r", "POST /v1/agent/r/cancel", "GET /v1/agent/r"]);
 }

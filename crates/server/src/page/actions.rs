@@ -60,8 +60,10 @@ fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
 }
 
 async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fields) -> PageResult {
-    let Some(text) = retry_text(job) else { return Ok(see_job(&job.id)) };
     let engine = asked.engine();
+    // What a retry does depends on whether the run of a cancelled job was seen to end.
+    let job = &asked.read(engine.settle_stop(job.clone()).await)?;
+    let Some(text) = retry_text(job) else { return Ok(see_job(&job.id)) };
     let has_word = fields.get(WORD) == Some(AGAIN);
     let needs_word = job.needs_consent() || job.may_run_on();
     if !is_confirmed || (needs_word && !has_word) {

@@ -49,10 +49,11 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<String, StoreErr
     let query = JobQuery { id_prefix: Some(job.id.to_string()), limit: 1, ..JobQuery::default() };
     let listed = engine.list(&visitor.scope(), &query).await?.jobs;
     let charge = listed.into_iter().next().and_then(|summary| summary.charge);
+    let rows = engine.ledger_rows(&visitor.scope(), &job.id).await?;
     text.push_str(&format!(
         "<section class=\"noprint\" id=\"money\" data-part aria-labelledby=\"money-title\"><h2 id=\"money-title\">Money</h2>\n{}</section>\n\
          <section class=\"noprint\" id=\"timeline\" data-part aria-labelledby=\"timeline-title\"><h2 id=\"timeline-title\">Timeline</h2>\n{}</section>\n</div>\n",
-        timeline::money(job, charge.as_ref()),
+        timeline::money(job, charge.as_ref(), &rows),
         timeline::timeline(job, *now),
     ));
     Ok(text)

@@ -1,8 +1,9 @@
 //! What happened to a job, its tries and errors in one list, and what is known of the money (I3).
 
-use outlast_core::{Checkpoint, Job, JobState, SummaryCharge, Timestamp};
+use outlast_core::{Checkpoint, Job, JobState, LedgerRow, RequestState, SummaryCharge, Timestamp};
 
 use crate::export::{cost_text, escaped};
+use crate::paid_runs::PaidRun;
 use crate::text::took;
 
 /// The list, as HTML.
@@ -51,13 +52,14 @@ pub(super) fn timeline(job: &Job, now: Timestamp) -> String {
 }
 
 /// Whether it was sent, what the ledger says of all its runs, and what a retry would do.
-pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>) -> String {
-    let sent = match &job.checkpoint {
-        Checkpoint::NotBegun => "no".to_owned(),
-        Checkpoint::Beginning { .. } => {
+pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>, rows: &[LedgerRow]) -> String {
+    let sent = match job.request_state() {
+        RequestState::NotSent => "no".to_owned(),
+        RequestState::Unanswered => {
             "maybe: it was on its way, and no answer is recorded".to_owned()
         }
-        Checkpoint::Running(run) => format!("yes, to {}", escaped(&run.provider)),
+        RequestState::NotAccepted => "no: it was refused, or did not arrive".to_owned(),
+        RequestState::Accepted(run) => format!("yes, to {}", escaped(&run.provider)),
     };
     let mut facts = vec![("Sent", sent)];
     if let Checkpoint::Running(run) = &job.checkpoint {
@@ -78,7 +80,12 @@ pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>) -> String {
         },
     };
     facts.push(("Paid", paid));
-    if let Some(text) = job.run_left_text().or(job.stop_text().map(str::to_owned)) {
+    if rows.len() > 1 {
+        let runs = PaidRun::all(job, rows);
+        let lines: Vec<String> = runs.iter().map(|run| escaped(&run.to_string())).collect();
+        facts.push(("Its runs", lines.join("<br>")));
+    }
+    if let Some(text) = job.run_left_text().or_else(|| job.stop_text()) {
         facts.push(("Its run", escaped(&text)));
     }
     if let Some(text) = retry_text(job) {
@@ -97,6 +104,8 @@ pub(super) fn retry_text(job: &Job) -> Option<&'static str> {
                 "begins a new run, which may be paid for a second time; it asks for your word"
             } else if job.needs_consent() || job.may_run_on() {
                 "does it again, perhaps for the second time; it asks for your word"
+            } else if job.run_left().is_some() && job.left_run_has_ended() {
+                "fetches the report of the run that was left, and sends nothing"
             } else if job.run_left().is_some() {
                 "goes on with the run that was left; a new one is begun only if that has failed"
             } else if job.new.may_be_charged() {

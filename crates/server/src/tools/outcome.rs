@@ -20,10 +20,12 @@ pub(crate) fn outcome(
     })
 }
 
-/// That the owner cancelled the call, and what is known of the provider's run: the same call begins a new one.
+/// That the owner cancelled the call, and what is known of the provider's run: the same call begins a new one, or resumes
+/// the one that was left.
 fn cancelled(job: &Job) -> String {
     let run = job.stop_text().map_or_else(String::new, |text| format!(". {text}"));
-    format!("the call was cancelled by its owner; make it again to begin anew{run}")
+    let next = if job.run_left().is_some() { "go on with its run" } else { "begin anew" };
+    format!("the call was cancelled by its owner; make it again to {next}{run}")
 }
 
 /// An output as its provider gave it.

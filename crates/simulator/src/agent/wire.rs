@@ -21,7 +21,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
         _ => (Value::Null, Value::Null),
     };
     let ended = matches!(last, Event::Completed | Event::Failed { .. } | Event::Incomplete);
-    let billed = is_billed(last);
+    let billed = is_billed(run, last);
     // Rewritten at every request, as the vendor does: a client must not take it for the age of the run.
     let now = wall_clock::unix_seconds();
     json!({
@@ -73,9 +73,15 @@ pub(crate) fn status(last: &Event) -> &'static str {
     }
 }
 
-/// Whether a run that ended so shows its usage; failed and cancelled ones may have cost money and do not say so.
-pub(crate) fn is_billed(last: &Event) -> bool {
-    matches!(last, Event::Completed | Event::Incomplete)
+/// Whether a run that ended so shows its usage; failed and cancelled ones may have cost money and do not say so, unless a
+/// cost was asked for.
+pub(crate) fn is_billed(run: &Run, last: &Event) -> bool {
+    let states_cost = run.scenario.cost.is_some_and(|cost| cost.total.is_some());
+    match last {
+        Event::Completed | Event::Incomplete => true,
+        Event::Failed { .. } => states_cost,
+        _ => false,
+    }
 }
 
 /// Event number `index` of the run's stream.

@@ -70,7 +70,7 @@ pub(crate) fn nanos(run: &Run) -> u64 {
 }
 
 fn usage(run: &Run, seen: usize) -> Value {
-    if !crate::agent::wire::is_billed(run.last(seen)) {
+    if !crate::agent::wire::is_billed(run, run.last(seen)) {
         return json!({"input_tokens": 0, "output_tokens": 0});
     }
     let used = &run.timeline.script.used;

@@ -34,7 +34,7 @@ pub(super) fn head(run: &Run, seen: usize) -> Value {
         "created": wall_clock::rfc3339(run.created_at),
         "updated": wall_clock::rfc3339(wall_clock::unix_seconds()),
     });
-    if crate::agent::wire::is_billed(last) {
+    if crate::agent::wire::is_billed(run, last) {
         object["usage"] = usage::json(&run.timeline.script.used);
     }
     object

@@ -21,7 +21,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     };
     let incomplete = (*last == Event::Incomplete).then(|| json!({"reason": "max_output_tokens"}));
     let ended = run.timeline.happened(seen.saturating_sub(1)).filter(|_| last.is_terminal());
-    let billed = is_billed(last);
+    let billed = is_billed(run, last);
     let used = &run.timeline.script.used;
     json!({
         "id": run.id,

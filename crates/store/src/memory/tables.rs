@@ -190,12 +190,16 @@ impl Tables {
     /// Gives the row of a run to the job that takes it up.
     fn move_row(&mut self, run: &RemoteRun, job: &Job) {
         let is_left = |row: &&mut LedgerRow| {
-            row.state == ChargeState::Maybe
+            matches!(row.state, ChargeState::Maybe | ChargeState::Spent)
                 && row.owner == job.new.owner
                 && row.remote.as_ref() == Some(&run.id)
         };
-        if let Some(row) = self.ledger.iter_mut().filter(is_left).max_by_key(|row| row.at) {
-            (row.job, row.run, row.state) = (job.id, 1, ChargeState::Reserved);
+        let newest = |row: &&mut LedgerRow| (row.state == ChargeState::Maybe, row.at);
+        if let Some(row) = self.ledger.iter_mut().filter(is_left).max_by_key(newest) {
+            (row.job, row.run) = (job.id, 1);
+            if row.state == ChargeState::Maybe {
+                row.state = ChargeState::Reserved;
+            }
         }
     }
 

@@ -18,8 +18,9 @@ use crate::ledger_columns::counted_sum;
 
 /// Adds a row.
 pub(super) const ADD: &str =
-    "insert into ledger (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    "insert into ledger (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote,
+       run_id)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
 /// The next rows after this one.
 pub(super) const AFTER: &str =
@@ -27,8 +28,9 @@ pub(super) const AFTER: &str =
 
 /// Ends the latest run of a job: `RunCharge::applied`.
 const END: &str =
-    "update ledger set state = $2, amount = $3, kind = $4, model = coalesce($5, model), remote = $6
-     where job = $1 and run = (select max(run) from ledger where job = $1)";
+    "update ledger set state = $2, amount = $3, kind = $4, model = coalesce($5, model), remote = $6,
+       run_id = coalesce($7, run_id)
+     where job = $1 and run = (select max(run) from ledger where job = $1) and (state <> 'spent' or $2 = 'spent')";
 
 /// Adds the run that follows the latest one of a job.
 const FOLLOW: &str =
@@ -52,6 +54,7 @@ pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
         Box::new(row.cost.kind()),
         Box::new(row.state.as_str()),
         Box::new(row.remote.as_deref().map(escaped)),
+        Box::new(row.run_id.as_deref().map(escaped)),
     ]
 }
 
@@ -86,9 +89,10 @@ pub(super) async fn bound_another_run(
 /// Gives the row of a run to the job that takes it up.
 pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
     const MOVE: &str =
-        "update ledger set job = $1, run = 1, state = 'reserved' where (job, run) in (
-           select job, run from ledger where remote = $2 and owner = $3 and state = 'maybe'
-           order by at desc limit 1)";
+        "update ledger set job = $1, run = 1, state = case state when 'spent' then 'spent' else 'reserved' end
+         where (job, run) in (
+           select job, run from ledger where remote = $2 and owner = $3 and state in ('maybe', 'spent')
+           order by state = 'maybe' desc, at desc limit 1)";
     let params: Vec<Param> = vec![
         Box::new(job.id.to_string()),
         Box::new(escaped(&run.id)),
@@ -104,7 +108,7 @@ pub(super) fn charged(
     now: Timestamp,
 ) -> Vec<(&'static str, Vec<Param>)> {
     let Some(charge) = rules::charge(before, job) else { return Vec::new() };
-    let RunCharge { state, cost, model, remote, another_follows } = charge;
+    let RunCharge { state, cost, model, remote, run_id, another_follows } = charge;
     let id = job.id.to_string();
     let ended: Vec<Param> = vec![
         Box::new(id.clone()),
@@ -113,6 +117,7 @@ pub(super) fn charged(
         Box::new(cost.kind()),
         Box::new(model.as_deref().map(escaped)),
         Box::new(remote.as_deref().map(escaped)),
+        Box::new(run_id.as_deref().map(escaped)),
     ];
     let mut writes = vec![(END, ended)];
     if another_follows {

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, Lease, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record,
-    RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount,
-    StateKind, Store, StoreError, Timestamp, WorkerId, rules,
+    ConversationPage, ConversationQuery, Cost, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
+    Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    StateCount, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -172,8 +172,13 @@ impl Store for PostgresStore {
         Ok(rows.iter().filter_map(|row| row.owed_stop().transpose()).collect::<Result<_, _>>()?)
     }
 
-    async fn record_stop(&self, id: &JobId, outcome: RemoteStop) -> Result<(), StoreError> {
-        let write = light(id, move |record, now| rules::record_stop(record, outcome, now));
+    async fn record_stop(
+        &self,
+        id: &JobId,
+        outcome: RemoteStop,
+        cost: Cost,
+    ) -> Result<(), StoreError> {
+        let write = light(id, move |record, now| rules::record_stop(record, outcome, cost, now));
         batch::ask(&self.shared.writes, write).await.map(drop)
     }
 
@@ -317,6 +322,13 @@ impl Store for PostgresStore {
         let rows = self.shared.read(&select, &[&query.since.0, &escaped_owner(scope)]).await?;
         let sums = rows.iter().map(|row| row.spend_sum(query.by)).collect::<Result<_, Fault>>()?;
         Ok(ledger_columns::in_order(sums))
+    }
+
+    async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError> {
+        let select =
+            "select * from ledger where job = $1 and ($2::text is null or owner = $2) order by run";
+        let rows = self.shared.read(select, &[&job.to_string(), &escaped_owner(scope)]).await?;
+        Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
     }
 
     async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {

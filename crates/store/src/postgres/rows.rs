@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::text::{escaped, unescaped};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, allowance, damaged, join_text, json, key_life, millis, notice, parse,
+    Columns, StateColumns, allowance, damaged, join_text, json, key_life, millis, notice, parse, checkpoint_column,
     signed, split_text, word,
 };
 
@@ -120,7 +120,7 @@ pub(super) fn saved(
         Box::new(signed(job.fence.0)),
         Box::new(holder.as_ref().map(|holder| escaped(holder.worker.as_str()))),
         Box::new(holder.as_ref().map(|holder| holder.until.as_millis())),
-        Box::new(escaped(&json(&job.checkpoint)?)),
+        Box::new(escaped(&checkpoint_column(job)?)),
         Box::new(escaped(&json(&job.failures)?)),
         Box::new(signed(job.failures.len() as u64)),
         Box::new(job.progress.as_ref().and_then(|progress| progress.percent).map(i64::from)),

@@ -1,8 +1,7 @@
 //! The ledger: what each paid run cost. The only file that knows its columns.
 
 use outlast_core::{
-    Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
-    Scope, SpendQuery, SpendSum, Timestamp, rules,
+    Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun, Scope, SpendQuery, SpendSum, Timestamp, rules,
 };
 use rusqlite::{Connection, named_params};
 
@@ -49,8 +48,8 @@ pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault>
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO ledger
-               (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote)
-             VALUES (:job, :run, :owner, :provider, :model, :at, :day, :reserved, :amount, :kind, :state, :remote)",
+               (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote, run_id)
+             VALUES (:job, :run, :owner, :provider, :model, :at, :day, :reserved, :amount, :kind, :state, :remote, :run_id)",
         )?
         .execute(named_params! {
             ":job": row.job.to_string(),
@@ -65,15 +64,17 @@ pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault>
             ":kind": row.cost.kind(),
             ":state": row.state.as_str(),
             ":remote": row.remote,
+            ":run_id": row.run_id,
         })?;
     Ok(())
 }
 
 /// Gives the row of a run to the job that takes it up.
 pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
-    let update = "UPDATE ledger SET job = ?1, run = 1, state = 'reserved' WHERE (job, run) IN (
-         SELECT job, run FROM ledger WHERE remote = ?2 AND owner = ?3 AND state = 'maybe'
-         ORDER BY at DESC LIMIT 1)";
+    let update = "UPDATE ledger SET job = ?1, run = 1, state = CASE state WHEN 'spent' THEN 'spent' ELSE 'reserved' END
+         WHERE (job, run) IN (
+         SELECT job, run FROM ledger WHERE remote = ?2 AND owner = ?3 AND state IN ('maybe', 'spent')
+         ORDER BY state = 'maybe' DESC, at DESC LIMIT 1)";
     let found = (job.id.to_string(), &run.id, job.new.owner.as_str());
     sql::execute(connection, update, found).map(drop)
 }
@@ -90,6 +91,17 @@ pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), 
         put(tx.connection, row)?;
     }
     Ok(())
+}
+
+/// The rows of a job, oldest first.
+pub(super) fn of_job(
+    connection: &Connection,
+    scope: &Scope,
+    job: &JobId,
+) -> Result<Vec<LedgerRow>, Fault> {
+    let select = "SELECT * FROM ledger WHERE job = ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY run";
+    let mut statement = connection.prepare_cached(select)?;
+    statement.query_and_then((job.to_string(), owner_of(scope)), |row| row.ledger_row())?.collect()
 }
 
 /// What was spent, by key.

@@ -13,7 +13,7 @@ use super::sql;
 use super::writer::Tx;
 use super::{bodies, keys, search};
 use crate::columns::{
-    Columns, StateColumns, allowance, damaged, json, millis, notice, parse, signed, word,
+    Columns, StateColumns, allowance, damaged, json, millis, notice, parse, signed, word, checkpoint_column,
 };
 
 impl Columns for Row<'_> {
@@ -136,7 +136,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
             ":fence": signed(job.fence.0),
             ":worker": holder.as_ref().map(|holder| holder.worker.as_str()),
             ":lease_until": holder.as_ref().map(|holder| holder.until.as_millis()),
-            ":checkpoint": json(&job.checkpoint)?,
+            ":checkpoint": checkpoint_column(job)?,
             ":failures": json(&job.failures)?,
             ":percent": job.progress.as_ref().and_then(|progress| progress.percent),
             ":message": job.progress.as_ref().map(|progress| progress.message.as_str()),

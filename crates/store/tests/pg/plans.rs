@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Dead, Insert, Inserted, JobQuery,
-    Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, StateKind, Store, Timestamp,
+    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Dead, Insert, Inserted,
+    JobQuery, Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, StateKind, Store,
+    Timestamp,
 };
 use outlast_store::PostgresStore;
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
@@ -80,7 +81,10 @@ async fn everything(store: &PostgresStore) {
     store.checkpoint(&leases[0], &Checkpoint::Running(a_run("run"))).await.unwrap();
     store.cancel(&Scope::Operator, &leases[0].job).await.unwrap();
     assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap().len(), 1);
-    store.record_stop(&leases[0].job, outlast_core::RemoteStop::Done).await.unwrap();
+    store
+        .record_stop(&leases[0].job, outlast_core::RemoteStop::Ended, Cost::Unknown)
+        .await
+        .unwrap();
     store.record_late_run(&leases[0].job, &a_run("late")).await.unwrap();
     let success = Settlement::Succeed { output: a_report().into(), raw: Some(vec![1].into()) };
     store.settle(&leases[1], success).await.unwrap();

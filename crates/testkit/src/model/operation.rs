@@ -303,8 +303,9 @@ fn state() -> impl Strategy<Value = StateKind> {
 }
 
 fn outcome() -> impl Strategy<Value = RemoteStop> {
-    use RemoteStop::{Done, MaybeBegun, NotNeeded, Owed, Unsupported};
-    proptest::sample::select(vec![NotNeeded, MaybeBegun, Owed, Done, Unsupported])
+    use RemoteStop::{Completed, Ended, GoesOn, MaybeBegun, NotNeeded, Owed, Told, Unsupported};
+    let all = vec![NotNeeded, MaybeBegun, Owed, Told, Ended, Completed, GoesOn, Unsupported];
+    proptest::sample::select(all)
 }
 
 impl JobSpec {

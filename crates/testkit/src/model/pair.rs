@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Carrier, ChangeWait, Claimed, Clock, Dead, Insert, Inserted, Job, JobId, JobQuery, Lease,
-    Profile, Progress, Prune, Pruned, Rescued, Rev, Scope, Store, StoreError, Timestamp, WorkerId,
+    Carrier, ChangeWait, Claimed, Clock, Cost, Dead, Insert, Inserted, Job, JobId, JobQuery, Lease,
+    NanoUsd, Profile, Progress, Prune, Pruned, Rescued, Rev, Scope, Store, StoreError, Timestamp,
+    WorkerId,
 };
 use tempfile::TempDir;
 
@@ -274,7 +275,12 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             }
             Action::Stopped { job, outcome } => {
                 let Some(ids) = self.job(*job) else { return Ok(()) };
-                let stopped = both!(self, via, ids, |store, id| store.record_stop(&id, *outcome));
+                let cost = match job % 2 {
+                    0 => Cost::Reported(NanoUsd(70_000_000)),
+                    _ => Cost::Unknown,
+                };
+                let stopped =
+                    both!(self, via, ids, |store, id| store.record_stop(&id, *outcome, cost));
                 self.same("stopped", stopped, as_it_is)?;
             }
             Action::Answered { job } => {

@@ -1,7 +1,7 @@
 //! Cancels, and the remote stops they leave to be made.
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, ConversationId, Job, JobId, JobState, NewJob, Profile,
+    Cancelled, Checkpoint, Claimed, ConversationId, Cost, Job, JobId, JobState, NewJob, Profile,
     RemoteStop, Scope, StoreError,
 };
 
@@ -13,7 +13,10 @@ pub async fn a_queued_job_is_cancelled_at_once(fixture: Fixture) {
     let talk = NewJob { conversation: Some(ConversationId::new("talk")), ..a_job() };
     let job = fixture.add(talk.clone()).await;
     let cancelled = now(&fixture, &job.id).await;
-    assert_eq!(cancelled.state, JobState::Cancelled { at: START, remote: RemoteStop::NotNeeded });
+    assert_eq!(
+        cancelled.state,
+        JobState::Cancelled { at: START, remote: RemoteStop::NotNeeded, cost: Cost::Unknown }
+    );
     assert_eq!(fixture.read(&job.id).await, cancelled);
     assert!(fixture.try_claim(&worker("w1")).await.is_none());
     fixture.add(talk).await;
@@ -38,7 +41,7 @@ pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_com
     assert_eq!(cancelled.checkpoint, Checkpoint::Beginning { key: "k".to_owned() });
     assert_eq!(fixture.read(&claimed.job.id).await, cancelled);
     assert!(owed(&fixture).await.is_empty());
-    fixture.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded).await.unwrap();
+    fixture.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded, Cost::Unknown).await.unwrap();
     assert_eq!(remote(&fixture.read(&claimed.job.id).await), RemoteStop::NotNeeded);
 }
 
@@ -147,25 +150,53 @@ pub async fn owed_stops_come_oldest_first_whatever_their_profile(fixture: Fixtur
 
 /// Whatever came of it.
 pub async fn a_stop_that_was_made_is_owed_no_more(fixture: Fixture) {
-    for outcome in [RemoteStop::Done, RemoteStop::Unsupported] {
+    use RemoteStop::{Completed, Ended, GoesOn, Told, Unsupported};
+    for outcome in [Told, Ended, Completed, GoesOn, Unsupported] {
         let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
         now(&fixture, &claimed.job.id).await;
         assert_eq!(owed(&fixture).await.len(), 1);
-        let refused = fixture.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded).await;
+        let refused =
+            fixture.store.record_stop(&claimed.job.id, RemoteStop::NotNeeded, Cost::Unknown).await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "there is a run: {refused:?}");
-        fixture.store.record_stop(&claimed.job.id, outcome).await.unwrap();
+        fixture.store.record_stop(&claimed.job.id, outcome, Cost::Unknown).await.unwrap();
         assert_eq!(remote(&fixture.read(&claimed.job.id).await), outcome);
         assert!(owed(&fixture).await.is_empty());
+    }
+}
+
+/// A3: the cost of a run that was seen to have ended is kept with it, and a run without a name was not seen.
+pub async fn a3_a_stop_keeps_what_was_seen_of_the_run(fixture: Fixture) {
+    let paid = Cost::Reported(outlast_core::NanoUsd(410_000_000));
+    let cases = [
+        (RemoteStop::Ended, paid),
+        (RemoteStop::Completed, paid),
+        (RemoteStop::Completed, Cost::Unknown),
+        (RemoteStop::GoesOn, Cost::Unknown),
+    ];
+    for (outcome, cost) in cases {
+        let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
+        now(&fixture, &claimed.job.id).await;
+        fixture.store.record_stop(&claimed.job.id, outcome, paid).await.unwrap();
+        fixture.store.record_stop(&claimed.job.id, outcome, cost).await.unwrap();
+        let job = fixture.read(&claimed.job.id).await;
+        assert_eq!(job.state, JobState::Cancelled { at: START, remote: outcome, cost });
+        assert_eq!(job.checkpoint, Checkpoint::Running(a_run("run-1")));
+        let unnamed = at(&fixture, Checkpoint::Beginning { key: "k".to_owned() }).await;
+        now(&fixture, &unnamed.job.id).await;
+        let refused = fixture.store.record_stop(&unnamed.job.id, outcome, paid).await;
+        assert!(matches!(refused, Err(StoreError::NotFound)), "{outcome:?}: {refused:?}");
     }
 }
 
 /// There is no stop to speak of on any other.
 pub async fn only_a_cancelled_job_can_be_stopped(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
-    let refused = fixture.store.record_stop(&claimed.job.id, RemoteStop::Done).await;
+    let refused =
+        fixture.store.record_stop(&claimed.job.id, RemoteStop::Ended, Cost::Unknown).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
-    let refused = fixture.store.record_stop(&claimed.job.id, RemoteStop::Done).await;
+    let refused =
+        fixture.store.record_stop(&claimed.job.id, RemoteStop::Ended, Cost::Unknown).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
 }
 
@@ -173,12 +204,12 @@ pub async fn only_a_cancelled_job_can_be_stopped(fixture: Fixture) {
 pub async fn no_stop_is_owed_where_no_run_is_known(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     let cancelled = now(&fixture, &job.id).await;
-    let refused = fixture.store.record_stop(&job.id, RemoteStop::Owed).await;
+    let refused = fixture.store.record_stop(&job.id, RemoteStop::Owed, Cost::Unknown).await;
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     assert_eq!(fixture.read(&job.id).await, cancelled);
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     now(&fixture, &claimed.job.id).await;
-    fixture.store.record_stop(&claimed.job.id, RemoteStop::Owed).await.unwrap();
+    fixture.store.record_stop(&claimed.job.id, RemoteStop::Owed, Cost::Unknown).await.unwrap();
     assert_eq!(fixture.store.owed_stops(&profiles(), 1).await.unwrap().len(), 1);
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Change, ChangeWait, Checkpoint, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
+    Change, ChangeWait, Checkpoint, Cost, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
     Uncarried,
 };
 
@@ -155,7 +155,7 @@ pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
     seen(id, StateKind::Queued).await;
     store.cancel(&Scope::Operator, &id).await.unwrap();
     seen(id, StateKind::Cancelled).await;
-    store.record_stop(&id, RemoteStop::Done).await.unwrap();
+    store.record_stop(&id, RemoteStop::Ended, Cost::Unknown).await.unwrap();
     seen(id, StateKind::Cancelled).await;
     store.record_late_run(&id, &a_run("run-2")).await.unwrap();
     seen(id, StateKind::Cancelled).await;

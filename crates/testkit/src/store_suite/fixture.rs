@@ -214,6 +214,7 @@ pub fn a_failure(message: &str) -> Failure {
         detail: Some("upstream said 503".to_owned()),
         at: START,
         run_goes_on: true,
+        run: outlast_core::RunStatus::Unknown,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, ConversationId, Inserted, Job, JobId, JobQuery, Key, NewJob, Prune, Pruned,
+    Checkpoint, ConversationId, Cost, Inserted, Job, JobId, JobQuery, Key, NewJob, Prune, Pruned,
     RemoteStop, Rev, Scope, StoreError, Timestamp,
 };
 
@@ -78,7 +78,7 @@ pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(fixture: Fixture)
     }
     assert_eq!(fixture.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
     for id in ids {
-        fixture.store.record_stop(&id, RemoteStop::Done).await.unwrap();
+        fixture.store.record_stop(&id, RemoteStop::Ended, Cost::Unknown).await.unwrap();
         assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 1);
     }
 }

@@ -124,6 +124,8 @@ pub async fn a_result_once_read_never_changes(fixture: Fixture) {
     fixture.store.rescue(&Dead::LeasesExpired).await.unwrap();
     fixture.end_worker(&worker("w1")).await;
     assert!(fixture.store.record_late_run(&settled.id, &a_run("x")).await.is_err());
-    assert!(fixture.store.record_stop(&settled.id, RemoteStop::Done).await.is_err());
+    assert!(
+        fixture.store.record_stop(&settled.id, RemoteStop::Ended, Cost::Unknown).await.is_err()
+    );
     assert_eq!(fixture.read(&settled.id).await, settled);
 }

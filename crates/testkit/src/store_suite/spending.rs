@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast_core::{
     BudgetLimit, Checkpoint, Code, ConversationId, Cost, Failure, Insert, Inserted, Job, NewJob,
-    Output, Prune, RemoteStop, Reservation, Scope, Settlement, SpendBy, SpendQuery, SpendSum,
-    StoreError,
+    Output, Prune, RemoteStop, Reservation, RunStatus, Scope, Settlement, SpendBy, SpendQuery,
+    SpendSum, StoreError,
 };
 
 use super::fixture::{a_research_key, alice, bob, carol, fail, succeed};
@@ -164,6 +164,13 @@ pub async fn g6_money_is_refused_last_and_a_repeated_start_reserves_nothing(fixt
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
 }
 
+/// A failure that says this of the run.
+fn ended_at(run: RunStatus) -> Settlement {
+    let failure = Failure { run, run_goes_on: false, ..a_failure("no") };
+    let failure = Failure { code: Code::ExecutionError, ..failure };
+    Settlement::Fail { failure, raw: None }
+}
+
 /// Refused, never sent, or cancelled before it was sent.
 pub async fn g6_what_was_certainly_not_paid_for_is_released(fixture: Fixture) {
     fixture.add_paid(50).await;
@@ -177,7 +184,7 @@ pub async fn g6_what_was_certainly_not_paid_for_is_released(fixture: Fixture) {
     fixture.store.checkpoint(&claimed.lease, &beginning()).await.unwrap();
     fixture.cancel(&sending.id).await;
     assert_eq!(fixture.cents().await, (0, 0, 50, 1), "a run may come of it");
-    fixture.store.record_stop(&sending.id, RemoteStop::NotNeeded).await.unwrap();
+    fixture.store.record_stop(&sending.id, RemoteStop::NotNeeded, Cost::Unknown).await.unwrap();
     assert_eq!(fixture.cents().await, (0, 0, 0, 0));
 }
 
@@ -201,7 +208,7 @@ pub async fn g6_what_may_have_been_paid_for_is_kept(fixture: Fixture) {
     let claimed = fixture.claim().await;
     fixture.store.checkpoint(&claimed.lease, &under_way()).await.unwrap();
     fixture.cancel(&running.id).await;
-    fixture.store.record_stop(&running.id, RemoteStop::Done).await.unwrap();
+    fixture.store.record_stop(&running.id, RemoteStop::Ended, Cost::Unknown).await.unwrap();
     assert_eq!(fixture.cents().await, (0, 0, 50, 5));
     let refused = fixture.store.insert(paid(a_job(), a_reservation(10, Some(59)))).await;
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "it counts: {refused:?}");
@@ -236,6 +243,55 @@ pub async fn g6_a_run_that_is_taken_up_is_counted_once(fixture: Fixture) {
     fixture.insert_new(by_hand).await;
     fixture.end_at(&under_way(), report(41)).await;
     assert_eq!(fixture.cents().await, (41, 0, 0, 1));
+}
+
+/// A3: a run that completed all the same, and was paid for, is spent; the job that fetches its report adds nothing, and
+/// takes nothing away, whatever becomes of it.
+pub async fn g6_the_cost_of_a_cancelled_or_failed_run_is_spent_once_it_is_known(fixture: Fixture) {
+    let cancelled = fixture.add_paid(50).await;
+    let claimed = fixture.claim().await;
+    fixture.store.checkpoint(&claimed.lease, &under_way()).await.unwrap();
+    fixture.cancel(&cancelled.id).await;
+    assert_eq!(fixture.cents().await, (0, 0, 50, 1));
+    let cost = Cost::Reported(a_cost(41));
+    fixture.store.record_stop(&cancelled.id, RemoteStop::Completed, cost).await.unwrap();
+    assert_eq!(fixture.cents().await, (41, 0, 0, 1));
+    let fetch =
+        || Insert { takes_up: Some(a_run("run-1")), ..paid(a_job(), a_reservation(50, Some(0))) };
+    fixture.insert_new(fetch()).await;
+    assert_eq!(fixture.cents().await, (41, 0, 0, 1));
+    fixture.end_at(&under_way(), fail()).await;
+    assert_eq!(fixture.cents().await, (41, 0, 0, 1), "it is known all the same");
+    fixture.insert_new(fetch()).await;
+    fixture.end_at(&under_way(), report(41)).await;
+    assert_eq!(fixture.cents().await, (41, 0, 0, 1));
+    fixture.add_paid(50).await;
+    fixture.end_at(&under_way(), ended_at(RunStatus::Ended(Cost::Reported(a_cost(7))))).await;
+    assert_eq!(fixture.cents().await, (48, 0, 0, 2), "a failed run whose cost is known");
+    fixture.add_paid(50).await;
+    fixture.end_at(&under_way(), ended_at(RunStatus::Ended(Cost::Estimate(a_cost(7))))).await;
+    assert_eq!(fixture.cents().await, (48, 0, 50, 3), "a guess is not known");
+}
+
+/// A free session was made, and the question that costs money was refused in it.
+pub async fn g6_a_refusal_inside_a_free_run_is_released(fixture: Fixture) {
+    fixture.add_paid(50).await;
+    fixture.end_at(&under_way(), ended_at(RunStatus::NotCharged)).await;
+    assert_eq!(fixture.cents().await, (0, 0, 0, 0));
+}
+
+/// A job that began several runs can tell them apart.
+pub async fn g6_each_run_of_a_job_has_its_id_and_its_cost(fixture: Fixture) {
+    let job = fixture.add_paid(50).await;
+    fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
+    fixture.end_at(&Checkpoint::Running(a_run("run-2")), report(41)).await;
+    let own = Scope::Owner(job.new.owner.clone());
+    let rows = fixture.store.ledger_rows(&own, &job.id).await.unwrap();
+    let shown: Vec<_> =
+        rows.iter().map(|row| (row.run, row.run_id.as_deref(), row.counts())).collect();
+    assert_eq!(shown, [(1, Some("run-1"), a_cost(50)), (2, Some("run-2"), a_cost(41))]);
+    let stranger = Scope::Owner(outlast_core::OwnerId::new("mallory"));
+    assert!(fixture.store.ledger_rows(&stranger, &job.id).await.unwrap().is_empty());
 }
 
 /// A day is the store's, in UTC; yesterday's unfinished jobs are yesterday's money.

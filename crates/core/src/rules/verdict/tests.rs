@@ -13,12 +13,8 @@ const FREE: Nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops
 const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
 
 fn error(trouble: Trouble) -> ProviderError {
-    ProviderError {
-        trouble,
-        sentence: "it went wrong".to_owned(),
-        reason: None,
-        detail: Some("secret".to_owned()),
-    }
+    let detail = Some("secret".to_owned());
+    ProviderError { detail, ..ProviderError::new(trouble, "it went wrong") }
 }
 
 fn beginning() -> Checkpoint {
@@ -289,6 +285,43 @@ fn b9a_a_failure_tells_whether_the_run_goes_on() {
         assert_eq!(job.run_left().is_some(), goes_on, "{name}");
         assert_eq!(job.run_left_text().is_some(), goes_on, "{name}");
     }
+}
+
+/// B9a: a run that has ended cannot finish, whatever ended it; one that completed without showing its report is looked at
+/// again, and nothing is begun in its place. A refusal inside a free run leaves nothing behind.
+#[test]
+fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
+    let ended = RunStatus::Ended(crate::Cost::Unknown);
+    let cases = [
+        (Trouble::Rejected, ended, None),
+        (Trouble::QuotaExhausted, ended, None),
+        (Trouble::Malformed, ended, Some("looks for its report again")),
+        (Trouble::Rejected, RunStatus::Unknown, Some("may still finish")),
+        (Trouble::Unauthorized, RunStatus::NotCharged, None),
+        (Trouble::RateLimited { retry_after: None }, RunStatus::NotCharged, None),
+        (Trouble::RunLost, RunStatus::NotCharged, None),
+    ];
+    for (trouble, run, said) in cases {
+        let name = format!("{trouble:?} {run:?}");
+        let mut job = running(under_way()).0.job;
+        job.new.max_failures = 0;
+        let end = End::Broken(ProviderError { run, ..error(trouble) });
+        let Settlement::Fail { failure, .. } = verdict(&job, PAID, end, PLAIN, NOW) else {
+            panic!("{name}")
+        };
+        assert_ne!(failure.code, Code::RunLost, "{name}");
+        job.state = JobState::Failed { at: NOW };
+        job.failures.push(failure);
+        let text = job.run_left_text();
+        assert_eq!(text.is_some(), said.is_some(), "{name}: {text:?}");
+        assert!(text.unwrap_or_default().contains(said.unwrap_or_default()), "{name}");
+    }
+    let mut job = running(under_way()).0.job;
+    job.new.max_failures = 2;
+    let completed = End::Broken(ProviderError { run: ended, ..error(Trouble::Malformed) });
+    let settlement = verdict(&job, PAID, completed, PLAIN, NOW);
+    let Settlement::Retry { checkpoint, .. } = settlement else { panic!("{settlement:?}") };
+    assert_eq!(checkpoint, under_way(), "no other run is begun");
 }
 
 /// E7: upstream's words are kept whole; those of the request are not among them, however the try ended.

@@ -1,11 +1,11 @@
 //! Jobs as JSON for scripts. Times are RFC 3339 in UTC.
 
 use outlast_core::{
-    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, Summary, Timestamp,
+    Body, Cost, Failure, Job, JobPage, JobState, Output, Profile, RemoteStop, Summary, Timestamp,
 };
 use serde_json::{Value, json};
 
-use outlast_server::retry_of;
+use outlast_server::{PaidRun, retry_of};
 
 /// `jobs list --json`
 pub(crate) fn page(page: &JobPage) -> Value {
@@ -39,6 +39,7 @@ pub(crate) fn job(job: &Job, now: Timestamp) -> Value {
         "progress": job.progress,
         "partial": job.partial.as_deref(),
         "checkpoint": job.checkpoint,
+        "cancelled_run": cancelled_run(job),
         "profile": profile(&job.new.profile),
         "created_at": job.created_at.to_string(),
         "updated_at": job.updated_at.to_string(),
@@ -46,6 +47,36 @@ pub(crate) fn job(job: &Job, now: Timestamp) -> Value {
         "elapsed_ms": u64::try_from(job.elapsed(now).as_millis()).unwrap_or(u64::MAX),
         "failures": job.failures.iter().map(failure).collect::<Vec<_>>(),
         "output": output,
+    })
+}
+
+/// `runs` of `jobs show --json`: what each paid run of a job cost, or may have cost.
+pub(crate) fn runs(runs: &[PaidRun]) -> Value {
+    let run = |run: &PaidRun| {
+        json!({
+            "number": run.number,
+            "id": run.id,
+            "provider": run.provider,
+            "state": run.state.as_str(),
+            "cost": cost(run.cost),
+            "possible_nano_usd": run.possible,
+        })
+    };
+    runs.iter().map(run).collect()
+}
+
+/// What is known of the run of a cancelled job, in one word.
+fn cancelled_run(job: &Job) -> Option<&'static str> {
+    let JobState::Cancelled { remote, .. } = job.state else { return None };
+    Some(match remote {
+        RemoteStop::NotNeeded => "none",
+        RemoteStop::MaybeBegun => "maybe_begun",
+        RemoteStop::Owed => "stopping",
+        RemoteStop::Told => "told",
+        RemoteStop::Ended => "ended",
+        RemoteStop::Completed => "completed",
+        RemoteStop::GoesOn => "goes_on",
+        RemoteStop::Unsupported => "unknown",
     })
 }
 

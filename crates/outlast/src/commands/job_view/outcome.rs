@@ -45,10 +45,15 @@ pub(crate) fn unsuccessful(what: &str, job: &Job) -> CommandError {
     let id = short_id(job);
     if job.state.kind() == StateKind::Cancelled {
         let stop = job.stop_text().map_or_else(String::new, |stop| format!(". {stop}"));
-        let hint = format!("`outlast jobs retry {id}` asks again");
+        let hint = match job.run_left() {
+            Some(_) if job.left_run_has_ended() => format!("`outlast jobs retry {id}` fetches it"),
+            Some(_) => format!("`outlast jobs retry {id}` goes on with that run"),
+            None => format!("`outlast jobs retry {id}` asks again"),
+        };
         return CommandError::failed(format!("the {what} was cancelled{stop}"), hint);
     }
     let again = match job.run_left() {
+        Some(_) if job.left_run_has_ended() => "` looks for the report of the run, which has ended",
         Some(_) => "` goes on with the provider's run, which may still finish",
         None if job.needs_consent() && job.may_be_charged() => {
             " --again` begins a new run, which may be paid for a second time"

@@ -1,16 +1,21 @@
 //! One job as a person reads it: facts on top, what happened when, then the report.
 
 use outlast_core::{
-    Body, Checkpoint, Job, JobId, JobState, RemoteStop, Source, Standing, StateKind, Timestamp,
-    Waits, address_line, without_hidden,
+    Body, Checkpoint, Job, JobId, JobState, RemoteStop, Source, Standing, StateKind, Timestamp, Waits, address_line, without_hidden, RequestState,
 };
 
-use outlast_server::{DEEP_RESEARCH, cost_text};
+use outlast_server::{DEEP_RESEARCH, PaidRun, cost_text};
 
 use crate::ui;
 use outlast_server::retry_of;
 
-pub(crate) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[JobId]) {
+pub(crate) fn job(
+    job: &Job,
+    waits: Option<Waits>,
+    now: Timestamp,
+    retries: &[JobId],
+    runs: &[PaidRun],
+) {
     ui::line(&job.id.to_string());
     ui::facts("workflow", Some(&job.new.workflow).filter(|name| *name != DEEP_RESEARCH));
     ui::fact("question", &job.new.title);
@@ -26,11 +31,19 @@ pub(crate) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[Jo
     } else if let Some(progress) = &job.progress {
         ui::fact("progress", &progress.message);
     }
-    match &job.checkpoint {
-        Checkpoint::NotBegun => {}
-        Checkpoint::Beginning { .. } => ui::fact("remote run", "asked for; no answer recorded"),
-        Checkpoint::Running(run) => {
+    match job.request_state() {
+        RequestState::NotSent => {}
+        RequestState::Unanswered => ui::fact("remote run", "asked for; no answer recorded"),
+        RequestState::NotAccepted => {
+            ui::fact("remote run", "none: the request was refused, or did not arrive");
+        }
+        RequestState::Accepted(run) => {
             ui::fact("remote run", format_args!("{} at {}", run.id, run.provider));
+        }
+    }
+    if runs.len() > 1 {
+        for (number, run) in runs.iter().enumerate() {
+            ui::fact(if number == 0 { "paid runs" } else { "" }, run);
         }
     }
     ui::fact("owner", &job.new.owner);
@@ -43,7 +56,7 @@ pub(crate) fn job(job: &Job, waits: Option<Waits>, now: Timestamp, retries: &[Jo
         ui::fact(&format!("failure {number}"), said);
         ui::facts("", failure.detail.as_ref().map(|detail| ui::short(detail, 500)));
     }
-    ui::facts("its run", job.run_left_text().or(job.stop_text().map(str::to_owned)));
+    ui::facts("its run", job.run_left_text().or_else(|| job.stop_text()));
     for (number, (at, what)) in timeline(job, now).into_iter().enumerate() {
         let name = if number == 0 { "timeline" } else { "" };
         let after = format!("+{}", ui::took(at.since(job.created_at)));

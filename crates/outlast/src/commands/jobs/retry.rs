@@ -33,6 +33,8 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         let error = error.context("only what failed or was cancelled is retried");
         return Err(CommandError::from(error).hint(hint));
     }
+    // What a retry does depends on whether the run of a cancelled job was seen to end.
+    let job = if args.again { job } else { engine.settle_stop(job).await? };
     if (job.needs_consent() || job.may_run_on()) && !args.again {
         let Some(retry) = retries_of(session, &job).await?.into_iter().next() else {
             return Err(in_doubt(&job));
@@ -56,10 +58,13 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
     print(engine, &started.job, args.json);
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
     if let Some(run) = run {
-        ui::remark(&format!(
-            "  it goes on with run {} at {}: only if that has failed is another begun",
-            run.id, run.provider
-        ));
+        let (id, provider) = (&run.id, &run.provider);
+        ui::remark(&match job.left_run_has_ended() {
+            true => format!("  it fetches the report of run {id} at {provider}, and sends nothing"),
+            false => format!(
+                "  it goes on with run {id} at {provider}: only if that has failed is another begun"
+            ),
+        });
     }
     go_on(session, &started.job).await?;
     DONE

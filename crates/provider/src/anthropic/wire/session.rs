@@ -38,6 +38,10 @@ impl Session {
         self.id.0.filter(|id| (1..=MAX_ID).contains(&id.trim().len()))
     }
 
+    pub(in crate::anthropic) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
     /// Whether it was made under this key and can be used.
     pub(in crate::anthropic) fn has_key(&self, key: &str) -> bool {
         let made_under = self.metadata.as_ref().and_then(|metadata| metadata.get(KEY_FIELD));

@@ -1,6 +1,6 @@
 //! Errors that only the Sonar dialect has; the others are in `vendor/errors.rs`.
 
-use outlast_core::{BeginError, BoxError, ProviderError, Trouble};
+use outlast_core::{BeginError, BoxError, Cost, ProviderError, RunStatus, Trouble};
 use reqwest::StatusCode;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
 
 /// What it means for a submit.
 pub(super) fn refusal(api: &Service, answer: &HttpAnswer) -> BeginError {
-    vendor::refusal(answer, trouble(api, answer))
+    vendor::refusal(api.vendor(), answer, trouble(api, answer))
 }
 
 /// We name the models, so one that the provider does not know is one it no longer serves.
@@ -39,19 +39,21 @@ pub(super) fn never_again(error: ProviderError) -> ProviderError {
 }
 
 /// A research that failed, and why.
-pub(super) fn failed(api: &Service, why: Option<&str>) -> ProviderError {
+pub(super) fn failed(api: &Service, why: Option<&str>, cost: Cost) -> ProviderError {
     let detail = why.map(|why| api.redacted(why));
     let reason = detail.clone();
     ProviderError {
         reason,
         detail,
+        run: RunStatus::Ended(cost),
         ..provider_error(Trouble::RunFailed, "the provider's run failed")
     }
 }
 
 /// A research that is called completed and stays without a report. The provider still has it under its id.
 pub(super) fn no_report(api: &Service, body: &[u8]) -> ProviderError {
-    api.malformed("the provider calls the run completed, but shows no report", body)
+    let error = api.malformed("the provider calls the run completed, but shows no report", body);
+    ProviderError { run: RunStatus::Ended(Cost::Unknown), ..error }
 }
 
 /// An answer that answers nothing.

@@ -30,6 +30,12 @@ pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> 
     Some(Box::new(Output { body, model: completion.model.0, usage, cost }))
 }
 
+/// The cost that a completion states, with a report or without.
+pub(super) fn stated_cost(completion: &Completion) -> Cost {
+    let usage = completion.usage.as_ref().map(|billed| usage(billed)).unwrap_or_default();
+    cost(completion, &usage)
+}
+
 /// What the numbers in the text point at: the citations where there are any, else what was found, in its order.
 fn sources(completion: &Completion) -> Vec<Source> {
     let results = completion.search_results.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Deep research: submitted under a key, then checked in growing intervals until it is done (A5).
 
 use async_trait::async_trait;
-use outlast_core::{BeginError, ProviderError, RemoteRun, ResearchAsk, Run, Step};
+use outlast_core::{BeginError, Cost, ProviderError, RemoteRun, ResearchAsk, Run, Step};
 use tokio::time::Instant;
 
 use super::request::research;
@@ -69,6 +69,7 @@ impl ResearchRun {
             self.wait();
             return Ok(None);
         };
+        self.checks.named(&self.remote, job.id());
         match job.status() {
             Status::Completed => match job.response.0.and_then(report::output) {
                 Some(output) => {
@@ -77,7 +78,10 @@ impl ResearchRun {
                 }
                 None => self.report_is_late(&body),
             },
-            Status::Failed => Err(errors::failed(&self.api, job.error_message.as_deref())),
+            Status::Failed => {
+                let cost = job.response.as_ref().map_or(Cost::Unknown, report::stated_cost);
+                Err(errors::failed(&self.api, job.error_message.as_deref(), cost))
+            }
             Status::InProgress => {
                 self.wait();
                 Ok(self.milestones.processing().map(Step::Progress))

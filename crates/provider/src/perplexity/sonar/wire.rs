@@ -28,6 +28,10 @@ pub(super) enum Status {
 }
 
 impl Job {
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref().filter(|id| is_name(id))
+    }
+
     pub(super) fn into_id(self) -> Option<String> {
         self.id.0.filter(|id| is_name(id))
     }

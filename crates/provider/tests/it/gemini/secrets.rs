@@ -34,7 +34,7 @@ async fn g3_no_error_carries_the_key_even_when_the_provider_repeats_it() {
         let followed = follow(&mut *bench.begin(&format!("q [[sim:{scenario}]]")).await).await;
         keeps_the_key(&scenario, followed.error());
     }
-    let run = bench.begin(&format!("q [[sim:http;on=cancel;status=500;secret={KEY}|stuck]]")).await;
+    let run = bench.begin(&format!("q [[sim:http;on=poll;status=500;secret={KEY}|stuck]]")).await;
     keeps_the_key("stop", &bench.gemini.stop(&run.remote()).await.unwrap_err());
     let seen =
         format!("{:?}", bench.sim.requests().iter().map(|seen| &seen.path).collect::<Vec<_>>());

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use outlast_core::{Clock, Provider, RemoteRun, RemoteStop, Trouble};
+use outlast_core::{Clock, Provider, RemoteRun, StopOutcome, Trouble};
 
 use super::bench::{Bench, gemini};
-use crate::bench::{PATIENCE, follow, patiently};
+use crate::bench::{PATIENCE, assert_completed, assert_ended, follow, patiently};
 use crate::canned::{Canned, reply};
 
 /// A3, G3: a run under way is stopped by one call, and safe to stop again; who follows it is told.
@@ -15,9 +15,9 @@ async fn g3_a_run_under_way_is_stopped_once() {
     let mut run = bench.begin("q [[sim:stuck]]").await;
     let remote = run.remote();
     let (followed, stopped) = tokio::join!(follow(&mut *run), bench.gemini.stop(&remote));
-    assert_eq!(stopped, Ok(RemoteStop::Done));
+    assert_ended(stopped);
     assert_eq!(followed.error().trouble, Trouble::RunStopped);
-    assert_eq!(bench.gemini.stop(&remote).await, Ok(RemoteStop::Done));
+    assert_ended(bench.gemini.stop(&remote).await);
     assert_eq!(bench.sim.stats().cancels, 1);
 }
 
@@ -26,7 +26,7 @@ async fn g3_a_finished_run_needs_no_stop() {
     let bench = Bench::new().await;
     let run = bench.begin("q [[sim:ok;delay_ms=0]]").await;
     bench.until(|stats| stats.runs[0].status == "completed").await;
-    assert_eq!(bench.gemini.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_completed(bench.gemini.stop(&run.remote()).await);
     assert_eq!(bench.sim.stats().cancels, 0);
 }
 
@@ -44,7 +44,7 @@ async fn g3_an_unknown_run_is_told_to_stop_when_it_must_be_known_and_not_called_
     let error = bench.gemini.stop(&run).await.unwrap_err();
     assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
-    assert_eq!(bench.gemini.stop(&run).await, Ok(RemoteStop::Unsupported));
+    assert_eq!(bench.gemini.stop(&run).await, Ok(StopOutcome::Unknown));
     assert_eq!(bench.sim.stats().cancels, 1);
 }
 
@@ -53,17 +53,27 @@ async fn g3_a_stop_that_fails_is_an_error_to_try_again() {
     let bench = Bench::new().await;
     for on in ["cancel", "poll"] {
         let run = bench.begin(&format!("q [[sim:http;on={on};status=503;times=1|stuck]]")).await;
-        let error = bench.gemini.stop(&run.remote()).await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Unavailable { retry_after: None });
-        assert_eq!(bench.gemini.stop(&run.remote()).await, Ok(RemoteStop::Done));
+        match bench.gemini.stop(&run.remote()).await {
+            Ok(outcome) => assert_eq!((on, outcome), ("cancel", StopOutcome::StillRunning)),
+            Err(error) => {
+                assert_eq!(
+                    (on, error.trouble),
+                    ("poll", Trouble::Unavailable { retry_after: None })
+                )
+            }
+        }
+        assert_ended(bench.gemini.stop(&run.remote()).await);
     }
     assert_eq!(bench.sim.stats().cancels, 3, "two tries of the first, one of the second");
 }
 
 #[tokio::test]
-async fn g3_a_run_that_ends_while_it_is_stopped_is_stopped() {
-    let server = Canned::serve(|line, _| match line {
-        line if line.starts_with("GET") => reply(200, r#"{"id":"r","status":"in_progress"}"#),
+async fn g3_a_run_that_ends_while_it_is_stopped_is_seen_to_have_ended() {
+    let server = Canned::serve(|line, number| match line {
+        line if line.starts_with("GET") && number == 0 => {
+            reply(200, r#"{"id":"r","status":"in_progress"}"#)
+        }
+        line if line.starts_with("GET") => reply(200, r#"{"id":"r","status":"failed"}"#),
         _ => reply(
             400,
             r#"{"error":{"message":"terminal","status":"FAILED_PRECONDITION","code":400}}"#,
@@ -77,8 +87,8 @@ async fn g3_a_run_that_ends_while_it_is_stopped_is_stopped() {
         cursor: None,
         begun_at: server.clock.now(),
     };
-    assert_eq!(patiently(provider.stop(&run)).await, Ok(RemoteStop::Done));
-    let calls =
-        ["GET /v1beta/interactions/..%2Fr%2Fx", "POST /v1beta/interactions/..%2Fr%2Fx/cancel"];
+    assert_ended(patiently(provider.stop(&run)).await);
+    let look = "GET /v1beta/interactions/..%2Fr%2Fx";
+    let calls = [look, "POST /v1beta/interactions/..%2Fr%2Fx/cancel", look];
     assert_eq!(server.lines(), calls, "an id cannot lead to another path");
 }

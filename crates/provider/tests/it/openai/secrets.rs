@@ -27,7 +27,7 @@ async fn g3_no_error_carries_the_key() {
         let text = format!("{:?}", followed.error());
         assert!(!text.contains(KEY) && text.contains("[redacted]"), "{scenario}: {text}");
     }
-    let run = bench.begin(&format!("q [[sim:http;on=cancel;status=500;secret={KEY}|stuck]]")).await;
+    let run = bench.begin(&format!("q [[sim:http;on=poll;status=500;secret={KEY}|stuck]]")).await;
     let error = bench.openai.stop(&run.remote()).await.unwrap_err();
     assert!(!format!("{error:?}").contains(KEY), "{error:?}");
     for request in bench.sim.requests() {

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use outlast_core::{Clock, Provider, RemoteRun, RemoteStop, Trouble};
+use outlast_core::{Clock, Provider, RemoteRun, StopOutcome, Trouble};
 
 use super::bench::Bench;
-use crate::bench::follow;
+use crate::bench::{assert_completed, assert_ended, follow};
 
 /// G3: one call stops it, and it is safe to stop again.
 #[tokio::test]
 async fn g3_a_run_under_way_is_stopped_once() {
     let bench = Bench::new().await;
     let run = bench.begin("q [[sim:stuck]]").await;
-    assert_eq!(bench.openai.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_ended(bench.openai.stop(&run.remote()).await);
     bench.until(|stats| stats.runs[0].status == "cancelled").await;
-    assert_eq!(bench.openai.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_ended(bench.openai.stop(&run.remote()).await);
     assert_eq!(bench.sim.stats().cancels, 1);
     let followed = follow(&mut *bench.resume(&run.remote()).await).await;
     assert_eq!(followed.error().trouble, Trouble::RunStopped);
@@ -31,7 +31,7 @@ async fn g3_a_run_stopped_while_it_is_followed_says_so() {
         bench.openai.stop(&remote).await
     };
     let (followed, stopped) = tokio::join!(follow(&mut *run), stopping);
-    assert_eq!(stopped, Ok(RemoteStop::Done));
+    assert_ended(stopped);
     assert_eq!(followed.error().trouble, Trouble::RunStopped);
 }
 
@@ -40,7 +40,7 @@ async fn g3_a_finished_run_needs_no_stop() {
     let bench = Bench::new().await;
     let run = bench.begin("q [[sim:ok;delay_ms=0]]").await;
     bench.until(|stats| stats.runs[0].status == "completed").await;
-    assert_eq!(bench.openai.stop(&run.remote()).await, Ok(RemoteStop::Done));
+    assert_completed(bench.openai.stop(&run.remote()).await);
     assert_eq!(bench.sim.stats().cancels, 0);
 }
 
@@ -57,7 +57,7 @@ async fn g3_an_unknown_run_is_not_called_stopped() {
     let error = bench.openai.stop(&run).await.unwrap_err();
     assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
-    assert_eq!(bench.openai.stop(&run).await, Ok(RemoteStop::Unsupported));
+    assert_eq!(bench.openai.stop(&run).await, Ok(StopOutcome::Unknown));
 }
 
 #[tokio::test]
@@ -65,8 +65,15 @@ async fn g3_a_stop_that_fails_is_an_error_to_try_again() {
     let bench = Bench::new().await;
     for on in ["cancel", "poll"] {
         let run = bench.begin(&format!("q [[sim:http;on={on};status=503;times=1|stuck]]")).await;
-        let error = bench.openai.stop(&run.remote()).await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Unavailable { retry_after: None });
-        assert_eq!(bench.openai.stop(&run.remote()).await, Ok(RemoteStop::Done));
+        match bench.openai.stop(&run.remote()).await {
+            Ok(outcome) => assert_eq!((on, outcome), ("cancel", StopOutcome::StillRunning)),
+            Err(error) => {
+                assert_eq!(
+                    (on, error.trouble),
+                    ("poll", Trouble::Unavailable { retry_after: None })
+                )
+            }
+        }
+        assert_ended(bench.openai.stop(&run.remote()).await);
     }
 }

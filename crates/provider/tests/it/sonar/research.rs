@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, RemoteStop, Resumes,
-    Step, Trouble,
+    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, Resumes, Step,
+    StopOutcome, Trouble,
 };
 use outlast_provider::perplexity::Sonar;
 use outlast_provider::vendor::VendorOptions;
@@ -189,7 +189,7 @@ async fn a_run_cannot_be_stopped_and_says_so() {
     let server = showing(&[RUNNING]).await;
     let sonar = sonar(&server.url, PATIENCE);
     let run = begin(&sonar, &ask("research")).await;
-    assert_eq!(sonar.stop(&run.remote()).await.unwrap(), RemoteStop::Unsupported);
+    assert_eq!(sonar.stop(&run.remote()).await.unwrap(), StopOutcome::CannotStop);
     assert_eq!(server.lines().len(), 1, "nothing is sent for it");
 }
 

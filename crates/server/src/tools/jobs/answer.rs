@@ -91,7 +91,7 @@ impl JobAnswer {
                 ..Self::new(
                     job.id.to_string(),
                     JobStatus::Cancelled,
-                    and("The job was cancelled.", job.stop_text()),
+                    and("The job was cancelled.", job.stop_text().as_deref()),
                     "The job was cancelled; start a new one only if the user asks for it.",
                 )
             },

@@ -138,7 +138,8 @@ impl Research {
             JobState::Failed { .. } | JobState::Cancelled { .. } => None,
         };
         let set = self.options.set;
-        let standing = status::standing(set, &status, progress.as_ref(), last.stop_text());
+        let standing =
+            status::standing(set, &status, progress.as_ref(), last.stop_text().as_deref());
         let path = self.path(&caller.owner, id);
         let shape = shape(&conversation, show, path);
         let notes = notes(&conversation, &shape);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    RemoteStop, Resumes, Run, Source, Step, Store, Timestamp, Usage,
+    Resumes, Run, Source, Step, StopOutcome, Store, Timestamp, Usage,
 };
 use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::MirrorOptions;
@@ -58,8 +58,8 @@ impl Provider for Oracle {
         Ok(Box::new(self.clone()))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<RemoteStop, ProviderError> {
-        Ok(RemoteStop::Done)
+    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        Ok(StopOutcome::Ended { cost: outlast_core::Cost::Unknown })
     }
 }
 

@@ -29,3 +29,5 @@ create table job_terms (
 create table ledger_sweeps (
   day bigint primary key
 );
+-- Paid runs: the provider's name of each, so that the runs of one job can be told apart.
+alter table ledger add column run_id text collate "C";

@@ -25,3 +25,5 @@ ALTER TABLE jobs ADD COLUMN notice INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE ledger_sweeps (
   day INTEGER PRIMARY KEY
 ) STRICT;
+-- Paid runs: the provider's name of each, so that the runs of one job can be told apart.
+ALTER TABLE ledger ADD COLUMN run_id TEXT;
