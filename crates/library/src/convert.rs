@@ -7,6 +7,7 @@
 mod child;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
@@ -60,6 +61,8 @@ impl Default for ConvertLimits {
 
 /// How much text of one file is read; [`Skip::TooMuchText`] says it in words.
 const MAX_CONVERTED_BYTES: usize = 16 << 20;
+/// The path by which a converter opens its standard input again, to read it in any order.
+const STDIN: &str = "/dev/stdin";
 /// What the launcher exits with when it could not become the converter.
 const CANNOT_START: i32 = 126;
 
@@ -83,6 +86,8 @@ pub(super) enum ConvertError {
     LeftOut(Skip),
     /// The converter could not be started; it may be possible the next time.
     NotStarted,
+    /// The file was replaced after the walk; the next walk may find a file again.
+    NotOpened,
     /// The run was cancelled.
     Stopped,
 }
@@ -128,13 +133,14 @@ impl InstalledConverters<'_> {
     }
 
     /// The text of a PDF, with a form feed at the end of each page.
-    pub(super) fn pdf(&self, file: &Path, reporter: &Reporter) -> Result<String, ConvertError> {
+    pub(super) fn pdf(&self, file: File, reporter: &Reporter) -> Result<String, ConvertError> {
         let missing = ConvertError::LeftOut(Skip::NoPdftotext);
         let program = self.pdftotext.as_ref().ok_or(missing)?;
         // The order of drawing is the order of reading in most files; the other orders mix the lines of two columns.
         let options = ["-raw", "-htmlmeta", "-enc", "UTF-8", "-eol", "unix"].map(OsStr::new);
-        let arguments = options.into_iter().chain([file.as_os_str(), OsStr::new("-")]);
-        let ended = self.run(program, arguments, reporter)?;
+        // By path, because pdftotext would copy what it reads as `-` into memory.
+        let arguments = options.into_iter().chain([STDIN, "-"].map(OsStr::new));
+        let ended = self.run(program, arguments, file, reporter)?;
         if ended.code == Some(0) {
             return Ok(ended.text);
         }
@@ -150,26 +156,26 @@ impl InstalledConverters<'_> {
     pub(super) fn office(
         &self,
         reader: &str,
-        file: &Path,
+        file: File,
         reporter: &Reporter,
     ) -> Result<String, ConvertError> {
         let missing = ConvertError::LeftOut(Skip::NoPandoc);
         let program = self.pandoc.as_ref().ok_or(missing)?;
         // In its sandbox pandoc reads no other file and asks no server.
         let options = ["--sandbox", "--from", reader, "--to", "gfm-raw_html", "--wrap", "none"];
-        let arguments = options.iter().map(OsStr::new).chain([file.as_os_str()]);
-        let ended = self.run(program, arguments, reporter)?;
+        let ended = self.run(program, options.iter().map(OsStr::new), file, reporter)?;
         if ended.code == Some(0) {
             return Ok(ended.text);
         }
         Err(ConvertError::LeftOut(Skip::Unreadable))
     }
 
-    /// Runs a converter. The names of files are absolute here, so that none of them can be taken for an option.
+    /// Runs a converter with the file as its standard input. It gets no name of the file, which may by now be another file's.
     fn run<'a>(
         &self,
         program: &Program,
         arguments: impl Iterator<Item = &'a OsStr>,
+        file: File,
         reporter: &Reporter,
     ) -> Result<Ended, ConvertError> {
         let Converters { launcher, limits, search_path, .. } = self.converters;
@@ -184,7 +190,7 @@ impl InstalledConverters<'_> {
         };
         // Nothing else of our environment, which may hold keys.
         command.args(arguments).env_clear().env("PATH", search_path).env("LC_ALL", "C.UTF-8");
-        let ended = run_child(command.current_dir("/"), limits, reporter)?;
+        let ended = run_child(command.current_dir("/").stdin(file), limits, reporter)?;
         if ended.code != Some(0) {
             let (code, stderr) = (ended.code, clean::line(&ended.stderr));
             tracing::debug!(code, stderr, program = %program.file.display(), "a converter failed");

@@ -12,6 +12,7 @@ mod run;
 mod research;
 mod reporter;
 mod walk;
+mod open;
 mod skip;
 mod convert;
 mod clean;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rusqlite::{Transaction, TransactionBehavior, params};
@@ -70,10 +70,10 @@ pub(super) fn refresh(
             format!("Reading {} of {} files", grouped(number), grouped(changed.len()))
         })?;
         let converter = converters.stamp(file.format).unwrap_or_default();
-        let read = match read(file, converters, reporter) {
+        let read = match read(walked, file, converters, reporter) {
             Ok(document) => Ok(document),
             Err(ConvertError::LeftOut(skip)) => Err(skip),
-            Err(ConvertError::NotStarted) => {
+            Err(ConvertError::NotStarted | ConvertError::NotOpened) => {
                 left_out.add(Skip::Unreadable, file.name.clone());
                 continue;
             }
@@ -131,14 +131,26 @@ fn left_out_before(index: &Index, left_out: &mut LeftOut) -> Result<(), SearchEr
 }
 
 fn read(
+    walked: &Walked,
     file: &FoundFile,
     converters: &InstalledConverters<'_>,
     reporter: &Reporter,
 ) -> Result<Document, ConvertError> {
+    let open = match walked.open(file) {
+        Ok(open) => open,
+        // Unless it may not be read, it was replaced after the walk. The next walk finds what is there then.
+        Err(error) => {
+            tracing::debug!(file = file.name, %error, "cannot open a file of the library");
+            return Err(match error.kind() {
+                ErrorKind::PermissionDenied => ConvertError::LeftOut(Skip::Unreadable),
+                _ => ConvertError::NotOpened,
+            });
+        }
+    };
     let text = match file.format {
-        Format::Pdf => converters.pdf(&file.path, reporter)?,
-        Format::Office(reader) => converters.office(reader, &file.path, reporter)?,
-        _ => text(file).map_err(ConvertError::LeftOut)?,
+        Format::Pdf => converters.pdf(open, reporter)?,
+        Format::Office(reader) => converters.office(reader, open, reporter)?,
+        _ => text(open, file.format).map_err(ConvertError::LeftOut)?,
     };
     // No file is known to break a parser; should one do so, the others are still read.
     match catch_unwind(AssertUnwindSafe(|| parse(file.format, &text))) {
@@ -151,11 +163,9 @@ fn read(
 }
 
 /// What is written as text.
-fn text(file: &FoundFile) -> Result<String, Skip> {
+fn text(file: File, format: Format) -> Result<String, Skip> {
     let mut bytes = Vec::new();
-    let opened = File::open(&file.path);
-    let read = opened.and_then(|open| open.take(file.format.largest()).read_to_end(&mut bytes));
-    match read {
+    match file.take(format.largest()).read_to_end(&mut bytes) {
         Ok(_) if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) => Err(Skip::Binary),
         Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(_) => Err(Skip::Unreadable),

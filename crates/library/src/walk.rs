@@ -2,12 +2,16 @@
 //! names is read under its own name if it is in the library; a link to anything else is left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use ignore::WalkBuilder;
 
 use super::clean;
+use super::open::{open_file, open_folder};
 use super::reporter::{Reporter, Stopped};
 use super::skip::{LeftOut, Skip};
 
@@ -69,7 +73,10 @@ impl Format {
 /// One file that can be read.
 #[derive(Clone, Debug)]
 pub(super) struct FoundFile {
-    pub(super) path: PathBuf,
+    path: PathBuf,
+    /// The index of its folder in [`Walked::folders`].
+    folder: usize,
+    relative: PathBuf,
     /// What reports call it: relative, with `/`, with the folder's name before it where there are several.
     pub(super) name: String,
     pub(super) format: Format,
@@ -80,6 +87,8 @@ pub(super) struct FoundFile {
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
+    /// The folders that are there, open.
+    folders: Vec<OwnedFd>,
     /// By name.
     pub(super) files: Vec<FoundFile>,
     pub(super) left_out: LeftOut,
@@ -87,15 +96,24 @@ pub(super) struct Walked {
     pub(super) gone: Vec<PathBuf>,
 }
 
+impl Walked {
+    /// Opens a file for reading. Fails if it is no longer a regular file, or not of a length that is read.
+    pub(super) fn open(&self, file: &FoundFile) -> io::Result<File> {
+        let folder = self.folders.get(file.folder).ok_or(io::ErrorKind::NotFound)?;
+        open_file(folder, &file.relative, file.format)
+    }
+}
+
 /// Lists every folder.
 pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, Stopped> {
     let mut walked = Walked::default();
     let mut links = Vec::new();
     for folder in folders {
-        if !folder.path.is_dir() {
+        let Ok(open) = open_folder(&folder.path) else {
             walked.gone.push(folder.path.clone());
             continue;
-        }
+        };
+        walked.folders.push(open);
         list(folder, &mut walked, &mut links, reporter)?;
     }
     let read: BTreeSet<_> = walked.files.iter().map(|file| file.path.clone()).collect();
@@ -129,12 +147,20 @@ fn list(
     // Inside a repository its own rules count, from its root; elsewhere only those in the folder itself, so that a
     // stray file further up cannot empty a library.
     let in_git = folder.path.ancestors().any(|path| path.join(".git").exists());
+    if !has_readable_rules(&folder.path) {
+        walked.left_out.add(Skip::Unreadable, name(folder, &folder.path));
+        return Ok(());
+    }
     let walker = WalkBuilder::new(&folder.path)
         .follow_links(false)
         .git_global(false)
         .require_git(in_git)
-        .parents(in_git)
+        .parents(in_git && folder.path.ancestors().all(has_readable_rules))
+        .filter_entry(|entry| {
+            !entry.file_type().is_some_and(|kind| kind.is_dir()) || has_readable_rules(entry.path())
+        })
         .build();
+    let open = walked.folders.len() - 1;
     for entry in walker {
         reporter.go_on()?;
         let entry = match entry {
@@ -150,7 +176,7 @@ fn list(
             links.push((name, entry.into_path()));
             continue;
         }
-        match look(name.clone(), entry.path()) {
+        match look(name.clone(), folder, open, entry.path()) {
             Ok(found) => walked.files.push(found),
             Err(skip) => walked.left_out.add(skip, name),
         }
@@ -165,7 +191,17 @@ fn name(folder: &Folder, path: &Path) -> String {
     clean::line(&format!("{}{}", folder.prefix, parts.join("/")))
 }
 
-fn look(name: String, path: &Path) -> Result<FoundFile, Skip> {
+/// Returns whether the walker can read the ignore rules of a directory. It would wait for ever for those in a FIFO.
+fn has_readable_rules(directory: &Path) -> bool {
+    let rules = [".gitignore", ".ignore", ".git/info/exclude"];
+    let is_readable = |rules| match directory.join(rules).metadata() {
+        Ok(metadata) => metadata.is_file() || metadata.is_dir(),
+        Err(_) => true,
+    };
+    rules.into_iter().all(is_readable)
+}
+
+fn look(name: String, folder: &Folder, open: usize, path: &Path) -> Result<FoundFile, Skip> {
     let format = format_of(path)?;
     let metadata = path.symlink_metadata().map_err(|_| Skip::Unreadable)?;
     if !metadata.is_file() {
@@ -178,6 +214,8 @@ fn look(name: String, path: &Path) -> Result<FoundFile, Skip> {
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     Ok(FoundFile {
         path: path.to_owned(),
+        folder: open,
+        relative: path.strip_prefix(&folder.path).map_err(|_| Skip::Unreadable)?.to_owned(),
         name,
         format,
         size: i64::try_from(metadata.len()).unwrap_or(i64::MAX),

@@ -32,14 +32,14 @@ pub(super) struct Ended {
     pub(super) stderr: String,
 }
 
-/// Runs a converter to its end.
+/// Runs a converter, whose standard input is set, to its end.
 pub(super) fn run_child(
     command: &mut Command,
     limits: &ConvertLimits,
     reporter: &Reporter,
 ) -> Result<Ended, ConvertError> {
     let _slot = Slot::take(reporter)?;
-    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut group = match command.process_group(0).spawn() {
         Ok(child) => Group { leader: Pid::from_child(&child), child },
         Err(error) => {

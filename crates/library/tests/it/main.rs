@@ -18,6 +18,8 @@ mod hostile;
 #[cfg(test)]
 mod pdf;
 #[cfg(test)]
+mod races;
+#[cfg(test)]
 mod reports;
 #[cfg(test)]
 mod running;
