@@ -41,8 +41,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
 use crate::config::{Config, ConfigError, Flags};
+use crate::detached::own_jobs::OwnJobs;
 use crate::error::{CommandError, CommandResult, OrUsage as _};
-use crate::logging;
+use crate::logging::{self, Relay};
 
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> CommandResult {
@@ -116,7 +117,7 @@ fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
 /// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.
 fn start_quiet_log(global: &Global, config: &Config) -> CommandResult<()> {
     let filter = if config.log_is_set { &config.log } else { "error" };
-    start_log_at(global, config, filter)
+    start_log_at(global, config, filter, Relay::None)
 }
 
 /// The task that writes conversations as files, where they are written.
@@ -148,11 +149,20 @@ impl MirrorTask {
 
 /// Starts the log for a command.
 fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
-    start_log_at(global, config, &config.log)
+    start_log_at(global, config, &config.log, Relay::None)
 }
 
-fn start_log_at(global: &Global, config: &Config, filter: &str) -> CommandResult<()> {
-    logging::start(std::io::stderr, global, filter).map_err(|why| {
+/// Starts the log of a server, which has the lines of detached workers about its jobs too.
+fn start_server_log(
+    global: &Global,
+    config: &Config,
+    own_jobs: &Arc<OwnJobs>,
+) -> CommandResult<()> {
+    start_log_at(global, config, &config.log, Relay::FromWorkers(Arc::clone(own_jobs)))
+}
+
+fn start_log_at(global: &Global, config: &Config, filter: &str, relay: Relay) -> CommandResult<()> {
+    logging::start(std::io::stderr, global, filter, relay).map_err(|why| {
         let why = format!("the log filter `{}` cannot be read: {why}", config.log);
         CommandError::wrong(why, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;

@@ -11,6 +11,8 @@ pub(crate) mod worker;
 pub(crate) mod telling;
 pub(crate) mod info;
 pub(crate) mod log;
+pub(crate) mod log_relay;
+pub(crate) mod own_jobs;
 
 pub(crate) use identity::Identity;
 pub(crate) use start::WorkerStarter;

@@ -2,16 +2,39 @@
 
 mod unrepeated;
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Format;
 use tracing_subscriber::prelude::*;
 
 use crate::cli::Global;
+use crate::detached::log_relay::{JobDatagrams, LogRelay};
+use crate::detached::own_jobs::{OwnJobs, OwnJobsLayer};
 use unrepeated::Unrepeated;
 
+/// The other processes that the log has to do with.
+pub(crate) enum Relay {
+    None,
+    /// A detached worker: the lines about jobs also go to the servers that inserted them.
+    ToServers(LogRelay),
+    /// A server: the lines about its jobs come from detached workers.
+    FromWorkers(Arc<OwnJobs>),
+}
+
+/// The filter of this process.
+static FILTER: OnceLock<Targets> = OnceLock::new();
+
 /// Starts the log on standard error, or in a file. `-v` and `-q` win over the configured filter.
-pub(crate) fn start<W>(writer: W, global: &Global, configured: &str) -> Result<(), String>
+pub(crate) fn start<W>(
+    writer: W,
+    global: &Global,
+    configured: &str,
+    relay: Relay,
+) -> Result<(), String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -27,8 +50,33 @@ where
         // Colour would need a feature that is off; to ask for it on a terminal would panic.
         .with_ansi(false)
         .event_format(Unrepeated::new(Format::default().without_time().with_target(false)));
-    tracing_subscriber::registry().with(log).with(filter).init();
+    let _ = FILTER.set(filter.clone());
+    let (to_servers, from_workers) = match relay {
+        Relay::None => (None, None),
+        Relay::ToServers(relay) => (Some(relay), None),
+        Relay::FromWorkers(own_jobs) => (None, Some(own_jobs)),
+    };
+    let to_servers = to_servers.map(|relay| {
+        let lines = tracing_subscriber::fmt::layer().with_writer(relay).with_ansi(false);
+        let lines = lines.event_format(JobDatagrams::default());
+        lines.with_filter(filter_fn(LogRelay::is_relayed).with_max_level_hint(LevelFilter::INFO))
+    });
+    // After the log itself: what waits for the line about an insert comes after it.
+    let from_workers = from_workers.map(|own_jobs| {
+        let inserts = filter_fn(OwnJobs::is_insert).with_max_level_hint(LevelFilter::INFO);
+        OwnJobsLayer(own_jobs).with_filter(inserts)
+    });
+    let all = tracing_subscriber::registry().with(log.with_filter(filter));
+    all.with(to_servers).with(from_workers).init();
     Ok(())
+}
+
+/// Writes a line of another process to standard error, unless this one would not have logged it.
+pub(crate) fn write_relayed(level: Level, target: &str, line: &str) {
+    if FILTER.get().is_some_and(|filter| filter.would_enable(target, &level)) {
+        // Nobody to tell if nobody reads.
+        drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
+    }
 }
 
 /// What is logged at a level, or at levels by target such as `outlast_server=debug,warn`.

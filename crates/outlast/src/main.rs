@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod logging;
 
+mod data_dir;
 mod wire;
 mod open_store;
 mod metered;

@@ -16,6 +16,7 @@ use outlast_store::{
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
+use crate::data_dir;
 use crate::detached::WorkerStarter;
 use crate::detached::socket::SocketFolder;
 use crate::detached::telling::TellingStore;
@@ -71,6 +72,9 @@ impl OpenStore {
         match url {
             StoreUrl::Memory => Ok(Self::memory(clock, notices)),
             StoreUrl::Sqlite(path) => {
+                if path.parent() == Some(&*config.data_dir) {
+                    data_dir::prepare(&config.data_dir)?;
+                }
                 let file = SqliteFile { path, state_dir: config.state_dir.as_deref() };
                 let opened = SqliteStore::open(file, or_system(clock));
                 let store = opened.map_err(|error| cannot_open(error, url))?;

@@ -7,10 +7,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use crate::line::MAX_LINE;
 use crate::settings::WrapSettings;
 
-/// A frame of at most so many bytes is read.
-const MAX_FRAME: usize = 1 << 30;
+/// The longest frame. A line grows a little on its way: by our ids, and by `get_result` in a list of tools.
+const MAX_FRAME: usize = MAX_LINE + 1024 * 1024;
 
 /// Whether the other end is closed. What was sent before that may still wait to be read.
 pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
@@ -84,6 +85,9 @@ pub(crate) struct Greeting {
 /// Writes a frame, in one write where it is small.
 async fn write(to: &mut (impl AsyncWrite + Unpin), letter: u8, parts: &[&[u8]]) -> io::Result<()> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
+    if length > MAX_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a message that is too long"));
+    }
     let length_bytes = u32::try_from(length).map_err(io::Error::other)?.to_be_bytes();
     let mut head = Vec::with_capacity(5 + length.min(64 * 1024));
     head.push(letter);

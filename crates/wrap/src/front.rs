@@ -20,11 +20,12 @@ use tokio::time::Instant;
 use crate::call::{Caller, failed_call};
 use crate::frame::{Hello, ToFront, ToKeeper};
 use crate::keeper::{Identity, until};
-use crate::message::{Kind, Message, id_key};
+use crate::line::MAX_LINE_TEXT;
+use crate::message::{Kind, Message, id_key, response};
 use crate::paths;
 use crate::session::{Session, greeting};
 use crate::settings::WrapSettings;
-use pipes::{Happened, Link};
+use pipes::{ClientLine, Happened, Link, Stdout};
 
 /// How long a client that sent a signal waits for the server to end.
 const SIGNAL_GRACE: Duration = Duration::from_secs(2);
@@ -47,8 +48,8 @@ pub struct FrontOptions {
     pub arguments: Vec<OsString>,
     /// And with these the first time.
     pub first_arguments: Vec<OsString>,
-    /// Where a keeper logs to.
-    pub log: PathBuf,
+    /// Opens the log of keepers.
+    pub open_log: Box<dyn Fn() -> io::Result<std::fs::File> + Send + Sync>,
 }
 
 /// A request that the client waits for.
@@ -68,6 +69,7 @@ struct Front {
     has_ended: bool,
     leave_at: Option<Instant>,
     link: Option<Link>,
+    stdout: Stdout,
     happened: mpsc::UnboundedSender<Happened>,
 }
 
@@ -84,6 +86,7 @@ pub async fn run(options: FrontOptions) -> io::Result<i32> {
         has_ended: false,
         leave_at: None,
         link: None,
+        stdout: Stdout::default(),
         happened: sends,
     };
     front.run(input, &mut happened).await
@@ -118,13 +121,17 @@ impl Front {
         if !waiting.is_empty() {
             // A keeper may wait for this very client; its greeting tells.
             first = Some(input.recv().await);
-            self.adopt(waiting, first.as_ref().and_then(Option::as_deref)).await;
+            let line = match &first {
+                Some(Some(ClientLine::Whole(line))) => Some(&**line),
+                _ => None,
+            };
+            self.adopt(waiting, line).await;
         }
         if self.link.is_none() {
             self.start_keeper().await?;
         }
         if let Some(line) = first {
-            self.client_line(line);
+            self.client_input(line).await?;
         }
         let mut keepers = 1;
         loop {
@@ -134,7 +141,7 @@ impl Front {
                 input.recv().await
             };
             tokio::select! {
-                line = next_line, if !self.has_ended => self.client_line(line),
+                line = next_line, if !self.has_ended => self.client_input(line).await?,
                 Some(signal) = signals.recv() => {
                     if self.leave_at.is_some() {
                         return Ok(0);
@@ -180,7 +187,7 @@ impl Front {
             }
             let welcome = tokio::time::timeout(WELCOME_WAIT, ToFront::read(&mut stream)).await;
             if matches!(welcome, Ok(Ok(Some(ToFront::Welcome)))) {
-                self.link = Some(Link::new(stream, self.happened.clone()));
+                self.link = Some(Link::new(stream, self.stdout.clone(), self.happened.clone()));
                 return;
             }
         }
@@ -198,29 +205,22 @@ impl Front {
 
     /// Starts a keeper at the other end of a socket pair.
     async fn start_keeper(&mut self) -> io::Result<()> {
-        use std::os::unix::fs::OpenOptionsExt as _;
         use std::os::unix::process::CommandExt as _;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        if let Some(folder) = self.options.log.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let log = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&self.options.log)?;
+        let log = (self.options.open_log)()?;
         let mut arguments = self.options.arguments.clone();
         arguments.splice(1..1, self.options.first_arguments.drain(..));
         let mut keeper = Command::new(&self.options.program)
             .arg0("outlast")
-            // Has it close what the client left open, in a session of its own, before its main (`inherited.c`).
+            // Has it close what the client left open, as no child of ours and in a session of its own, before its main
+            // (`inherited.c`).
             .env("OUTLAST_STARTED_DETACHED", "1")
             .args(arguments)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()?;
-        // Reaped when it ends before this process does.
+        // Its first process leaves at once; the keeper is no child of ours.
         std::thread::spawn(move || drop(keeper.wait()));
         ours.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(ours)?;
@@ -231,15 +231,30 @@ impl Front {
         }
         // Fails only when the keeper is gone already, which the link's reader tells.
         drop(ToKeeper::Hello(Box::new(hello)).write(&mut stream).await);
-        self.link = Some(Link::new(stream, self.happened.clone()));
+        self.link = Some(Link::new(stream, self.stdout.clone(), self.happened.clone()));
         Ok(())
     }
 
-    fn client_line(&mut self, line: Option<Vec<u8>>) {
-        let Some(line) = line else {
-            self.has_ended = true;
-            return self.send(ToKeeper::End);
-        };
+    async fn client_input(&mut self, line: Option<ClientLine>) -> io::Result<()> {
+        match line {
+            Some(ClientLine::Whole(line)) => self.client_line(line),
+            Some(ClientLine::TooLong(id)) => {
+                // Not waited for: the client may read nothing now.
+                outlast_engine::spawn(refuse_line(self.stdout.clone(), id));
+            }
+            Some(ClientLine::Endless) => {
+                refuse_line(self.stdout.clone(), None).await;
+                return Err(io::Error::other("the client sends a line that does not end"));
+            }
+            None => {
+                self.has_ended = true;
+                self.send(ToKeeper::End);
+            }
+        }
+        Ok(())
+    }
+
+    fn client_line(&mut self, line: Vec<u8>) {
         let message = line.ends_with(b"\n").then(|| Message::read(&line)).flatten();
         if let Some(message) = message {
             self.session.observe(&line, &message);
@@ -269,17 +284,16 @@ impl Front {
     /// The keeper was killed: what it had sent may or may not have happened. Says whether the client is still there.
     async fn lose_calls(&mut self) -> bool {
         self.link = None;
-        let mut stdout = tokio::io::stdout();
         let lost = self.waiting.extract_if(.., |_, waiting| waiting.call.is_some());
         let lost: Vec<Caller> = lost.filter_map(|(_, waiting)| waiting.call).collect();
         for caller in lost {
             let why = "the process that kept the server was killed before it answered";
             let answer = failed_call(&caller, why);
-            if stdout.write_all(&answer).await.is_err() {
+            if self.stdout.write(&answer).await.is_err() {
                 return false;
             }
         }
-        stdout.flush().await.is_ok() && !(self.has_ended && self.waiting.is_empty())
+        !(self.has_ended && self.waiting.is_empty())
     }
 
     /// What is no call is asked again.
@@ -291,4 +305,16 @@ impl Front {
             self.send(ToKeeper::End);
         }
     }
+}
+
+/// Answers a line of the client that is too long to be passed on.
+async fn refuse_line(stdout: Stdout, id: Option<String>) {
+    let message =
+        format!("the message is longer than {MAX_LINE_TEXT} and was not sent to the server");
+    let error = serde_json::json!({ "code": -32600, "message": message }).to_string();
+    let id = id.as_deref().unwrap_or("null");
+    // Both fail only when the client is gone, which is noticed elsewhere.
+    drop(stdout.write(&response(id, "error", &error)).await);
+    let text = format!("outlast wrap: {message}\n");
+    drop(tokio::io::stderr().write_all(text.as_bytes()).await);
 }

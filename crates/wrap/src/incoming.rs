@@ -31,7 +31,9 @@ impl Keeper {
                     }
                 }
                 if method == "tools/list" {
-                    self.result_tool.list_asked(&message);
+                    if self.result_tool.list_asked(&message) {
+                        self.tools.begin();
+                    }
                 }
                 self.outstanding.insert(id_key(id), method.to_owned());
             }

@@ -21,12 +21,14 @@ use tokio::time::Instant;
 use crate::call::Call;
 use crate::frame::{Hello, ToFront, ToKeeper};
 use crate::journal::{self, Journal, Unreceived};
+use crate::line::MAX_LINE_TEXT;
 use crate::paths;
 use crate::result_tool::ResultTool;
 use crate::rows::{CallRows, Found, Row, Rows};
 use crate::server::{Backlog, ServerProcess};
 use crate::session::Session;
 use crate::settings::WrapSettings;
+use crate::tool_changes::{self, ToolDigests};
 use fronts::FrontLink;
 
 /// What a keeper is made of.
@@ -35,6 +37,8 @@ pub struct KeeperOptions {
     pub command: ServerCommand,
     /// Who it is, for fronts that look for it.
     pub identity: Identity,
+    /// Which server it is, whatever the environment: command or address, and folder.
+    pub server: Identity,
     /// Where its socket is.
     pub data_dir: PathBuf,
     /// Where calls are stored.
@@ -77,15 +81,30 @@ impl Identity {
 
 /// What happens to a keeper.
 pub(crate) enum Event {
+    /// Counted in [`Keeper::to_server`] until it is handled.
     FromFront(u64, ToKeeper),
     FrontGone(u64),
     NewFront(UnixStream, Box<Hello>),
+    /// Counted in [`Keeper::to_client`] until it is handled.
     ServerLine(u64, Vec<u8>),
+    /// A line that is longer than [`crate::line::MAX_LINE`]; nothing more is read of that server.
+    ServerLineTooLong(u64),
     ServerStderr(Vec<u8>),
     ServerExited(u64, i32),
     RowMade(u64, Result<Row, String>),
     /// What `get_result` found in the store, for the caller that asked.
     Found(crate::result_tool::Asked, Result<Found, String>),
+}
+
+impl Event {
+    /// The bytes that are counted as waiting until it is handled: from the server, and from the client.
+    fn counted(&self) -> (usize, usize) {
+        match self {
+            Self::ServerLine(_, line) => (line.len(), 0),
+            Self::FromFront(_, message) => (0, message.size()),
+            _ => (0, 0),
+        }
+    }
 }
 
 /// A request of the server that waits for a client's answer.
@@ -117,6 +136,8 @@ pub(crate) struct Keeper {
     pub(crate) fronts: u64,
     /// What waits for the client; the same for every front.
     pub(crate) to_client: Arc<Backlog>,
+    /// What waits for the server; the same for every server.
+    pub(crate) to_server: Arc<Backlog>,
 
     pub(crate) server: Option<ServerProcess>,
     pub(crate) servers: u64,
@@ -152,21 +173,24 @@ pub(crate) struct Keeper {
     pub(crate) stale: HashSet<String>,
     pub(crate) questions: BTreeMap<String, Question>,
     pub(crate) result_tool: ResultTool,
+    pub(crate) tools: ToolDigests,
 }
 
 /// Runs a keeper whose first front is at the other end of standard input.
 pub async fn run(options: KeeperOptions) -> io::Result<()> {
     // One that was killed before it said a word leaves nothing to keep; before the first, no other front is taken.
     let Some((first, hello)) = fronts::hear(first_front()?).await else { return Ok(()) };
-    let KeeperOptions { command, identity, data_dir, rows, idle } = options;
+    let KeeperOptions { command, identity, server, data_dir, rows, idle } = options;
     paths::sweep(&data_dir);
     let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
     let (events, happened) = mpsc::channel(256);
     let (dropped, cancelled) = mpsc::unbounded_channel();
     let accepting = outlast_engine::spawn(fronts::accept(listener, events.clone()));
     journal::sweep(&data_dir);
+    tool_changes::sweep(&data_dir);
+    let tools = ToolDigests::new(&data_dir, &server.0);
     let journal = Journal::open(&data_dir, &identity.0);
-    let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal);
+    let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal, tools);
     keeper.new_front(first, hello);
     let done = keeper.work(happened, cancelled).await;
     accepting.abort();
@@ -193,6 +217,7 @@ impl Keeper {
         events: mpsc::Sender<Event>,
         rows: Rows,
         journal: Journal,
+        tools: ToolDigests,
     ) -> Self {
         Self {
             command,
@@ -203,6 +228,7 @@ impl Keeper {
             front: None,
             fronts: 0,
             to_client: Arc::default(),
+            to_server: Arc::default(),
             server: None,
             servers: 0,
             handshake: None,
@@ -224,6 +250,7 @@ impl Keeper {
             stale: HashSet::new(),
             questions: BTreeMap::new(),
             result_tool: ResultTool::default(),
+            tools,
         }
     }
 
@@ -256,6 +283,13 @@ impl Keeper {
     }
 
     fn handle(&mut self, event: Event) {
+        let (from_server, from_client) = event.counted();
+        self.handle_counted(event);
+        self.to_client.remove(from_server);
+        self.to_server.remove(from_client);
+    }
+
+    fn handle_counted(&mut self, event: Event) {
         match event {
             Event::FromFront(front, message) if self.is_attached(front) => match message {
                 ToKeeper::Hello(_) => {}
@@ -273,13 +307,16 @@ impl Keeper {
                 self.server_line(line);
                 self.close_if_done();
             }
+            Event::ServerLineTooLong(generation) if self.is_server(generation) => {
+                self.stop_server(&format!("wrote a line of more than {MAX_LINE_TEXT}"));
+            }
             Event::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
             Event::ServerExited(generation, code) if self.is_server(generation) => {
                 self.server_exited(code);
             }
             // Of a front or a server that this keeper no longer has.
             Event::FromFront(..) | Event::FrontGone(_) => {}
-            Event::ServerLine(..) | Event::ServerExited(..) => {}
+            Event::ServerLine(..) | Event::ServerLineTooLong(_) | Event::ServerExited(..) => {}
             Event::RowMade(number, made) => {
                 self.row_made(number, made);
                 self.close_if_done();

@@ -16,9 +16,11 @@ mod result_tool;
 mod rows;
 mod server;
 mod session;
+mod tool_changes;
 mod web;
 
 mod frame;
+mod line;
 mod message;
 mod paths;
 mod settings;
@@ -26,3 +28,4 @@ mod settings;
 pub use keeper::{Identity, KeeperOptions};
 pub use rows::CallRows;
 pub use settings::{OnCancel, ToolPolicy, WrapSettings};
+pub use tool_changes::{ToolChange, recent_tool_changes};

@@ -8,7 +8,9 @@ use tokio::time::Instant;
 use crate::call::{Outcome, number_of, own_id};
 use crate::frame::ToFront;
 use crate::keeper::{Keeper, Question};
-use crate::message::{Kind, Message, ProgressParams, id_key, replaced, response};
+use crate::message::{
+    Kind, Message, ProgressParams, ToolsPage, id_key, read_or_default, replaced, response,
+};
 use crate::rows::RowEvent;
 
 impl Keeper {
@@ -62,6 +64,7 @@ impl Keeper {
                 line
             }
             Some("tools/list") => {
+                self.compare_tools(&line);
                 let line = self.result_tool.added_to(line);
                 if let Some(name) = self.result_tool.news() {
                     self.tell_front(ToFront::ResultTool(name));
@@ -71,6 +74,26 @@ impl Keeper {
             _ => line,
         };
         self.answer(id, line);
+    }
+
+    /// Warns of tools that are described differently than the last time.
+    fn compare_tools(&mut self, line: &[u8]) {
+        let result = Message::read(line).and_then(|message| message.result);
+        let page: ToolsPage<'_> = read_or_default(result);
+        let Some(tools) = page.tools else { return };
+        self.tools.add(tools.get());
+        if !page.is_last() {
+            return;
+        }
+        match self.tools.end(&self.settings.name) {
+            Ok(None) => {}
+            Ok(Some(change)) => {
+                tracing::warn!("{change}");
+                let text = format!("outlast wrap: warning: {change}\n");
+                self.tell_front(ToFront::Stderr(text.into_bytes()));
+            }
+            Err(error) => tracing::warn!(%error, "failed to keep the descriptions of tools"),
+        }
     }
 
     /// Progress of a call: under the caller's token for the caller, and into its row. Handed off, it reaches no client.

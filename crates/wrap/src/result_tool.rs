@@ -100,11 +100,13 @@ impl ResultTool {
         }
     }
 
-    /// The client asks for a list from its beginning.
-    pub(crate) fn list_asked(&mut self, message: &Message<'_>) {
-        if message.params::<ListParams>().cursor.is_none() {
+    /// The client asks for a list; returns whether from its beginning.
+    pub(crate) fn list_asked(&mut self, message: &Message<'_>) -> bool {
+        let is_first = message.params::<ListParams>().cursor.is_none();
+        if is_first {
             self.names.clear();
         }
+        is_first
     }
 
     /// The page with the tool at its end, if it is the last page.

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::keeper::{Event, ServerCommand};
+use crate::line::{MAX_LINE, read_line};
 use crate::web;
 
 /// How long a server may take to leave after its input was closed, and again after SIGTERM.
@@ -74,9 +73,10 @@ impl ServerProcess {
         generation: u64,
         events: &mpsc::Sender<Event>,
         to_client: Arc<Backlog>,
+        backlog: Arc<Backlog>,
     ) -> io::Result<Self> {
         if let Some(endpoint) = &command.endpoint {
-            return web::start(endpoint, generation, events, to_client);
+            return web::start(endpoint, generation, events, to_client, backlog);
         }
         let mut process = Command::new(&command.program)
             .args(&command.arguments)
@@ -91,15 +91,14 @@ impl ServerProcess {
             (command.watch)(pid);
         }
         let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        let backlog = Arc::new(Backlog::default());
         let (input, lines) = mpsc::unbounded_channel();
         if let Some(stdin) = process.stdin.take() {
             outlast_engine::spawn(write_lines(stdin, lines, backlog.clone()));
         }
         let (exits, exited) = watch::channel(false);
-        let (heard, ends) = (events.clone(), exited.clone());
+        let (heard, ends, room) = (events.clone(), exited.clone(), to_client.clone());
         let stderr = process.stderr.take();
-        let stderr = stderr.map(|pipe| outlast_engine::spawn(read_stderr(pipe, ends, heard)));
+        let stderr = stderr.map(|pipe| outlast_engine::spawn(read_stderr(pipe, ends, heard, room)));
         let (heard, ends) = (events.clone(), exited.clone());
         let stdout = process.stdout.take().map(|pipe| {
             outlast_engine::spawn(read_lines(pipe, ends, generation, heard, to_client))
@@ -193,25 +192,40 @@ async fn read_lines(
     loop {
         to_client.room().await;
         let mut line = Vec::new();
-        until_silent(&mut exited, pipe.read_until(b'\n', &mut line)).await;
+        until_silent(&mut exited, read_line(&mut pipe, &mut line)).await;
+        if line.len() > MAX_LINE {
+            drop(events.send(Event::ServerLineTooLong(generation)).await);
+            return;
+        }
         // Half a line is the last one.
         let is_last = !line.ends_with(b"\n");
-        if line.is_empty()
-            || events.send(Event::ServerLine(generation, line)).await.is_err()
-            || is_last
-        {
+        if line.is_empty() || !pass_line(&events, &to_client, generation, line).await || is_last {
             return;
         }
     }
+}
+
+/// Sends a line of the server to the keeper, which takes it off the backlog again. Returns false if the keeper is gone.
+pub(crate) async fn pass_line(
+    events: &mpsc::Sender<Event>,
+    to_client: &Backlog,
+    generation: u64,
+    line: Vec<u8>,
+) -> bool {
+    to_client.add(line.len());
+    events.send(Event::ServerLine(generation, line)).await.is_ok()
 }
 
 async fn read_stderr(
     mut pipe: impl AsyncRead + Unpin,
     mut exited: watch::Receiver<bool>,
     events: mpsc::Sender<Event>,
+    to_client: Arc<Backlog>,
 ) {
     let mut piece = vec![0; 16 * 1024];
     loop {
+        // A client that reads no standard error holds the server up, as it would without us.
+        to_client.room().await;
         let read = until_silent(&mut exited, pipe.read(&mut piece)).await;
         let bytes = piece.get(..read).unwrap_or_default().to_vec();
         if read == 0 || events.send(Event::ServerStderr(bytes)).await.is_err() {

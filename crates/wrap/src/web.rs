@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::keeper::Event;
+use crate::line::MAX_LINE;
 use crate::message::{CallParams, Kind, Message, response};
-use crate::server::{Backlog, ServerProcess};
+use crate::server::{Backlog, ServerProcess, pass_line};
 
-/// The longest message that is read.
-const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 /// How long the end of a session may take.
 const DELETE_WAIT: Duration = Duration::from_secs(1);
 /// How long to wait before a broken stream is asked for again, and how often that is done without any event between.
@@ -65,10 +64,11 @@ pub(crate) fn start(
     generation: u64,
     events: &mpsc::Sender<Event>,
     to_client: Arc<Backlog>,
+    backlog: Arc<Backlog>,
 ) -> std::io::Result<ServerProcess> {
     let client = endpoint.http_client().map_err(std::io::Error::other)?;
-    let backlog = Arc::new(Backlog::default());
     let (input, lines) = mpsc::unbounded_channel();
+    let to_server = backlog.clone();
     let (exits, exited) = watch::channel(false);
     let (lost, was_lost) = watch::channel(false);
     let web = Arc::new(Web {
@@ -80,21 +80,25 @@ pub(crate) fn start(
         session: Mutex::default(),
         lost,
     });
-    let waiting = backlog.clone();
     outlast_engine::spawn(async move {
-        web.clone().pass(lines, &waiting, was_lost).await;
+        let mut lines = lines;
+        web.clone().pass(&mut lines, &backlog, was_lost).await;
+        lines.close();
+        while let Some(line) = lines.recv().await {
+            backlog.remove(line.len());
+        }
         web.delete().await;
         let _ = exits.send(true);
         drop(web.events.send(Event::ServerExited(generation, 0)).await);
     });
-    Ok(ServerProcess { generation, input: Some(input), backlog, group: None, exited })
+    Ok(ServerProcess { generation, input: Some(input), backlog: to_server, group: None, exited })
 }
 
 impl Web {
     /// Sends lines until no more comes; requests go side by side.
     async fn pass(
         self: Arc<Self>,
-        mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
+        lines: &mut mpsc::UnboundedReceiver<Vec<u8>>,
         backlog: &Arc<Backlog>,
         mut lost: watch::Receiver<bool>,
     ) {
@@ -190,7 +194,7 @@ impl Web {
             }
             return;
         }
-        let body = match read_body(answer, MAX_MESSAGE).await {
+        let body = match read_body(answer, MAX_LINE).await {
             Ok(body) => body,
             Err(error) => return self.fail(id, &error.to_string()).await,
         };
@@ -213,7 +217,7 @@ impl Web {
     ) -> Result<(), String> {
         let (mut answer, mut last_event, mut tries) = (Some(answer), None, 0);
         loop {
-            let mut decoder = SseDecoder::new(MAX_MESSAGE);
+            let mut decoder = SseDecoder::new(MAX_LINE);
             while let Some(stream) = &mut answer {
                 self.to_client.room().await;
                 let Ok(Some(piece)) = stream.chunk().await else { break };
@@ -274,7 +278,7 @@ impl Web {
             }
         }
         message.push(b'\n');
-        drop(self.events.send(Event::ServerLine(self.generation, message)).await);
+        pass_line(&self.events, &self.to_client, self.generation, message).await;
     }
 
     /// A request has no answer; whether it was carried out cannot be known.
@@ -284,7 +288,7 @@ impl Web {
             format!("the server did not answer ({why}); the request may or may not have happened");
         let error = json!({ "code": -32603, "message": message }).to_string();
         let line = response(id, "error", &error);
-        drop(self.events.send(Event::ServerLine(self.generation, line)).await);
+        pass_line(&self.events, &self.to_client, self.generation, line).await;
     }
 
     /// Tells the server that the session is over.

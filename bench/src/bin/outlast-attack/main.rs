@@ -11,6 +11,7 @@ mod fairness;
 mod floods;
 mod hang_ups;
 mod money_limits;
+mod processes;
 mod provider_faults;
 mod refused_cancel;
 mod restored;
@@ -83,11 +84,15 @@ const PATIENT: &[(&str, Attack)] = &[
     ("limits-caps", |setting| Box::pin(money_limits::caps(setting))),
     ("limits-clock", |setting| Box::pin(money_limits::clock(setting))),
     ("limits-roll-back", |setting| Box::pin(money_limits::roll_back(setting))),
+    ("data-directory", |setting| Box::pin(processes::data_directory(setting))),
 ];
 const FLOODS: &[(&str, Attack)] = &[
     ("flood-connections", |setting| Box::pin(floods::connections(setting))),
     ("flood-bodies", |setting| Box::pin(floods::bodies(setting))),
     ("flood-sign-in", |setting| Box::pin(surface::sign_in_bodies(setting))),
+    ("wrap-endless-line", |setting| Box::pin(processes::endless_line(setting))),
+    ("library-link", |setting| Box::pin(processes::library_link(setting))),
+    ("library-fifo", |setting| Box::pin(processes::library_fifo(setting))),
 ];
 
 #[tokio::main]

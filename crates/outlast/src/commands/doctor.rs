@@ -78,11 +78,13 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     });
     let servers = servers.collect();
     let [pdftotext, pandoc] = provider::converters(config.as_ref());
-    let mut all = vec![("configuration", configuration), ("store", store)];
+    let data = config.as_ref().map_or_else(Check::unconfigured, |it| local::data_dir(&it.data_dir));
+    let tools = config.as_ref().map_or_else(Check::unconfigured, |it| local::tools(&it.data_dir));
+    let mut all = vec![("configuration", configuration), ("data", data), ("store", store)];
     all.extend([("sqlite", local::sqlite()), ("locks", locks)]);
     all.extend(providers.into_iter().map(|provider| ("provider", provider)));
     all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc), ("ports", ports)]);
-    all.extend([("clients", clients), ("servers", wrapped), ("worker", worker)]);
+    all.extend([("clients", clients), ("servers", wrapped), ("tools", tools), ("worker", worker)]);
     (all, servers)
 }
 

@@ -19,6 +19,8 @@ use outlast_store::Judgement;
 
 use crate::cli::{Global, ServeArgs};
 use crate::config::{Config, Detach};
+use crate::data_dir;
+use crate::detached::own_jobs::OwnJobs;
 use crate::detached::socket::SocketFolder;
 use crate::detached::{WorkerStarter, telling};
 use crate::error::{CommandResult, DONE};
@@ -46,7 +48,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         ("server.detach", "--no-detach", args.no_detach.then(|| "false".to_owned())),
     ];
     let mut config = super::configured(global, &flags)?;
-    super::start_log(global, &config)?;
+    let own_jobs = Arc::new(OwnJobs::default());
+    super::start_server_log(global, &config, &own_jobs)?;
+    data_dir::check(&config.data_dir)?;
     let research = research_providers(&config)?;
     // The other tool sets answer nothing without a research provider.
     if research.is_empty() && config.tools.iter().any(|set| *set != ToolSet::Jobs) {
@@ -120,7 +124,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
             }
         });
     }
-    let listener = folder.and_then(|folder| telling::listen(&folder, &engine));
+    let listener = folder.and_then(|folder| telling::listen(&folder, &engine, Some(own_jobs)));
     log_providers(&profiles);
     log_mode(&config, takes);
     outlast_engine::spawn(stop_on_signals(stop.clone())?);

@@ -13,11 +13,13 @@ use outlast_store::Judgement;
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::Config;
+use crate::data_dir;
 use crate::detached::log::{MAX_BYTES, RotatingLog};
+use crate::detached::log_relay::LogRelay;
 use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity, telling};
 use crate::error::{CommandResult, DONE};
-use crate::logging;
+use crate::logging::{self, Relay};
 use crate::open_store::{OpenEngine, OpenStore, Patience, options};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
@@ -32,10 +34,13 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let config =
         super::configured(global, &[("server.concurrency", "--concurrency", concurrency)])?;
     let identity = args.detached.as_ref().map(|_| Identity::of(&config, &args.library));
-    match &identity {
+    let relay = match &identity {
         Some(identity) => start_detached(global, &config, &args, identity)?,
-        None => super::start_log(global, &config)?,
-    }
+        None => {
+            super::start_log(global, &config)?;
+            None
+        }
+    };
     let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
         [] => research_providers(&config)?,
@@ -58,7 +63,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     // A detached worker has a socket of its own.
     let folder = folder.filter(|_| identity.is_none());
-    let listener = folder.and_then(|folder| telling::listen(&folder, &engine));
+    let listener = folder.and_then(|folder| telling::listen(&folder, &engine, None));
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let worked = match &identity {
         Some(identity) => {
@@ -79,6 +84,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     mirror_task.finish().await;
     drop(follower.await);
     store.close().await;
+    if let Some(relay) = relay {
+        relay.flush();
+    }
     worked?;
     DONE
 }
@@ -90,13 +98,17 @@ fn start_detached(
     config: &Config,
     args: &WorkerArgs,
     own: &Identity,
-) -> CommandResult<()> {
+) -> CommandResult<Option<LogRelay>> {
+    data_dir::prepare(&config.data_dir)?;
     let log = RotatingLog::open(detached::log::path(&config.data_dir), MAX_BYTES);
     let log = log.context("open the log of workers")?;
-    logging::start(Arc::new(log), global, &config.log).map_err(anyhow::Error::msg)?;
+    let relay = SocketFolder::of(config).map(LogRelay::start).transpose();
+    let relay = relay.context("start the thread that passes log lines on")?;
+    let others = relay.clone().map_or(Relay::None, Relay::ToServers);
+    logging::start(Arc::new(log), global, &config.log, others).map_err(anyhow::Error::msg)?;
     if args.detached != Some(own.to_string()) {
         let why = "the configuration or the program has changed since the process that wants a worker was started";
         return Err(anyhow::anyhow!(why).into());
     }
-    Ok(())
+    Ok(relay)
 }

@@ -22,8 +22,10 @@ use super::call::{endpoint, variable};
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
+use crate::data_dir;
 use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
+use crate::logging::Relay;
 use crate::open_store::{OpenStore, check_owner, options};
 use crate::wire::own_program;
 
@@ -43,10 +45,12 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     }
     let config = super::configured(global, &[])?;
     check_owner(&config)?;
+    data_dir::prepare(&config.data_dir)?;
     let identity = identity(&args)?;
     // A mistake in it is told before anything is started.
     server_at(global, &args)?;
     let log = config.data_dir.join("wrap.log");
+    let open_log = Box::new(move || data_dir::open_log(&log));
     let settings = settings(&config, &args)?;
     let options = FrontOptions {
         settings,
@@ -55,7 +59,7 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
         program: own_program()?,
         arguments: keeper_arguments(global, &args),
         first_arguments: armed(args.kill_at),
-        log,
+        open_log,
     };
     let code = front::run(options).await.context("keep the server in a process of its own")?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
@@ -94,6 +98,14 @@ fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     let pairs = environment.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
     let folder = folder.as_os_str().as_bytes();
     Ok(Identity::of(command.chain([b"".as_slice(), folder]).chain(pairs)))
+}
+
+/// Which server it is, for what is kept of it between starts: the command or address, and the folder.
+fn server(args: &WrapArgs) -> CommandResult<Identity> {
+    let folder = std::env::current_dir().context("find the working directory")?;
+    let address = args.url.iter().chain(&args.url_env).map(String::as_bytes);
+    let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
+    Ok(Identity::of(command.chain([b"".as_slice(), folder.as_os_str().as_bytes()])))
 }
 
 /// The same flags and the same command. What the store's address holds is shown to no one who does not see it already.
@@ -147,8 +159,10 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     let mut config = super::configured(global, &[])?;
     // A wrapped call is no turn of a conversation.
     config.conversation_logs = None;
-    super::start_quiet_log(global, &config)?;
-    let identity = identity(&args)?;
+    let level = if config.log_is_set { config.log.clone() } else { "warn".to_owned() };
+    super::start_log_at(global, &config, &level, Relay::None)?;
+    data_dir::prepare(&config.data_dir)?;
+    let (identity, server) = (identity(&args)?, server(&args)?);
     let endpoint = server_at(global, &args)?;
     let mut program = args.program.into_iter();
     let name = program.next().unwrap_or_default();
@@ -170,7 +184,7 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     let idle = args.idle_ms.map_or(IDLE, Duration::from_millis);
     let kill_at = args.kill_at;
     let rows = Arc::new(ConfiguredRows { config, kill_at, store: OnceCell::new() });
-    let options = KeeperOptions { command, identity, data_dir, rows, idle };
+    let options = KeeperOptions { command, identity, server, data_dir, rows, idle };
     keeper::run(options).await.context("keep the server")?;
     DONE
 }

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use crate::data_dir::open_log;
 
 /// How large the file may become.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
@@ -24,7 +26,7 @@ pub(crate) struct RotatingLog {
 
 impl RotatingLog {
     pub(crate) fn open(path: PathBuf, max_bytes: u64) -> io::Result<Self> {
-        let file = Mutex::new(appended(&path)?);
+        let file = Mutex::new(open_log(&path)?);
         Ok(Self { path, file, max_bytes })
     }
 
@@ -34,16 +36,12 @@ impl RotatingLog {
         if open.len() < self.max_bytes {
             return Ok(());
         }
-        if std::fs::metadata(&self.path).is_ok_and(|named| named.ino() == open.ino()) {
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|named| named.ino() == open.ino()) {
             std::fs::rename(&self.path, self.path.with_added_extension("1"))?;
         }
-        *file = appended(&self.path)?;
+        *file = open_log(&self.path)?;
         Ok(())
     }
-}
-
-fn appended(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).mode(0o600).open(path)
 }
 
 impl Write for &RotatingLog {

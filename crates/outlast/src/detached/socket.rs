@@ -13,6 +13,7 @@ use outlast_core::JobId;
 use tokio::net::UnixDatagram;
 
 use super::identity::{FRONT_PREFIX, SOCKET_SUFFIX, WORKER_PREFIX};
+use super::log_relay::MAX_DATAGRAM;
 use crate::config::{Config, PartsDigest, Secret, StoreUrl};
 
 /// Systems take no longer path of a socket than about this.
@@ -31,6 +32,7 @@ pub(crate) enum Message {
 }
 
 /// As long as any of them.
+#[cfg(test)]
 const MAX_MESSAGE_BYTES: usize = 64;
 
 impl Message {
@@ -171,6 +173,21 @@ impl SocketFolder {
         format!("{FRONT_PREFIX}{}{SOCKET_SUFFIX}", std::process::id())
     }
 
+    /// The names of the sockets of all processes that are not detached workers.
+    pub(crate) fn front_names(&self) -> impl Iterator<Item = String> + use<> {
+        self.names().filter(|name| name.starts_with(FRONT_PREFIX))
+    }
+
+    /// Sends bytes to the process that has the socket of this name.
+    pub(super) fn send_bytes(
+        &self,
+        socket: &std::os::unix::net::UnixDatagram,
+        name: &str,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        self.at(name, |path| socket.send_to(bytes, path)).map(drop)
+    }
+
     /// Whether the folder is there.
     pub(crate) fn is_there(&self) -> bool {
         self.path.is_dir()
@@ -202,14 +219,16 @@ impl SocketFolder {
 }
 
 impl OwnSocket {
-    /// Hears what other processes tell, until it cannot.
-    pub(crate) async fn listen(&self, hear: impl Fn(Message)) {
-        let mut bytes = [0; MAX_MESSAGE_BYTES];
+    /// Hears what other processes tell, until it cannot. What is no message goes to `relayed`.
+    pub(crate) async fn listen(&self, hear: impl Fn(Message), relayed: impl Fn(&[u8])) {
+        let mut bytes = vec![0; MAX_DATAGRAM];
         loop {
             match self.socket.recv(&mut bytes).await {
                 Ok(length) => {
-                    if let Some(message) = bytes.get(..length).and_then(Message::parse) {
-                        hear(message);
+                    let received = bytes.get(..length).unwrap_or_default();
+                    match Message::parse(received) {
+                        Some(message) => hear(message),
+                        None => relayed(received),
                     }
                 }
                 Err(error) => {

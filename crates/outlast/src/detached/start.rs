@@ -1,15 +1,15 @@
 //! Starts a detached worker where there is none, and tells it what to do.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::process::{Child, Command};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -17,12 +17,14 @@ use super::identity::Identity;
 use super::socket::{Message, SocketFolder};
 use crate::cli::Global;
 use crate::config::Config;
+use crate::data_dir;
 
 /// How long a worker may take until it answers.
 const MAX_START: Duration = Duration::from_secs(10);
 /// How often it is looked for meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// A signal to the whole process group may end a worker before it has a session of its own.
+/// How often a worker is started that ends without a word. A signal to the whole process group may end it before it has a
+/// session of its own.
 const SPAWNS: u32 = 3;
 /// The variable that `inherited.c` reads.
 const STARTED_DETACHED: &str = "OUTLAST_STARTED_DETACHED";
@@ -76,13 +78,12 @@ impl WorkerStarter {
             return Ok(None);
         }
         for _ in 0..SPAWNS {
-            let child = self.spawn().context("start a worker beside this process")?;
-            let pid = child.id().unwrap_or_default();
-            if self.answers(child, message).await? {
+            let worker = self.spawn().context("start a worker beside this process")?;
+            if let Some(pid) = self.answers(worker, message).await? {
                 return Ok(Some(pid));
             }
         }
-        anyhow::bail!("a signal ended the worker at once")
+        anyhow::bail!("the worker ended at once; {} has the reason", self.log().display())
     }
 
     /// Whether there is a worker.
@@ -94,37 +95,79 @@ impl WorkerStarter {
         self.folder.send(&self.identity.socket_name(), message).is_ok()
     }
 
-    fn spawn(&self) -> anyhow::Result<Child> {
+    fn spawn(&self) -> anyhow::Result<UnixStream> {
         let program = std::env::current_exe().context("find this program")?;
-        fs::create_dir_all(&self.data_dir).context("make the data directory")?;
-        let log = File::options().create(true).append(true).mode(0o600).open(self.log());
+        data_dir::prepare(&self.data_dir).map_err(|error| {
+            anyhow::anyhow!("{error} ({})", error.next_step().unwrap_or_default())
+        })?;
+        let log = data_dir::open_log(&self.log()).context("open its log")?;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         let mut worker = Command::new(program);
         worker.args(&self.arguments).env(STARTED_DETACHED, "1");
         if let Some(store) = &self.store {
             worker.env("OUTLAST_STORE", store);
         }
-        worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.context("open its log")?);
-        Ok(worker.spawn()?)
+        // It never reads: the end of this connection is the end of the worker, which is no child of ours.
+        worker.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(log);
+        let mut child = worker.spawn()?;
+        drop(worker);
+        // It leaves a worker behind and exits at once. Where it could not, it is the worker.
+        outlast_engine::spawn(async move { child.wait().await });
+        ours.set_nonblocking(true)?;
+        Ok(UnixStream::from_std(ours)?)
     }
 
-    /// Waits until the worker answers; false if a signal ended it.
-    async fn answers(&self, mut worker: Child, message: Message) -> anyhow::Result<bool> {
+    /// Waits until the worker answers and returns its process id; `None` if it ended without a word.
+    async fn answers(
+        &self,
+        mut worker: UnixStream,
+        message: Message,
+    ) -> anyhow::Result<Option<u32>> {
         let deadline = Instant::now() + MAX_START;
+        let (mut heard, mut has_ended) = (Vec::new(), false);
         while Instant::now() < deadline {
             if self.is_told(message) {
-                // Waited for, so that it does not stay a zombie as long as this process lives.
-                outlast_engine::spawn(async move { worker.wait().await });
-                return Ok(true);
+                return Ok(Some(worker_pid(&heard).unwrap_or_default()));
             }
-            match worker.try_wait()? {
-                Some(status) if status.signal().is_some() => return Ok(false),
-                // Another process was quicker to start one.
-                Some(status) if status.success() => {}
-                Some(status) => anyhow::bail!("the worker ended at once ({status})"),
-                None => {}
+            tokio::select! {
+                read = worker.read_buf(&mut heard), if !has_ended => {
+                    has_ended = read.is_ok_and(|length| length == 0);
+                    // One that says so leaves because another process was quicker to start one.
+                    if has_ended && !heard.ends_with(ANOTHER_WAS_FIRST) {
+                        return Ok(None);
+                    }
+                }
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
         }
         anyhow::bail!("the worker did not answer within {} s", MAX_START.as_secs())
     }
+}
+
+/// The last word of a worker that leaves because there is one already.
+const ANOTHER_WAS_FIRST: &[u8] = b"another worker was first\n";
+
+/// Tells the process that started this worker which process the worker is.
+pub(super) fn report_pid() {
+    report(format!("pid {}\n", std::process::id()).as_bytes());
+}
+
+/// Tells the process that started this worker that there is one already.
+pub(super) fn report_another() {
+    report(ANOTHER_WAS_FIRST);
+}
+
+fn report(line: &[u8]) {
+    // A starter that has left needs no answer.
+    let _ = rustix::io::write(rustix::stdio::stdin(), line);
+}
+
+/// Gives up the connection to the process that started this worker.
+pub(super) fn leave_starter() -> std::io::Result<()> {
+    let null = std::fs::File::open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdin(&null)?)
+}
+
+fn worker_pid(heard: &[u8]) -> Option<u32> {
+    std::str::from_utf8(heard).ok()?.lines().next()?.strip_prefix("pid ")?.parse().ok()
 }

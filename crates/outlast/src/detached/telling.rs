@@ -8,6 +8,7 @@ use outlast_core::{Store, StoreError, StoreMethod, StoreWrapper};
 use outlast_engine::Engine;
 use tokio::task::JoinHandle;
 
+use super::own_jobs::OwnJobs;
 use super::socket::{Message, SocketFolder};
 
 /// The store of a process that tells.
@@ -27,13 +28,24 @@ impl TellingStore {
     }
 }
 
-/// The task that hears of changes which other processes made.
-pub(crate) fn listen(folder: &SocketFolder, engine: &Engine) -> Option<JoinHandle<()>> {
+/// The task that hears of changes which other processes made, and takes the log lines about the jobs of this one.
+pub(crate) fn listen(
+    folder: &SocketFolder,
+    engine: &Engine,
+    own_jobs: Option<Arc<OwnJobs>>,
+) -> Option<JoinHandle<()>> {
     let engine = engine.clone();
     folder.remove_dead();
     match folder.bind(&SocketFolder::front_name()) {
         Ok(socket) => {
-            Some(outlast_engine::spawn(async move { socket.listen(|_| engine.look_now()).await }))
+            let take = move |datagram: &[u8]| {
+                if let Some(own_jobs) = &own_jobs {
+                    own_jobs.take(datagram);
+                }
+            };
+            Some(outlast_engine::spawn(async move {
+                socket.listen(|_| engine.look_now(), take).await;
+            }))
         }
         Err(error) => {
             tracing::debug!(%error, "no socket beside the store; it is looked at instead");

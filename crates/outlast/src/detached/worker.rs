@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::identity::Identity;
 use super::info::InfoFile;
 use super::socket::{BindError, Message, OwnSocket, SocketFolder};
+use super::start;
 use crate::config::{Config, FileRead, StoreUrl};
 
 /// How long the store may take to know the worker.
@@ -36,8 +37,10 @@ pub(crate) async fn work(
     // Before the first claim: a worker that leaves because another is there must have no job to give back.
     let Some(lock) = folder.lock(&name).context("lock beside the store")? else {
         tracing::info!("another worker was started first");
+        start::report_another();
         return Ok(());
     };
+    start::report_pid();
     let base = Arc::new(Base::of(config));
     let asked = Arc::clone(&base);
     let worker = Worker::new(engine, Takes::TheQueue).while_current(move || asked.is_current());
@@ -58,6 +61,9 @@ pub(crate) async fn work(
             return Err(anyhow::Error::new(error).context("listen beside the store"));
         }
     };
+    if let Err(error) = start::leave_starter() {
+        tracing::warn!(%error, "failed to close the connection to the starter");
+    }
     tracing::info!(worker = %identity, pid = std::process::id(), "Detached worker started");
     let watched = async {
         tokio::join!(
@@ -152,7 +158,8 @@ async fn listen(socket: &OwnSocket, engine: &Engine, stop: &Shutdown, base: &Bas
         Message::Look => engine.look_now(),
         Message::Carry(id) => engine.carry(&id),
     };
-    socket.listen(hear).await;
+    // No process relays a log to a worker.
+    socket.listen(hear, |_| {}).await;
 }
 
 /// Leaves when the folder of the sockets is gone, and with it the store beside it, or when the socket is, without which no process leaves

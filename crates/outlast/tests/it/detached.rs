@@ -3,6 +3,8 @@
 mod leaving;
 mod workers;
 mod held;
+mod one_log;
+mod trees;
 
 use std::path::{Path, PathBuf};
 

@@ -18,6 +18,7 @@ mod cli;
 mod config_show;
 mod converters;
 mod crash;
+mod data_dir;
 mod demo;
 mod detached;
 mod doctor;

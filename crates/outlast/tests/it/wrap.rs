@@ -5,6 +5,8 @@ mod harness;
 mod relaying;
 mod handing_off;
 mod surviving;
+mod limits;
+mod tool_changes;
 mod web;
 
 use harness::{Wrapped, Wrapping, call, text};

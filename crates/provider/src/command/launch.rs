@@ -3,9 +3,9 @@
 //! leaves nothing that runs, and a command never takes half a message for the whole: its standard input is a file.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,7 +57,7 @@ fn message(mut input: impl Read, scratch: &Path) -> io::Result<File> {
     let mut length = [0; 8];
     input.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
-    std::fs::create_dir_all(scratch)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
     let path = scratch.join(format!("stdin.{}", uuid::Uuid::new_v4().simple()));
     let mut file =
         File::options().create_new(true).read(true).write(true).mode(0o600).open(&path)?;

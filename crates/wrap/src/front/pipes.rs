@@ -4,19 +4,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use crate::frame::{ToFront, ToKeeper, is_hung_up};
+use crate::line::{MAX_LINE, discard_line, read_line};
 use crate::server::Backlog;
 
 /// How often a front looks whether a client that sends nothing more still reads.
 const CLIENT_LOOK: Duration = Duration::from_millis(20);
 
 /// Lines of the client, each with its newline where it has one; `None` when it sends nothing more.
-pub(super) type Input = mpsc::Receiver<Vec<u8>>;
+pub(super) type Input = mpsc::Receiver<ClientLine>;
+
+/// A line of the client.
+#[derive(Debug)]
+pub(super) enum ClientLine {
+    Whole(Vec<u8>),
+    /// Longer than [`MAX_LINE`], and not kept; with the id of its request, if it is one.
+    TooLong(Option<String>),
+    /// Longer than is read at all. Nothing more comes.
+    Endless,
+}
 
 /// What a front hears of its keeper.
 #[derive(Debug)]
@@ -29,12 +40,22 @@ pub(super) enum Happened {
 }
 
 pub(super) fn read_stdin() -> Input {
-    let (lines, input) = mpsc::channel(64);
+    // Each line may be long: few of them wait here.
+    let (lines, input) = mpsc::channel(1);
     outlast_engine::spawn(async move {
         let mut stdin = BufReader::with_capacity(64 * 1024, tokio::io::stdin());
         let mut line = Vec::new();
-        while let Ok(1..) = stdin.read_until(b'\n', &mut line).await {
-            if lines.send(std::mem::take(&mut line)).await.is_err() {
+        while let Ok(1..) = read_line(&mut stdin, &mut line).await {
+            let line = std::mem::take(&mut line);
+            let line = match line.len() {
+                0..=MAX_LINE => ClientLine::Whole(line),
+                _ => match discard_line(&mut stdin, line).await {
+                    Ok(id) => ClientLine::TooLong(id),
+                    Err(_) => ClientLine::Endless,
+                },
+            };
+            let is_last = matches!(line, ClientLine::Endless);
+            if lines.send(line).await.is_err() || is_last {
                 return;
             }
         }
@@ -52,6 +73,24 @@ pub(super) async fn client_gone() {
     }
 }
 
+/// Standard output. One line at a time is written to it, however long.
+#[derive(Clone, Debug)]
+pub(super) struct Stdout(Arc<tokio::sync::Mutex<tokio::io::Stdout>>);
+
+impl Default for Stdout {
+    fn default() -> Self {
+        Self(Arc::new(tokio::sync::Mutex::new(tokio::io::stdout())))
+    }
+}
+
+impl Stdout {
+    pub(super) async fn write(&self, line: &[u8]) -> std::io::Result<()> {
+        let mut stdout = self.0.lock().await;
+        stdout.write_all(line).await?;
+        stdout.flush().await
+    }
+}
+
 /// The connection to a keeper.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -61,12 +100,16 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(stream: UnixStream, happened: mpsc::UnboundedSender<Happened>) -> Self {
+    pub(super) fn new(
+        stream: UnixStream,
+        stdout: Stdout,
+        happened: mpsc::UnboundedSender<Happened>,
+    ) -> Self {
         let (reader, writer) = stream.into_split();
         let (out, messages) = mpsc::unbounded_channel();
         let backlog = Arc::new(Backlog::default());
         outlast_engine::spawn(write(writer, messages, backlog.clone()));
-        outlast_engine::spawn(read(reader, out.clone(), happened));
+        outlast_engine::spawn(read(reader, stdout, out.clone(), happened));
         Self { out, backlog }
     }
 
@@ -94,19 +137,20 @@ async fn write(
 /// Passes what the keeper says on to the client.
 async fn read(
     stream: OwnedReadHalf,
+    stdout: Stdout,
     out: mpsc::UnboundedSender<ToKeeper>,
     happened: mpsc::UnboundedSender<Happened>,
 ) {
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
-    let (mut stdout, mut stderr) = (tokio::io::stdout(), tokio::io::stderr());
+    let mut stderr = tokio::io::stderr();
     let end = loop {
         let Ok(Some(message)) = ToFront::read(&mut stream).await else {
             break Happened::KeeperGone;
         };
         let written = match message {
-            ToFront::Line(line) => write_out(&mut stdout, &line).await,
+            ToFront::Line(line) => stdout.write(&line).await,
             ToFront::Answer(call, line) => {
-                let written = write_out(&mut stdout, &line).await;
+                let written = stdout.write(&line).await;
                 if written.is_ok() {
                     let _ = out.send(ToKeeper::Delivered(call));
                 }
@@ -135,9 +179,4 @@ async fn read(
         }
     };
     let _ = happened.send(end);
-}
-
-async fn write_out(stdout: &mut tokio::io::Stdout, line: &[u8]) -> std::io::Result<()> {
-    stdout.write_all(line).await?;
-    stdout.flush().await
 }

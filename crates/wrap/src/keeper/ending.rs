@@ -1,6 +1,7 @@
 //! What ends: the client's input, the server, the keeper itself.
 
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Handshake, Keeper, until};
@@ -12,6 +13,16 @@ use crate::server::{EXIT_GRACE, ServerProcess};
 /// The id of a greeting that is said again.
 const AGAIN: &str = "outlast-again";
 
+/// The exit code of a process that SIGKILL ended.
+const KILLED: i32 = 137;
+
+/// Whether a server may leave as it did, so that its front leaves with its exit code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsExpected {
+    Yes,
+    No,
+}
+
 impl Keeper {
     /// Starts the server where none runs; one that runs again is greeted as the first was.
     pub(crate) fn ensure_server(&mut self) {
@@ -19,8 +30,13 @@ impl Keeper {
             return;
         }
         self.servers += 1;
-        let started =
-            ServerProcess::start(&self.command, self.servers, &self.events, self.to_client.clone());
+        let started = ServerProcess::start(
+            &self.command,
+            self.servers,
+            &self.events,
+            self.to_client.clone(),
+            self.to_server.clone(),
+        );
         match started {
             Ok(server) => self.server = Some(server),
             Err(error) => {
@@ -105,34 +121,50 @@ impl Keeper {
         }
     }
 
+    /// Stops a server that broke a limit, and ends everything that waits for it. Its exit is not waited for.
+    pub(super) fn stop_server(&mut self, why: &str) {
+        tracing::error!(server = self.settings.name, "stopped the server: it {why}");
+        if let Some(server) = &self.server {
+            server.signal(Signal::KILL);
+        }
+        self.server_gone(KILLED, &format!("the server {why} and was stopped"), IsExpected::No);
+    }
+
     /// The server has ended.
     pub(super) fn server_exited(&mut self, code: i32) {
+        let is_expected = match self.calls.values().any(Call::is_under_way) {
+            true if self.handshake.is_none() => IsExpected::No,
+            _ => IsExpected::Yes,
+        };
+        self.server_gone(code, &format!("the server ended (exit code {code})"), is_expected);
+    }
+
+    fn server_gone(&mut self, code: i32, what: &str, is_expected: IsExpected) {
         self.server = None;
         self.insist_at = None;
         self.stale.clear();
         self.questions.clear();
-        let was_greeting = self.handshake.take().is_some();
+        self.handshake = None;
         let had_calls = self.calls.values().any(|call| call.is_under_way());
         if std::mem::take(&mut self.is_half_a_line) && had_calls {
             // More follows for the client than the server's last words.
             self.tell_front(ToFront::Line(b"\n".to_vec()));
         }
-        self.lose_calls(&format!("the server ended (exit code {code}) before it answered"));
+        self.lose_calls(&format!("{what} before it answered"));
         let Some(front) = &self.front else { return };
         if front.ends_at.is_some() {
             self.dismiss_front(0);
-        } else if !had_calls || was_greeting {
+        } else if is_expected == IsExpected::Yes {
             self.dismiss_front(code);
         } else {
             // Started again by the next message. Other requests get no answer any more.
             let ids: Vec<String> = self.outstanding.drain().map(|(id, _)| id).collect();
             for id in ids {
-                let error = "{\"code\":-32603,\"message\":\"the server ended before it answered\"}";
-                self.answer(&id, response(&id, "error", error));
+                let message = format!("{what} before it answered");
+                let error = json!({ "code": -32603, "message": message }).to_string();
+                self.answer(&id, response(&id, "error", &error));
             }
-            let text = format!(
-                "outlast wrap: the server ended (exit code {code}); it is started again when it is needed\n"
-            );
+            let text = format!("outlast wrap: {what}; it is started again when it is needed\n");
             self.tell_front(ToFront::Stderr(text.into_bytes()));
         }
     }

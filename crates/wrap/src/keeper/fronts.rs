@@ -76,6 +76,7 @@ async fn read(
     loop {
         to_server.room().await;
         let Ok(Some(message)) = ToKeeper::read(&mut stream).await else { break };
+        to_server.add(message.size());
         if events.send(Event::FromFront(number, message)).await.is_err() {
             return;
         }
@@ -90,7 +91,15 @@ async fn write(
 ) {
     let mut is_broken = false;
     while let Some(message) = messages.recv().await {
-        is_broken = is_broken || message.write(&mut stream).await.is_err();
+        if !is_broken {
+            match message.write(&mut stream).await {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                    tracing::error!(%error, bytes = message.size(), "dropped a message to the client");
+                }
+                Err(_) => is_broken = true,
+            }
+        }
         backlog.remove(message.size());
     }
     drop(stream.shutdown().await);
@@ -136,13 +145,7 @@ impl Keeper {
             }
         }
         self.ensure_server();
-        let to_server = self.server.as_ref().map(|server| server.backlog.clone());
-        outlast_engine::spawn(read(
-            reader,
-            number,
-            self.events.clone(),
-            to_server.unwrap_or_default(),
-        ));
+        outlast_engine::spawn(read(reader, number, self.events.clone(), self.to_server.clone()));
         if self.session.initialize.is_none() {
             self.show_questions();
         }

@@ -11,6 +11,8 @@ use crate::cli::Client;
 use crate::commands::init::{self, ClientSetup};
 use crate::commands::wrap_install::{self, ListedServer};
 use crate::config::{ConfigError, ConfigResult, Places, ShownConfig, Source};
+use crate::data_dir;
+use crate::ui;
 
 /// The port of the examples.
 const PORT: u16 = 8080;
@@ -70,6 +72,29 @@ fn open_to_others(showing: &ShownConfig, places: Option<&Places>) -> Option<(Str
         return Some((line, format!("chmod 600 {}", file.display())));
     }
     None
+}
+
+/// No other user can change what is in the data directory.
+pub(super) fn data_dir(path: &Path) -> Check {
+    match data_dir::judge(path) {
+        Err(found) => Check::fail(format!("{found}: nothing is written there"), found.fix()),
+        Ok(()) if !path.exists() => Check::pass(format!("{} will be made", path.display())),
+        Ok(()) => Check::pass(format!("only you can write {}", path.display())),
+    }
+}
+
+/// Wrapped servers describe their tools as before.
+pub(super) fn tools(data_dir: &Path) -> Check {
+    let changes = outlast_wrap::recent_tool_changes(data_dir);
+    let shown = changes.iter().map(|(change, age)| format!("{change} ({} ago)", ui::ago(*age)));
+    let lines: Vec<String> = shown.collect();
+    match lines.is_empty() {
+        true => Check::pass("no wrapped server changed its tools in the last 30 days"),
+        false => Check::warn(
+            lines.join("; "),
+            "a model follows descriptions: make sure that you trust the new ones, or remove the server",
+        ),
+    }
 }
 
 /// The SQLite that is built in.

@@ -32,12 +32,12 @@ def until(path, limit=60):
 
 
 def tool(name, **more):
-    return {"name": name, "description": name, "inputSchema": {"type": "object"}, **more}
+    return {"name": name, "description": name + os.environ.get("WRAPPED_DESCRIPTION", ""), "inputSchema": {"type": "object"}, **more}
 
 
 TOOLS = [tool("echo", execution={"taskSupport": "optional"}, zeta=1, alpha=[1.0, 2e3]), tool("wait"), tool("progress"), tool("big"),
          tool("schema", outputSchema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
-         tool("die"), tool("ask"), tool("fail"), tool("pid"), tool("change")]
+         tool("die"), tool("endless"), tool("ask"), tool("fail"), tool("pid"), tool("change")]
 
 
 def call(id, name, arguments, token):
@@ -60,6 +60,13 @@ def call(id, name, arguments, token):
         if "until" in arguments:
             until(arguments["until"])
         os._exit(arguments.get("code", 3))
+    if name == "endless":
+        if "until" in arguments:
+            until(arguments["until"])
+        if "errors" in arguments:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            raw(b"x" * (1 << 20))
     if name == "pid":
         text = str(os.getpid())
     if name == "change":

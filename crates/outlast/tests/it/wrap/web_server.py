@@ -58,6 +58,13 @@ class Handler(BaseHTTPRequestHandler):
         self.events()
         if params["name"] == "forget":
             live.clear()
+        if params["name"] == "endless":
+            try:
+                self.wfile.write(b"data: ")
+                while True:
+                    self.wfile.write(b"x" * (1 << 20))
+            except OSError:
+                return
         if params["name"] == "cut":
             return self.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
         if params["name"] == "resume":

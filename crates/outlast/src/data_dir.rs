@@ -1,0 +1,182 @@
+//! The data directory: made for its user alone, and not written while other users can change what is in it.
+//!
+//! Only the directory itself and what outlast makes in it are judged, never its parents: a sticky `/tmp` is fine.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::error::{CommandError, CommandResult};
+
+/// The directories that outlast makes in the data directory and that hold sockets or locks.
+const SUBDIRECTORIES: [&str; 2] = ["wrap", "workers"];
+
+/// The reason why a directory is not written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnsafeDirectory {
+    path: PathBuf,
+    problem: Problem,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Problem {
+    /// Its owner, and the user of this process.
+    Foreign { owner: u32, user: u32 },
+    /// Its permissions.
+    Writable { mode: u32 },
+}
+
+impl UnsafeDirectory {
+    /// The next step for a person.
+    pub(crate) fn fix(&self) -> String {
+        let path = self.path.display();
+        match self.problem {
+            Problem::Foreign { owner, user } => format!(
+                "run outlast as uid {owner}, give --data-dir another directory, or, if all of it is yours, `chown -R {user} {path}`"
+            ),
+            Problem::Writable { .. } => format!("chmod go-w {path}"),
+        }
+    }
+}
+
+impl fmt::Display for UnsafeDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.problem {
+            Problem::Foreign { owner, user } => {
+                write!(
+                    f,
+                    "the directory {path} belongs to uid {owner}, and outlast runs as uid {user}"
+                )
+            }
+            Problem::Writable { mode } => {
+                write!(f, "other users can write the directory {path} (mode {mode:04o})")
+            }
+        }
+    }
+}
+
+/// Makes the data directory, if it is not there, with mode 0700, and refuses one that other users can change.
+pub(crate) fn prepare(data_dir: &Path) -> CommandResult<()> {
+    if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(data_dir) {
+        let why = format!("the data directory {} cannot be made: {error}", data_dir.display());
+        return Err(CommandError::wrong(why, "give --data-dir a directory that can be written"));
+    }
+    check(data_dir)
+}
+
+/// Refuses a data directory that other users can change. One that is not there is fine.
+pub(crate) fn check(data_dir: &Path) -> CommandResult<()> {
+    judge(data_dir).map_err(|found| CommandError::wrong(found.to_string(), found.fix()))
+}
+
+/// Looks whether other users can change the data directory or what outlast made in it.
+pub(crate) fn judge(data_dir: &Path) -> Result<(), UnsafeDirectory> {
+    let user = rustix::process::geteuid().as_raw();
+    let below = SUBDIRECTORIES.iter().map(|name| data_dir.join(name));
+    for path in std::iter::once(data_dir.to_owned()).chain(below) {
+        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        if let Some(problem) = problem_of(&metadata, user) {
+            return Err(UnsafeDirectory { path, problem });
+        }
+    }
+    Ok(())
+}
+
+fn problem_of(directory: &Metadata, user: u32) -> Option<Problem> {
+    let (owner, mode) = (directory.uid(), directory.mode() & 0o7777);
+    if owner != user {
+        // Also for root: another user's directory is that user's to change at any time.
+        return Some(Problem::Foreign { owner, user });
+    }
+    (mode & 0o022 != 0).then_some(Problem::Writable { mode })
+}
+
+/// Opens a log for appending; makes it with mode 0600. A link in its place is not followed, and a FIFO does not block.
+pub(crate) fn open_log(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let file =
+        File::options().create(true).append(true).mode(0o600).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused_with_the_way_out() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        assert!(judge(&data).is_ok(), "one that is not there");
+        prepare(&data).unwrap();
+        assert_eq!(std::fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
+        for (mode, is_fine) in [
+            (0o700, true),
+            (0o755, true),
+            (0o750, true),
+            (0o770, false),
+            (0o702, false),
+            (0o1777, false),
+        ] {
+            set_mode(&data, mode);
+            assert_eq!(judge(&data).is_ok(), is_fine, "{mode:o}");
+            assert_eq!(prepare(&data).is_ok(), is_fine, "{mode:o}");
+        }
+        let refused = judge(&data).unwrap_err();
+        assert!(refused.to_string().contains("(mode 1777)"), "{refused}");
+        assert_eq!(refused.fix(), format!("chmod go-w {}", data.display()));
+        set_mode(&data, 0o700);
+        std::fs::create_dir(data.join("wrap")).unwrap();
+        set_mode(&data.join("wrap"), 0o777);
+        assert!(judge(&data).unwrap_err().to_string().contains("wrap"));
+        // A parent that all may write is not judged.
+        set_mode(&data.join("wrap"), 0o700);
+        set_mode(root.path(), 0o1777);
+        assert!(judge(&data).is_ok());
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_refused_for_root_too() {
+        let root = tempfile::tempdir().unwrap();
+        let metadata = std::fs::metadata(root.path()).unwrap();
+        let other = metadata.uid() + 1;
+        let foreign = problem_of(&metadata, other).unwrap();
+        assert_eq!(foreign, Problem::Foreign { owner: metadata.uid(), user: other });
+        assert_eq!(problem_of(&metadata, metadata.uid()), None);
+    }
+
+    #[test]
+    fn a_log_is_not_opened_through_a_link_and_a_fifo_does_not_block() {
+        let root = tempfile::tempdir().unwrap();
+        let (target, link, fifo) =
+            (root.path().join("target"), root.path().join("link"), root.path().join("fifo"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        );
+        made.unwrap();
+        assert!(open_log(&link).is_err() && open_log(&fifo).is_err());
+        assert!(!target.exists());
+        drop(open_log(&target).unwrap());
+        assert_eq!(std::fs::metadata(&target).unwrap().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,119 @@
+//! The jobs that this server inserted, and the log lines about them that workers send (`log_relay.rs`). A line is written to
+//! standard error once it is known that the job is one of them, and after the server's own line about its insert.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlast_core::JobId;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+use super::log_relay::{Relayed, job_of};
+use crate::logging;
+
+/// The number of jobs that are known; the oldest is forgotten first.
+const MAX_JOBS: usize = 65_536;
+/// The number of lines that may wait for the insert of their job to be logged. Those of other servers' jobs pass by here.
+const MAX_WAITING: usize = 256;
+/// The message with which the engine logs an insert (B15).
+const ENQUEUED: &str = "Job enqueued";
+
+/// The jobs of this server; as a layer of the log, it learns them from the lines about their inserts.
+#[derive(Debug, Default)]
+pub(crate) struct OwnJobs(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    jobs: BTreeSet<JobId>,
+    /// The same, oldest first.
+    order: VecDeque<JobId>,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    job: JobId,
+    level: Level,
+    target: String,
+    line: String,
+}
+
+impl OwnJobs {
+    /// Whether an event may name a job of this server.
+    pub(crate) fn is_insert(event: &tracing::Metadata<'_>) -> bool {
+        event.is_event()
+            && event.target().starts_with("outlast_engine")
+            && event.fields().field("job.id").is_some()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, job: JobId) {
+        let mut known = self.known();
+        if known.jobs.insert(job) {
+            known.order.push_back(job);
+        }
+        if known.order.len() > MAX_JOBS
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.jobs.remove(&oldest);
+        }
+        // In their order; the lock keeps a later line from going before.
+        known.waiting.retain(|line| {
+            if line.job == job {
+                logging::write_relayed(line.level, &line.target, &line.line);
+            }
+            line.job != job
+        });
+    }
+
+    /// Takes a message of a worker, if it is one with log lines.
+    pub(crate) fn take(&self, datagram: &[u8]) {
+        let Some(relayed) = Relayed::parse(datagram) else { return };
+        let mut known = self.known();
+        match relayed {
+            Relayed::Line { level, target, job, line } if known.jobs.contains(&job) => {
+                logging::write_relayed(level, target, line);
+            }
+            Relayed::Line { level, target, job, line } => {
+                if known.waiting.len() == MAX_WAITING {
+                    known.waiting.pop_front();
+                }
+                let (target, line) = (target.to_owned(), line.to_owned());
+                known.waiting.push_back(Waiting { job, level, target, line });
+            }
+            Relayed::Lost(lines) if !known.jobs.is_empty() => {
+                drop(known);
+                tracing::warn!(lines, "lost log lines of the worker; worker.log has them all");
+            }
+            Relayed::Lost(_) => {}
+        }
+    }
+}
+
+/// The layer of a server.
+pub(crate) struct OwnJobsLayer(pub(crate) std::sync::Arc<OwnJobs>);
+
+impl<S: Subscriber> Layer<S> for OwnJobsLayer {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut message = IsEnqueued(false);
+        event.record(&mut message);
+        if message.0
+            && let Some(job) = job_of(event)
+        {
+            self.0.add(job);
+        }
+    }
+}
+
+struct IsEnqueued(bool);
+
+impl Visit for IsEnqueued {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0 = self.0 || field.name() == "message" && format!("{value:?}") == ENQUEUED;
+    }
+}
