@@ -129,13 +129,14 @@ impl WorkerStarter {
             if self.is_told(message) {
                 return Ok(Some(worker_pid(&heard).unwrap_or_default()));
             }
+            // Looked at once more after its end: a worker that answers has closed the connection too. One that says so
+            // leaves because another process was quicker to start one.
+            if has_ended && !heard.ends_with(ANOTHER_WAS_FIRST) {
+                return Ok(None);
+            }
             tokio::select! {
                 read = worker.read_buf(&mut heard), if !has_ended => {
-                    has_ended = read.is_ok_and(|length| length == 0);
-                    // One that says so leaves because another process was quicker to start one.
-                    if has_ended && !heard.ends_with(ANOTHER_WAS_FIRST) {
-                        return Ok(None);
-                    }
+                    has_ended = !read.is_ok_and(|length| length > 0);
                 }
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }

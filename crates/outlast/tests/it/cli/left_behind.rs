@@ -16,7 +16,9 @@ impl LeftBehind {
         let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
         let pid = pid.unwrap_or_else(|| panic!("no worker was left behind: {said}"));
-        Self { pid: pid.parse().unwrap() }
+        let worker = Self { pid: pid.parse().unwrap() };
+        assert_ne!(worker.pid, 0, "{said}");
+        worker
     }
 
     /// Waits until it has nothing left to do.
