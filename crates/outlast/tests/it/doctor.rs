@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use crate::support::{Ran, World, running, start};
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "configuration",
+    "data",
     "store",
     "sqlite",
     "locks",
@@ -20,6 +21,7 @@ const NAMES: [&str; 12] = [
     "ports",
     "clients",
     "servers",
+    "tools",
     "worker",
 ];
 

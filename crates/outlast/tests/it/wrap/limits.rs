@@ -59,8 +59,9 @@ async fn h4_a_job_whose_server_writes_an_endless_line_does_not_run_for_ever() {
         answer = wrapped.call("get_result", json!({ "job_id": job })).await;
     }
     assert!(text(&answer).contains("a line of more than 64 MiB"), "{answer}");
-    let shown = wrapping.run(&["jobs", "show", &job, "--json"]).await;
-    assert!(shown.contains("\"failed\""), "{shown}");
+    // Its end is stored a moment after the answer.
+    let waited = wrapping.run(&["jobs", "wait", &job, "--timeout", "30s", "--json"]).await;
+    assert!(waited.contains("\"failed\""), "{waited}");
     assert_bounded(&wrapping, &wrapped);
 }
 
