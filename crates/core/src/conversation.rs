@@ -53,11 +53,20 @@ impl Conversation {
         !self.later.is_empty()
     }
 
-    /// The provider it belongs to (P1): the one that began it, unless the library has answered in it. What the library
+    /// The provider it belongs to (P1): the one that began it, unless it holds text of the library. What the library
     /// says stays on this machine, so such a conversation is the library's, whichever provider began it.
     pub fn provider(&self) -> &str {
-        let library = self.turns().any(|job| job.new.profile.provider() == Profile::LIBRARY);
-        if library { Profile::LIBRARY } else { self.first.new.profile.provider() }
+        let is_local = self.holds_library_text();
+        if is_local { Profile::LIBRARY } else { self.first.new.profile.provider() }
+    }
+
+    /// Returns whether the library has answered in it: in one of its turns, or in a folder that its first turn continued.
+    fn holds_library_text(&self) -> bool {
+        let is_local = |job: &Job| {
+            job.new.profile.provider() == Profile::LIBRARY
+                || job.new.moved_out_of() == Some(Profile::LIBRARY)
+        };
+        self.turns().any(is_local) || self.first.new.sends_library_text()
     }
 
     /// When it began.
@@ -255,6 +264,10 @@ mod tests {
             let turns = turns.into_iter().map(by).collect();
             assert_eq!(conversation(turns).provider(), provider);
         }
+        // A folder that held text of the library was moved by its first turn.
+        let mut moved = by(perplexity);
+        moved.new = moved.new.moved_from(Profile::LIBRARY);
+        assert_eq!(conversation(vec![moved, by(perplexity)]).provider(), Profile::LIBRARY);
     }
 
     /// B13: a question that failed is marked, and not sent upstream again.

@@ -9,6 +9,7 @@ mod time;
 
 mod job;
 mod origin;
+mod local_text;
 mod state_kind;
 mod visibility;
 mod ask;
@@ -56,6 +57,7 @@ pub use listing::{
     ConversationPage, ConversationQuery, ConversationSummary, Cursor, JobPage, JobQuery,
     StateCount, Summary, SummaryCharge,
 };
+pub use local_text::LIBRARY_NOTE;
 pub use notice::{
     ClaimedNotice, EndNotices, NotDelivered, Notice, NoticeClaim, NoticeOutcome, Notifier,
 };

@@ -37,9 +37,14 @@ impl NewJob {
         self
     }
 
+    /// The provider whose conversation it moves to another one, if it moves one.
+    pub fn moved_out_of(&self) -> Option<&str> {
+        self.ask.get(Self::MOVED_FROM)?.as_str()
+    }
+
     /// That what was said earlier was sent to another provider than the conversation's own, if it was (P1).
     pub fn move_text(&self) -> Option<String> {
-        let from = self.ask.get(Self::MOVED_FROM)?.as_str()?;
+        let from = self.moved_out_of()?;
         let messages = self.ask.get("messages").and_then(Value::as_array)?;
         let said = |message: &&Value| message.get("role").is_none_or(|role| role != "system");
         // The last one is the question.

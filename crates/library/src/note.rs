@@ -1,5 +1,7 @@
 //! Plain words about where a report comes from, what was searched and what was left out.
 
+use outlast_core::LIBRARY_NOTE;
+
 use super::query::Query;
 use super::rank::Ranked;
 use super::refresh::grouped;
@@ -65,11 +67,7 @@ pub(super) fn loose(ranked: &Ranked) -> String {
 
 /// Where it all comes from, at the end of a report.
 pub(super) fn note(ranked: &Ranked, searched: &Searched) -> String {
-    format!(
-        "*The text above is extracted word for word from the library's own files; no model wrote it. {}{}*",
-        scope(searched),
-        missing(ranked)
-    )
+    format!("{LIBRARY_NOTE} {}{}*", scope(searched), missing(ranked))
 }
 
 /// The words of the question that stand nowhere.

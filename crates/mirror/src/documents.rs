@@ -3,8 +3,8 @@
 
 use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{
-    Effort, Failure, Job, JobState, Message, Profile, ResearchAsk, Standing, StateKind, Timestamp,
-    Waits,
+    Effort, Failure, Job, JobState, LIBRARY_NOTE, Message, Profile, ResearchAsk, Role, Standing,
+    StateKind, Timestamp, Waits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct ConversationFile {
     /// The model that answers, or will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whose conversation it is (P1), where the model does not tell: not the library's, nor Perplexity's.
+    /// The provider it belongs to (P1), if `model` does not show it; absent for Perplexity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// How many messages.
@@ -196,15 +196,17 @@ impl ConversationFile {
             .map(|ConversationMessage { role, content, .. }| Message { role, content })
             .collect();
         let last = conversation.last_output();
+        let model = last.and_then(|output| output.model.clone()).or(expected_model);
         Self {
             conversation_id: conversation.id.as_str().to_owned(),
             created_at: conversation.created_at().to_string(),
             updated_at: conversation.updated_at().to_string(),
-            model: last.and_then(|output| output.model.clone()).or(expected_model),
             provider: match conversation.provider() {
-                Profile::LIBRARY | Profile::PERPLEXITY => None,
-                vendor => Some(vendor.to_owned()),
+                Profile::PERPLEXITY => None,
+                Profile::LIBRARY if is_library(model.as_deref()) => None,
+                provider => Some(provider.to_owned()),
             },
+            model,
             message_count: messages.len(),
             messages,
             usage: last.map(|_| (&conversation.usage()).into()),
@@ -213,15 +215,21 @@ impl ConversationFile {
         }
     }
 
-    /// The provider that a conversation known from this file alone belongs to (P1). Files of older servers name a model of
-    /// Perplexity's, or none; what the library answered names the library.
+    /// The provider that a conversation known from this file alone belongs to (P1): the library if one of its answers is in
+    /// it, whatever else the file says. Files of older servers name a model of Perplexity's, or none.
     pub fn provider(&self) -> &str {
-        match (&self.provider, &self.model) {
-            (Some(provider), _) => provider,
-            (None, Some(model)) if model.starts_with(Profile::LIBRARY) => Profile::LIBRARY,
-            (None, Some(_) | None) => Profile::PERPLEXITY,
+        let quotes =
+            |said: &Message| said.role == Role::Assistant && said.content.contains(LIBRARY_NOTE);
+        if is_library(self.model.as_deref()) || self.messages.iter().any(quotes) {
+            return Profile::LIBRARY;
         }
+        self.provider.as_deref().unwrap_or(Profile::PERPLEXITY)
     }
+}
+
+/// Returns whether this is what the library calls itself where others name their model.
+fn is_library(model: Option<&str>) -> bool {
+    model.is_some_and(|model| model.starts_with(Profile::LIBRARY))
 }
 
 impl StatusFile {
@@ -402,6 +410,29 @@ mod tests {
             let file = ConversationFile::of(&conversation, model);
             assert_eq!((file.provider.as_deref(), file.provider()), (written, provider));
         }
+    }
+
+    /// P1: a file is judged by what it holds: text of the library stays the library's, whoever answered last.
+    #[test]
+    fn p1_a_file_that_holds_text_of_the_library_is_the_library_s() {
+        let (mut first, mut moved) = (
+            turn("1", JobState::Running { since: NOW }),
+            turn("2", JobState::Running { since: NOW }),
+        );
+        first.new.profile = Profile::new("library 0");
+        moved.new.profile = Profile::new("openai https://api.example 0");
+        let turns = vec![first, moved];
+        let conversation = Conversation::of(ConversationId::new("c"), turns).unwrap();
+        let file = ConversationFile::of(&conversation, Some("gpt".to_owned()));
+        assert_eq!((file.provider.as_deref(), file.provider()), (Some("library"), "library"));
+
+        // Files of 0.1.0 name only the model that answered last.
+        let note = LIBRARY_NOTE;
+        let said = Message { role: Role::Assistant, content: format!("Text.\n\n{note} More.*") };
+        let old = ConversationFile { provider: None, messages: vec![said], ..file };
+        assert_eq!(old.provider(), "library");
+        let named = ConversationFile { provider: Some("openai".to_owned()), ..old };
+        assert_eq!(named.provider(), "library");
     }
 
     /// B4, G2: a tool of the set for any provider is called by its own name.

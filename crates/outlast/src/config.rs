@@ -24,7 +24,7 @@ use outlast_core::rules::Sharing;
 use outlast_core::{EndNotices, OwnerId, SpendLimits};
 use outlast_engine::PollLimits;
 use outlast_provider::http::ProxyOptions;
-use outlast_server::{Disclaimer, ResearchMode, ToolSet};
+use outlast_server::{Disclaimer, DocumentSharing, ResearchMode, ToolSet};
 use outlast_store::{ConnectionDefaults, ConnectionLimits, StoreClock};
 use outlast_wrap::WrapSettings;
 
@@ -91,6 +91,8 @@ pub(crate) struct Config {
     pub(crate) state_dir: Option<PathBuf>,
     /// Folders of documents.
     pub(crate) library: Vec<PathBuf>,
+    /// Who may send text of theirs to another provider.
+    pub(crate) sharing: DocumentSharing,
     /// The programs that read its PDFs and office files, and where they are looked for.
     pub(crate) pdftotext: PathBuf,
     pub(crate) pandoc: PathBuf,
@@ -258,6 +260,10 @@ impl Config {
             data_dir: layers.data_dir_beside(&store)?,
             state_dir: layers.state_dir(),
             library,
+            sharing: match layers.flag("library.agents_may_share")? {
+                true => DocumentSharing::AgentsToo,
+                false => DocumentSharing::PersonsOnly,
+            },
             pdftotext: layers.program("library.converters.pdftotext")?,
             pandoc: layers.program("library.converters.pandoc")?,
             search_path: layers.search_path(),

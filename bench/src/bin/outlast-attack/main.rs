@@ -7,6 +7,7 @@
     reason = "an attack stops at the first thing it cannot do, and prints"
 )]
 
+mod documents;
 mod fairness;
 mod floods;
 mod hang_ups;
@@ -85,6 +86,7 @@ const PATIENT: &[(&str, Attack)] = &[
     ("limits-clock", |setting| Box::pin(money_limits::clock(setting))),
     ("limits-roll-back", |setting| Box::pin(money_limits::roll_back(setting))),
     ("data-directory", |setting| Box::pin(processes::data_directory(setting))),
+    ("documents-moved", |setting| Box::pin(documents::moved(setting))),
 ];
 const FLOODS: &[(&str, Attack)] = &[
     ("flood-connections", |setting| Box::pin(floods::connections(setting))),

@@ -314,6 +314,7 @@ fn research(
         search_timeout: SEARCH,
         keep: config.job_ttl,
         disclaimer: config.perplexity.disclaimer,
+        sharing: config.sharing,
         mirror: opened.mirror.clone(),
     };
     Tools::Research(Box::new(Research::new(opened.engine.clone(), options)))

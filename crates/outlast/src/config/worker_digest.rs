@@ -14,12 +14,13 @@ use super::workflows::{Program, Upstream, Workflow, WorkflowAction};
 use super::{Config, Notify, Secret};
 
 /// Settings of a face alone, and those that find the store, which a worker is told apart by anyway.
-const NOT_OF_A_WORKER: [&str; 7] = [
+const NOT_OF_A_WORKER: [&str; 8] = [
     "server.tools",
     "server.async_mode",
     "server.fixed_workflow",
     "server.long_poll_timeout",
     "server.detach",
+    "library.agents_may_share",
     "store.url",
     "store.data_dir",
 ];

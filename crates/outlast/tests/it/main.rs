@@ -22,6 +22,7 @@ mod data_dir;
 mod demo;
 mod detached;
 mod doctor;
+mod documents;
 mod elsewhere;
 mod providers;
 mod proxy;

@@ -1,6 +1,6 @@
 //! The page at `/ui` on the real binary over real sockets. `scripts/ui` tries it in a browser.
 
-mod browser;
+pub(crate) mod browser;
 
 mod acting;
 mod command;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use outlast_core::{Job, Prune, StateKind, StoreError};
 
 use super::asking::refusal;
-use super::confirm::{AGAIN, CONFIRMED, Confirm, WORD};
+use super::confirm::{AGAIN, CONFIRMED, Confirm, WORD, asks_to_share, sharing_text};
 use super::form::Fields;
 use super::layout::{see_job, see_other};
 use super::request::{ALL_JOBS, Instead, PageRequest, PageResult};
@@ -54,6 +54,7 @@ fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
         text: format!("\"{}\" ends at once.{paid}", job.new.title),
         button: "Cancel the job",
         needs_word: false,
+        shares_with: None,
         back: format!("/ui/jobs/{}", job.id),
         fields,
     }
@@ -66,21 +67,6 @@ async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
     let Some(text) = retry_text(job) else { return Ok(see_job(&job.id)) };
     let has_word = fields.get(WORD) == Some(AGAIN);
     let needs_word = job.needs_consent() || job.may_run_on();
-    if !is_confirmed || (needs_word && !has_word) {
-        let cost = engine.expects(&job.new.profile, &job.new.ask).cost;
-        let costs = cost.amount().filter(|amount| amount.0 > 0);
-        let costs =
-            costs.map(|amount| format!(" Such a run usually costs {amount}.")).unwrap_or_default();
-        let confirm = Confirm {
-            title: "Retry this job?",
-            text: format!("A retry {text}.{costs}"),
-            button: "Retry",
-            needs_word,
-            back: format!("/ui/jobs/{}", job.id),
-            fields,
-        };
-        return Ok(confirm.answer(&asked.visitor));
-    }
     let settings = asked.options().research.as_ref();
     let settings_of_today = RetrySettings {
         profiles: settings.map_or(&[], |it| &it.profiles),
@@ -89,6 +75,23 @@ async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
         life: settings.map_or(job.new.life.unwrap_or_default(), |it| it.life),
     };
     let new = retry_job(job, &settings_of_today);
+    let shares_with = asks_to_share(&new, fields);
+    if !is_confirmed || shares_with.is_some() || (needs_word && !has_word) {
+        let cost = engine.expects(&job.new.profile, &job.new.ask).cost;
+        let costs = cost.amount().filter(|amount| amount.0 > 0);
+        let costs =
+            costs.map(|amount| format!(" Such a run usually costs {amount}.")).unwrap_or_default();
+        let confirm = Confirm {
+            title: "Retry this job?",
+            text: format!("A retry {text}.{costs}{}", sharing_text(&new)),
+            button: "Retry",
+            needs_word,
+            shares_with: new.sends_library_text().then(|| new.profile.provider().to_owned()),
+            back: format!("/ui/jobs/{}", job.id),
+            fields,
+        };
+        return Ok(confirm.answer(&asked.visitor));
+    }
     let key = Some(retry_key(&job.id));
     // With the owner's word another run is begun, whatever became of the first.
     let started = match job.run_left().filter(|_| !has_word) {
@@ -116,6 +119,7 @@ fn delete_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
         ),
         button: "Delete",
         needs_word: false,
+        shares_with: None,
         back: format!("/ui/jobs/{}", job.id),
         fields,
     }

@@ -3,12 +3,13 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
+use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, Cost, Effort, Job, Key, NanoUsd, NewJob, Profile, ResearchAsk, StoreError,
 };
 use sha2::{Digest, Sha256};
 
-use super::confirm::{CONFIRMED, Confirm};
+use super::confirm::{CONFIRMED, Confirm, asks_to_share, sharing_text};
 use super::form::Fields;
 use super::layout::{self, Tab, View, see_job};
 use super::options::{PageOptions, PageResearch};
@@ -26,41 +27,55 @@ pub(super) async fn view(asked: PageRequest) -> Response {
         None => "<h1>Ask</h1>\n<div class=\"notice bad\"><p>No provider is configured, so nothing can be asked here.</p>\
                  <p>Set a key (<code>PERPLEXITY_API_KEY</code>) or a library (<code>OUTLAST_LIBRARY</code>), and start the server again.</p></div>\n"
             .to_owned(),
-        Some(research) => format!("<h1>Ask</h1>\n{}", form(research, None)),
+        Some(research) => format!("<h1>Ask</h1>\n{}", form(research, FormUse::NewConversation)),
     };
     let view = View { title: "Ask", tab: Tab::Ask, live: None, body };
     layout::kept_for_back(view.answer(&asked.visitor))
 }
 
-/// The form for a further question, under what was answered; empty while that is under way. It is never replaced while it is
-/// open, so that what is being written stays.
-pub(super) fn follow_up_form(options: &PageOptions, last: &Job) -> String {
-    let can_ask = last.state.kind().is_terminal() && last.new.conversation.is_some();
-    let form = match &options.research {
-        Some(research) if can_ask => {
-            format!("<h2 id=\"follow-up\">Ask on</h2>\n{}", form(research, Some(last)))
+/// The form for a further question in this conversation, under what was answered; empty while the job `shown` is under way. It
+/// is never replaced while it is open, so that what is being written stays.
+pub(super) fn follow_up_form(
+    options: &PageOptions,
+    shown: &Job,
+    conversation: Option<&Conversation>,
+) -> String {
+    let form = match (&options.research, conversation) {
+        (Some(research), Some(conversation)) if shown.state.kind().is_terminal() => {
+            let form = form(research, FormUse::FollowUp(conversation));
+            format!("<h2 id=\"follow-up\">Ask on</h2>\n{form}")
         }
-        Some(_) | None => String::new(),
+        (Some(_) | None, _) => String::new(),
     };
     format!("<section class=\"noprint\" id=\"ask-on\" data-part data-once>{form}</section>\n")
 }
 
-fn form(research: &PageResearch, last: Option<&Job>) -> String {
-    let own = last.map(|job| job.new.profile.provider());
-    let providers: String = research
-        .profiles
-        .iter()
-        .map(Profile::provider)
-        .filter(|provider| own.is_none_or(|own| own == *provider))
+/// The conversation that a form asks in.
+#[derive(Clone, Copy)]
+enum FormUse<'a> {
+    NewConversation,
+    FollowUp(&'a Conversation),
+}
+
+fn form(research: &PageResearch, used_for: FormUse<'_>) -> String {
+    let configured = research.profiles.iter().map(Profile::provider);
+    let (providers, hidden, focus) = match used_for {
+        FormUse::NewConversation => (configured.collect::<Vec<_>>(), String::new(), " autofocus"),
+        FormUse::FollowUp(conversation) => {
+            // Its own provider comes first; another one moves it, which is asked about.
+            let own = conversation.provider();
+            let others = configured.filter(|provider| *provider != own);
+            let hidden = format!(
+                "<input type=\"hidden\" name=\"conversation\" value=\"{}\">\n",
+                escaped(conversation.id.as_str())
+            );
+            (std::iter::once(own).chain(others).collect(), hidden, "")
+        }
+    };
+    let providers: String = providers
+        .into_iter()
         .map(|provider| format!("<option>{}</option>", escaped(provider)))
         .collect();
-    let conversation = last.and_then(|job| job.new.conversation.as_ref()).map(|id| {
-        format!(
-            "<input type=\"hidden\" name=\"conversation\" value=\"{}\">\n",
-            escaped(id.as_str())
-        )
-    });
-    let focus = if last.is_none() { " autofocus" } else { "" };
     // Made with the form, so that sending it twice asks once.
     let key = uuid::Uuid::new_v4().simple();
     format!(
@@ -70,7 +85,7 @@ fn form(research: &PageResearch, last: Option<&Job>) -> String {
          <label>Provider<select name=\"provider\">{providers}</select></label>\n\
          <label>Budget in US dollars, if any<input name=\"budget\" inputmode=\"decimal\" autocomplete=\"off\"></label></div>\n\
          <div><button class=\"go\">Ask</button></div>\n</form>\n",
-        conversation.unwrap_or_default(),
+        hidden,
     )
 }
 
@@ -84,7 +99,8 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
     let new = new_job(&asked, research, fields).await.map_err(|why| not_asked(&asked, &why))?;
     let expected = engine.expects(&new.profile, &new.ask);
     let is_free = expected.cost.amount() == Some(NanoUsd(0)) || !new.may_be_charged();
-    if !is_free && fields.get(CONFIRMED).is_none() {
+    let needs_consent = asks_to_share(&new, fields).is_some();
+    if needs_consent || (!is_free && fields.get(CONFIRMED).is_none()) {
         let confirm = confirm(&new, expected.cost, expected.budget_note, fields);
         return Ok(confirm.answer(&asked.visitor));
     }
@@ -106,6 +122,7 @@ fn not_asked(asked: &PageRequest, why: &str) -> Instead {
 fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Fields) -> Confirm<'a> {
     let provider = new.profile.provider();
     let note = note.map(|note| format!(" {note}")).unwrap_or_default();
+    let note = format!("{note}{}", sharing_text(new));
     let text = match cost.amount() {
         Some(_) => format!(
             "The question goes to {provider}; a run like this usually costs {}.{note}",
@@ -120,6 +137,7 @@ fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Field
         text,
         button: "Ask",
         needs_word: false,
+        shares_with: new.sends_library_text().then(|| provider.to_owned()),
         back: "/ui/ask".to_owned(),
         fields,
     }
@@ -157,9 +175,9 @@ async fn new_job(
             Some(found.ok_or("There is no such conversation.")?)
         }
     };
-    // A conversation keeps its provider (P1): the page moves none.
-    let own = earlier.as_ref().map(|earlier| earlier.provider());
-    let wanted = own.or(fields.get("provider"));
+    // A conversation keeps its provider unless another one is chosen (P1).
+    let own = earlier.as_ref().map(|earlier| earlier.provider().to_owned());
+    let wanted = fields.get("provider").or(own.as_deref());
     let profile = match wanted {
         None => research.profiles.first(),
         Some(wanted) => research.profiles.iter().find(|profile| profile.provider() == wanted),
@@ -181,7 +199,12 @@ async fn new_job(
         max_failures: research.max_failures,
         ..job.map_err(Refusal::into_sentence)?
     };
-    Ok(job.made_by("the page"))
+    let job = job.made_by("the page");
+    let moved_from = own.filter(|own| own != job.profile.provider());
+    Ok(match moved_from {
+        Some(own) => job.moved_from(&own),
+        None => job,
+    })
 }
 
 /// What the same form asks, whatever the conversation is called.

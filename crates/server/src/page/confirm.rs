@@ -1,6 +1,7 @@
 //! Asks before something is done that costs money or cannot be taken back. Works without JavaScript: the answer is a form.
 
 use axum::response::Response;
+use outlast_core::NewJob;
 
 use super::form::Fields;
 use super::layout::{Tab, View, kept_for_back};
@@ -14,6 +15,9 @@ pub(super) const WORD: &str = "word";
 /// That word.
 pub(super) const AGAIN: &str = "again";
 
+/// Names the provider that a person allows text from local documents to be sent to (P1).
+pub(super) const SHARE: &str = "share";
+
 /// What is asked.
 pub(super) struct Confirm<'a> {
     pub(super) title: &'a str,
@@ -22,15 +26,36 @@ pub(super) struct Confirm<'a> {
     pub(super) button: &'a str,
     /// Whether the word is asked for as well.
     pub(super) needs_word: bool,
+    /// The provider that gets text from local documents if the answer is yes.
+    pub(super) shares_with: Option<String>,
     /// Where to go instead.
     pub(super) back: String,
     /// What was sent already and is sent again.
     pub(super) fields: &'a Fields,
 }
 
+/// Returns the provider that would get text from local documents with this job and was not agreed to yet.
+pub(super) fn asks_to_share(new: &NewJob, fields: &Fields) -> Option<String> {
+    let provider = new.profile.provider();
+    let is_agreed = fields.get(SHARE) == Some(provider);
+    (new.sends_library_text() && !is_agreed).then(|| provider.to_owned())
+}
+
+/// The sentence that says so.
+pub(super) fn sharing_text(new: &NewJob) -> String {
+    match new.sends_library_text() {
+        true => format!(
+            " Text from your local documents, which this conversation holds, will be sent to {}.",
+            new.profile.provider()
+        ),
+        false => String::new(),
+    }
+}
+
 impl Confirm<'_> {
     pub(super) fn answer(&self, visitor: &Visitor) -> Response {
-        let kept = self.fields.0.iter().filter(|(name, _)| name != CONFIRMED && name != WORD);
+        let answers = [CONFIRMED, WORD, SHARE];
+        let kept = self.fields.0.iter().filter(|(name, _)| !answers.contains(&name.as_str()));
         let hidden: String = kept
             .map(|(name, value)| {
                 format!(
@@ -47,10 +72,14 @@ impl Confirm<'_> {
             ),
             false => String::new(),
         };
+        let share = self.shares_with.as_deref().map(|provider| {
+            format!("<input type=\"hidden\" name=\"{SHARE}\" value=\"{}\">\n", escaped(provider))
+        });
+        let share = share.unwrap_or_default();
         // Without an action a form goes back to where it came from.
         let body = format!(
             "<h1>{}</h1>\n<div class=\"notice warn\"><p>{}</p></div>\n\
-             <form class=\"form\" method=\"post\">\n{hidden}{word}\
+             <form class=\"form\" method=\"post\">\n{hidden}{share}{word}\
              <input type=\"hidden\" name=\"{CONFIRMED}\" value=\"yes\">\n\
              <div class=\"actions\"><button class=\"go\">{}</button><a class=\"button\" href=\"{}\" data-back>Back</a></div>\n</form>\n",
             escaped(self.title),

@@ -92,7 +92,7 @@ pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResu
         body.push_str(&format!("<form method=\"post\" action=\"/ui/jobs/{}/delete\"><button class=\"danger\">Delete</button></form>", last.id));
     }
     body.push_str("</div>\n");
-    body.push_str(&asking::follow_up_form(asked.options(), last));
+    body.push_str(&asking::follow_up_form(asked.options(), last, Some(&conversation)));
     body.push_str("</div>\n");
     let live = Some("/ui/events".to_owned());
     Ok(View { title: &last.new.title, tab: Tab::Conversations, live, body }.answer(visitor))

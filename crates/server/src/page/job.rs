@@ -1,8 +1,9 @@
 //! One job: where it stands, the money, its timeline, the report and what can be done with it (I3).
 
 use axum::extract::Path;
+use outlast_core::conversation::Conversation;
 use outlast_core::{Job, JobQuery, JobState, StoreError};
-use outlast_engine::{Engine, Reading};
+use outlast_engine::Reading;
 
 use super::layout::{self, Tab, View};
 use super::options::PageView;
@@ -42,9 +43,13 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<String, StoreErr
         text.push_str(&actions(job));
     }
     text.push_str(&result(job));
-    text.push_str(&turns(engine, job, visitor).await?);
+    let conversation = match job.new.conversation.as_ref().filter(|_| is_own) {
+        Some(id) => engine.conversation(&visitor.owner, id).await?,
+        None => None,
+    };
+    text.push_str(&conversation.as_ref().map_or_else(String::new, |found| turns(found, job)));
     if is_own {
-        text.push_str(&asking::follow_up_form(asked.options(), job));
+        text.push_str(&asking::follow_up_form(asked.options(), job, conversation.as_ref()));
     }
     let query = JobQuery { id_prefix: Some(job.id.to_string()), limit: 1, ..JobQuery::default() };
     let listed = engine.list(&visitor.scope(), &query).await?.jobs;
@@ -137,14 +142,10 @@ fn result(job: &Job) -> String {
 }
 
 /// The other questions of its conversation.
-async fn turns(engine: &Engine, job: &Job, visitor: &Visitor) -> Result<String, StoreError> {
-    let Some(id) = job.new.conversation.as_ref().filter(|_| job.new.owner == visitor.owner) else {
-        return Ok(String::new());
-    };
-    let conversation = engine.conversation(&visitor.owner, id).await?;
-    let Some(conversation) = conversation.filter(|found| found.turns().count() > 1) else {
-        return Ok(String::new());
-    };
+fn turns(conversation: &Conversation, job: &Job) -> String {
+    if !conversation.was_continued() {
+        return String::new();
+    }
     let turns: String = conversation
         .turns()
         .map(|turn| {
@@ -156,8 +157,8 @@ async fn turns(engine: &Engine, job: &Job, visitor: &Visitor) -> Result<String, 
             format!("<li>{line} {}</li>\n", layout::state(turn.state.kind()))
         })
         .collect();
-    Ok(format!(
+    format!(
         "<section id=\"turns\" class=\"noprint\" data-part><h2><a href=\"/ui/conversations/{}\">Conversation</a></h2><ol>\n{turns}</ol></section>\n",
-        escaped(id.as_str())
-    ))
+        escaped(conversation.id.as_str())
+    )
 }

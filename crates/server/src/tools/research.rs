@@ -44,6 +44,15 @@ pub enum ResearchMode {
     Auto,
 }
 
+/// Who decides that text from local documents is sent to a provider outside this machine (P1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentSharing {
+    /// A person, on the command line or on the page.
+    PersonsOnly,
+    /// Every MCP caller as well (`library.agents_may_share`).
+    AgentsToo,
+}
+
 /// What this set is told once.
 #[derive(Clone, Debug)]
 pub struct ResearchOptions {
@@ -67,6 +76,8 @@ pub struct ResearchOptions {
     pub keep: Duration,
     /// Whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
+    /// Whether callers may move a conversation that holds text from local documents to another provider.
+    pub sharing: DocumentSharing,
     /// Where conversations are shown as files, if they are, and where those of older servers are read.
     pub mirror: Option<Arc<Mirror>>,
 }

@@ -57,6 +57,10 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
     }
     print(engine, &started.job, args.json);
     ui::mark(Mark::Again, &format!("retry of {}", job.id));
+    if started.job.new.sends_library_text() {
+        let provider = started.job.new.profile.provider();
+        ui::mark(Mark::Step, &format!("text from local documents is sent to {provider} again"));
+    }
     if let Some(run) = run {
         let (id, provider) = (&run.id, &run.provider);
         ui::remark(&match job.left_run_has_ended() {

@@ -10,27 +10,27 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A browser with its cookie.
 #[derive(Clone)]
-pub(super) struct Browser {
-    pub(super) address: SocketAddr,
-    pub(super) cookie: String,
+pub(crate) struct Browser {
+    pub(crate) address: SocketAddr,
+    pub(crate) cookie: String,
 }
 
 /// An answer that was read whole.
-pub(super) struct Shown {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: String,
-    pub(super) location: Option<String>,
-    pub(super) cookie: Option<String>,
+pub(crate) struct Shown {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+    pub(crate) location: Option<String>,
+    pub(crate) cookie: Option<String>,
 }
 
 impl Browser {
-    pub(super) fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: SocketAddr) -> Self {
         Self { address, cookie: String::new() }
     }
 
     /// One that has shown this token.
-    pub(super) async fn signed_in(address: SocketAddr, token: &str) -> Self {
+    pub(crate) async fn signed_in(address: SocketAddr, token: &str) -> Self {
         let mut browser = Self::new(address);
         let shown = browser.post("/ui/sign-in", &[("token", token)]).await;
         assert_eq!((shown.status, shown.location.as_deref()), (303, Some("/ui")), "{}", shown.body);
@@ -38,12 +38,12 @@ impl Browser {
         browser
     }
 
-    pub(super) fn keep(&mut self, shown: &Shown) {
+    pub(crate) fn keep(&mut self, shown: &Shown) {
         let cookie = shown.cookie.clone().expect("a cookie");
         self.cookie = cookie.split(';').next().unwrap().to_owned();
     }
 
-    pub(super) async fn reply(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn reply(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut text = format!("{line} HTTP/1.1\r\nHost: {}\r\n", self.address);
         if !self.cookie.is_empty() {
             text.push_str(&format!("Cookie: {}\r\n", self.cookie));
@@ -55,7 +55,7 @@ impl Browser {
         say(self.address, text.as_bytes()).await.expect("an answer")
     }
 
-    pub(super) async fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Shown {
+    pub(crate) async fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Shown {
         let reply = self.reply(line, headers, body).await;
         let (status, head) = (reply.status, reply.head.clone());
         let location = reply.header("location").map(str::to_owned);
@@ -63,11 +63,11 @@ impl Browser {
         Shown { status, head, location, cookie, body: reply.body().await }
     }
 
-    pub(super) async fn get(&self, path: &str) -> Shown {
+    pub(crate) async fn get(&self, path: &str) -> Shown {
         self.send(&format!("GET {path}"), &[("Sec-Fetch-Site", "none")], "").await
     }
 
-    pub(super) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Shown {
         let encode =
             |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
         let body: Vec<String> =
@@ -82,7 +82,7 @@ impl Browser {
     }
 
     /// Asks with everything confirmed, and returns the path of the job.
-    pub(super) async fn ask(&self, question: &str) -> String {
+    pub(crate) async fn ask(&self, question: &str) -> String {
         let fields = [("question", question), ("effort", "low"), ("confirmed", "yes")];
         let shown = self.post("/ui/ask", &fields).await;
         assert_eq!(shown.status, 303, "{}", shown.body);
@@ -90,7 +90,7 @@ impl Browser {
     }
 
     /// Reads a view until it shows this.
-    pub(super) async fn until(&self, path: &str, text: &str) -> Shown {
+    pub(crate) async fn until(&self, path: &str, text: &str) -> Shown {
         let reading = async {
             loop {
                 let shown = self.get(path).await;

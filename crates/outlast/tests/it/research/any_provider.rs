@@ -163,6 +163,7 @@ async fn p1_a_follow_up_stays_and_moves_only_where_the_call_says_so() {
     // Perplexity is first now, and the conversation is the library's all the same.
     world.set("OUTLAST_PROVIDERS", "perplexity,library");
     world.set("OUTLAST_TOOLS", "deep-research");
+    world.set("OUTLAST_AGENTS_MAY_SHARE", "true");
     let mut client = client(&world).await;
     let stays = client.ok(FOLLOWUP, json!({ "conversationId": id, "query": NOTES })).await;
     assert_eq!((&stays.shape["provider"], world.submits()), (&json!("library"), 0));

@@ -13,7 +13,7 @@ use super::answer::{self, Asking};
 use super::arguments::{
     ResearchQuestion, SearchArguments, conversation_id, input_hash, take_conversation,
 };
-use super::{Research, ResearchMode, ResearchSet};
+use super::{DocumentSharing, Research, ResearchMode, ResearchSet};
 use crate::arguments;
 use crate::caller::Caller;
 use crate::held::{self, AnswerWith, AskAnew, Carried, HeldCall, ToldAgain};
@@ -185,22 +185,46 @@ impl Research {
     /// the caller names another.
     fn profile(&self, asked_in: &AskedIn) -> Result<Profile, Refusal> {
         if let Some(wanted) = &asked_in.wanted {
+            self.check_documents_stay(asked_in, wanted)?;
             return Ok(wanted.clone());
         }
         let Some(provider) = &asked_in.provider else { return Ok(self.options.profile.clone()) };
         let found = self.profiles().find(|profile| profile.provider() == provider);
-        found.cloned().ok_or_else(|| self.not_configured(provider))
+        found.cloned().ok_or_else(|| self.not_configured(asked_in, provider))
+    }
+
+    /// Refuses to send a conversation that holds text from local documents to another provider, unless callers may (P1).
+    fn check_documents_stay(&self, asked_in: &AskedIn, wanted: &Profile) -> Result<(), Refusal> {
+        let leaves = asked_in.provider.as_deref() == Some(Profile::LIBRARY)
+            && wanted.provider() != Profile::LIBRARY;
+        if !leaves || self.options.sharing == DocumentSharing::AgentsToo {
+            return Ok(());
+        }
+        let provider = wanted.provider();
+        let command = moving_command(asked_in, provider);
+        Err(Refusal::validation(format!(
+            "provider must not be `{provider}` here: this conversation holds text from the user's local documents, and only \
+             the user may send that to {provider}; leave provider out, or tell the user to run {command} or to ask on the \
+             page of `outlast ui`"
+        )))
     }
 
     /// The conversation's provider cannot be asked by this server.
-    fn not_configured(&self, provider: &str) -> Refusal {
+    fn not_configured(&self, asked_in: &AskedIn, provider: &str) -> Refusal {
         let how = how_to_configure(provider);
         let first = self.options.profile.provider();
+        let callers_may_move = provider != Profile::LIBRARY
+            || first == Profile::LIBRARY
+            || self.options.sharing == DocumentSharing::AgentsToo;
         let moving = match self.options.set {
-            ResearchSet::Perplexity => String::new(),
-            ResearchSet::AnyProvider => format!(
+            ResearchSet::AnyProvider if callers_may_move => format!(
                 ", or, if the user wants what was said in it sent to {first}, give `provider: \"{first}\"`"
             ),
+            ResearchSet::AnyProvider => format!(
+                ", or, if the user wants what was said in it sent to {first}, to run {}",
+                moving_command(asked_in, first)
+            ),
+            ResearchSet::Perplexity => String::new(),
         };
         Refusal::because(
             RefusalCode::CONFIGURATION,
@@ -275,6 +299,12 @@ impl Research {
     fn path_of(&self, job: &Job) -> Option<String> {
         self.path(&job.new.owner, job.new.conversation.as_ref()?)
     }
+}
+
+/// The command by which a person moves a conversation to another provider.
+fn moving_command(asked_in: &AskedIn, provider: &str) -> String {
+    let id = asked_in.conversation.as_ref().map_or("ID", ConversationId::as_str);
+    format!("`outlast research --follow-up {id} --provider {provider} \"...\"`")
 }
 
 /// The caller has no such conversation; foreign is the same as unknown.

@@ -100,7 +100,8 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
                 &["conversationId", "query"],
                 research_options(
                     set,
-                    "Only if the user wants all that was said sent to another provider.",
+                    "Only if the user wants all that was said sent to another provider. What the library answered can \
+                     be moved only by the user.",
                 ),
             ),
         ),

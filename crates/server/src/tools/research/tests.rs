@@ -124,6 +124,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         search_timeout: Duration::from_secs(30),
         keep: Duration::from_secs(3600),
         disclaimer: Disclaimer::Off,
+        sharing: DocumentSharing::PersonsOnly,
         mirror: Some(mirror),
     };
     Research::new(engine, options)

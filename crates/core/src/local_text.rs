@@ -1,0 +1,65 @@
+//! Recognises text that came from documents on this machine, which leaves it only by a person's decision (P1).
+
+use serde_json::Value;
+
+use crate::{NewJob, Profile};
+
+/// The sentence that begins the note under every report of the library that quotes documents. Conversations are judged by it
+/// when nothing else records who answered, so its wording must not change.
+pub const LIBRARY_NOTE: &str =
+    "*The text above is extracted word for word from the library's own files; no model wrote it.";
+
+impl NewJob {
+    /// Returns whether running the job sends text from local documents to a provider outside this machine.
+    pub fn sends_library_text(&self) -> bool {
+        match self.profile.provider() {
+            Profile::LIBRARY | Profile::WORKFLOW => false,
+            _ => self.moved_out_of() == Some(Profile::LIBRARY) || self.quotes_library(),
+        }
+    }
+
+    /// Returns whether one of the answers that are sent along quotes the library.
+    fn quotes_library(&self) -> bool {
+        let messages = self.ask.get("messages").and_then(Value::as_array);
+        let quotes = |message: &Value| {
+            let content = message.get("content").and_then(Value::as_str);
+            message.get("role").is_some_and(|role| role == "assistant")
+                && content.is_some_and(|content| content.contains(LIBRARY_NOTE))
+        };
+        messages.is_some_and(|messages| messages.iter().any(quotes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::tests::queued;
+
+    /// P1: a job is judged by what it sends, also when no record says whose text that is.
+    #[test]
+    fn p1_a_job_is_judged_by_the_text_that_it_sends() {
+        let quoted = format!("Found.\n\n---\n\n{LIBRARY_NOTE} Searched: 1 passage.*");
+        let said = |role: &str| json!({ "messages": [{ "role": role, "content": quoted }] });
+        let plain = json!({ "messages": [{ "role": "user", "content": "x" }] });
+        let mut moved = plain.clone();
+        moved["moved_from"] = json!("library");
+        let cases = [
+            ("openai 0", said("assistant"), true),
+            ("perplexity/agent https://api.example 0", moved.clone(), true),
+            ("openai 0", plain, false),
+            // The user's own words are the user's to send.
+            ("openai 0", said("user"), false),
+            ("library 0", said("assistant"), false),
+            ("library 0", moved, false),
+            ("workflow audit", said("assistant"), false),
+        ];
+        for (profile, ask, sends) in cases {
+            let mut new = queued().job.new;
+            new.profile = Profile::new(profile);
+            new.ask = ask;
+            assert_eq!(new.sends_library_text(), sends, "{profile}: {}", new.ask);
+        }
+    }
+}
