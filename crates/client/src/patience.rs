@@ -45,10 +45,8 @@ pub(crate) enum PatienceVerdict {
 /// What became of a progress note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressNote {
-    /// The note says more than the one before.
+    /// The note came in time.
     Counted,
-    /// Its value does not rise.
-    Stale,
     /// It came after a limit was reached, or its request is over or unknown.
     Late,
 }
@@ -59,8 +57,7 @@ pub(crate) struct Patience {
     pub(crate) limits: Limits,
     /// When the idle window began.
     idle_since: Duration,
-    highest: Option<f64>,
-    /// How many progress notes counted.
+    /// The number of progress notes that came in time.
     pub(crate) notes: u64,
     /// When the last of them came, as time since the request began.
     pub(crate) last_note: Option<Duration>,
@@ -73,23 +70,11 @@ impl Patience {
         Self { limits, ..Self::default() }
     }
 
-    /// Progress of this request came. Times must not run backwards.
+    /// Records progress of this request: a notification, whatever its value, or a task's new status. Times must not run
+    /// backwards.
     ///
     /// A limit that had fallen due before counts first: progress at or after a deadline is late.
-    pub(crate) fn progress(&mut self, at: Duration, value: f64) -> ProgressNote {
-        if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
-            return ProgressNote::Late;
-        }
-        // Nothing compares with NaN: it never rises, and nothing rises above it.
-        if !value.is_finite() || self.highest.is_some_and(|highest| value <= highest) {
-            return ProgressNote::Stale;
-        }
-        self.highest = Some(value);
-        self.sign_of_life(at)
-    }
-
-    /// Progress came that has no value, such as a task's new status.
-    pub(crate) fn sign_of_life(&mut self, at: Duration) -> ProgressNote {
+    pub(crate) fn progress(&mut self, at: Duration) -> ProgressNote {
         if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
             return ProgressNote::Late;
         }

@@ -21,8 +21,6 @@ const MAX_UNREAD_PROGRESS: usize = 16;
 pub struct DroppedMessages {
     /// Progress without a request: unknown, or over.
     pub stray_progress: u64,
-    /// Progress that did not rise.
-    pub stale_progress: u64,
     /// Answers without a request: unknown, given up, or answered before.
     pub stray_answers: u64,
 }
@@ -80,11 +78,8 @@ impl PendingCalls {
         let token = as_sent(&note.progress_token.0);
         let call = lock(&self.requests).calls.get(&token).cloned();
         let noted = call.map_or(ProgressNote::Late, |call| call.progress(note));
-        let dropped = &mut lock(&self.requests).dropped;
-        match noted {
-            ProgressNote::Counted => {}
-            ProgressNote::Stale => dropped.stale_progress += 1,
-            ProgressNote::Late => dropped.stray_progress += 1,
+        if noted == ProgressNote::Late {
+            lock(&self.requests).dropped.stray_progress += 1;
         }
     }
 
@@ -127,7 +122,7 @@ impl WaitingCall {
     /// Takes a new status of the task for progress.
     pub(crate) fn task_status(&self, progress: Progress) {
         let mut state = lock(&self.state);
-        if state.patience.sign_of_life(self.began.elapsed()) == ProgressNote::Counted {
+        if state.patience.progress(self.began.elapsed()) == ProgressNote::Counted {
             state.push(progress);
         }
     }
@@ -139,7 +134,7 @@ impl WaitingCall {
 
     fn progress(&self, note: ProgressNotificationParam) -> ProgressNote {
         let mut state = lock(&self.state);
-        let noted = state.patience.progress(self.began.elapsed(), note.progress);
+        let noted = state.patience.progress(self.began.elapsed());
         if noted == ProgressNote::Counted {
             let ProgressNotificationParam { progress, total, message, meta, .. } = note;
             let meta = meta.and_then(|meta| serde_json::to_value(meta).ok());

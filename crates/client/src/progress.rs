@@ -7,7 +7,7 @@ use serde_json::Value;
 /// How far a call has come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Rises with each note.
+    /// The amount done so far. The protocol asks that it rises; a server that breaks this rule is passed on as it is.
     pub value: f64,
     /// What the value would be at the end, if that is known.
     pub total: Option<f64>,

@@ -278,10 +278,10 @@ fn show_text(answer: &ToolAnswer) {
 
 /// A client of the server that has the tool.
 async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
-    // The handshake may not take longer than the call.
+    // `--timeout` is the idle window of a request. The handshake has its own limit, which only the total one shortens.
     let mut options = ConnectOptions::default();
-    for limit in [args.timeout, args.max_total_timeout].into_iter().flatten() {
-        options.handshake_timeout = options.handshake_timeout.min(limit);
+    if let Some(total) = args.max_total_timeout {
+        options.handshake_timeout = options.handshake_timeout.min(total);
     }
     let client = match &args.url {
         Some(url) => {

@@ -185,15 +185,25 @@ async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
     }
 }
 
-/// Each limit of a call is one of its handshake too.
+/// The total limit of a call is one of its handshake too.
 #[tokio::test]
-async fn a_server_that_never_greets_is_given_up_at_the_calls_limit() {
+async fn a_server_that_never_greets_is_given_up_at_the_calls_total_limit() {
     let world = World::new().await;
-    for flag in ["--timeout", "--max-total-timeout"] {
-        let ran = world.run(&["call", flag, "300ms", "--tool", "x", "--", "sleep", "60"]).await;
-        assert_eq!(ran.code, Some(3), "{ran:?}");
-        assert!(ran.stderr.contains("the handshake within 300 ms"), "{ran:?}");
-    }
+    let flags = ["call", "--max-total-timeout", "300ms", "--tool", "x"];
+    let ran = world.run(&[&flags[..], &["--", "sleep", "60"]].concat()).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("the handshake within 300 ms"), "{ran:?}");
+}
+
+/// D10: `--timeout` begins with the request. A server that takes longer to start is waited for.
+#[tokio::test]
+async fn d10_the_timeout_of_a_call_does_not_limit_the_handshake() {
+    let world = World::new().await;
+    let script = format!("sleep 1\n{}", stateless_script(Misbehaviour::Silent));
+    let flags = ["call", "--timeout", "300ms", "--tool", "x", "--", "sh", "-c", &script];
+    let ran = world.run(&flags).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("no answer within the timeout of 300 ms"), "{ran:?}");
 }
 
 /// The jobs on a world's store, newest first.
