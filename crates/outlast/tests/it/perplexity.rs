@@ -60,6 +60,142 @@ async fn a9_with_research_jobs_there_are_exactly_seven_tools() {
     }
 }
 
+/// What the vendor's server of version 1.2.1 lists, without the texts for models.
+const VENDOR: &str = include_str!("perplexity/vendor-1.2.1.json");
+
+/// A schema without what only a reader of it sees.
+fn without_texts(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let texts = ["description", "title", "$schema"];
+            let kept = members.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
+            kept.map(|(name, member)| (name.clone(), without_texts(member))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_texts).collect(),
+        other => other.clone(),
+    }
+}
+
+/// A9: parameters, enums, required fields, bounds, outputs and annotations are the vendor's, with guidance on when to use which.
+#[tokio::test]
+async fn a9_the_schemas_are_those_of_the_vendor_s_server() {
+    let world = world().await;
+    let mut server = world.serve().await;
+    let listed = server.request("tools/list", json!({})).await;
+    let vendor: Value = serde_json::from_str(VENDOR).unwrap();
+    for (name, theirs) in vendor.as_object().unwrap() {
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        let ours = tools.iter().find(|tool| tool["name"] == **name).unwrap();
+        for part in ["inputSchema", "outputSchema", "annotations"] {
+            assert_eq!(without_texts(&ours[part]), theirs[part], "{name}: {part}");
+        }
+        let properties = ours["inputSchema"]["properties"].as_object().unwrap();
+        for (property, schema) in properties {
+            assert!(schema["description"].is_string(), "{name}: {property} is not described");
+        }
+        let described = ours["description"].as_str().unwrap();
+        let others = vendor.as_object().unwrap().keys().filter(|other| *other != name);
+        let names_another = others.into_iter().any(|other| described.contains(other.as_str()));
+        assert!(described.contains("Best for") && names_another, "{name}: {described}");
+    }
+}
+
+/// A9: whatever the vendor's server accepts is accepted.
+#[tokio::test]
+async fn a9_what_the_vendor_s_server_accepts_is_accepted() {
+    let world = world().await;
+    let mut server = world.serve().await;
+    let message = |role: &str, text: &str| {
+        let content = if text.is_empty() { String::new() } else { format!("{text} {QUICK}") };
+        json!({ "role": role, "content": content })
+    };
+    let mut named = message("user", "named?");
+    named["name"] = json!("ann");
+    let domains: Vec<String> = (0..25).map(|number| format!("a{number}.example")).collect();
+    let accepted = [
+        ("perplexity_ask", json!({ "messages": [message("user", "a?")], "what": 1, "mode": null })),
+        ("perplexity_ask", json!({ "messages": [named] })),
+        ("perplexity_ask", json!({ "messages": [message("system", "b?")] })),
+        ("perplexity_ask", json!({ "messages": [message("user", "c?"), message("user", "")] })),
+        ("perplexity_ask", json!({ "messages": vec![message("user", "d?"); 120] })),
+        (
+            "perplexity_reason",
+            json!({
+                "messages": [message("user", "e?")],
+                "search_domain_filter": ["a.example", "-b.example"],
+                "search_context_size": "high",
+                "search_recency_filter": "day"
+            }),
+        ),
+        ("perplexity_research", json!({ "messages": [message("user", "f?")], "max_results": "x" })),
+        ("perplexity_search", json!({ "query": "g", "max_results": 2.5, "unknown": {} })),
+        ("perplexity_search", json!({ "query": "h", "max_tokens_per_page": 256.5 })),
+        (
+            "perplexity_search",
+            json!({ "query": "i", "search_domain_filter": ["a.example", "-b.example"] }),
+        ),
+        ("perplexity_search", json!({ "query": "j".repeat(12_000) })),
+    ];
+    for (tool, arguments) in accepted {
+        let result = server.call(tool, arguments.clone()).await;
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert_ne!(result["isError"], true, "{tool} {arguments:.200}: {text}");
+    }
+    // What the provider refuses is refused by it, not by us.
+    for arguments in [
+        json!({ "query": "k", "country": "Germany" }),
+        json!({ "query": "l", "search_domain_filter": domains }),
+    ] {
+        let before = world.simulator.requests().len();
+        let result = server.call("perplexity_search", arguments).await;
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(result["isError"] == true && !text.starts_with("VALIDATION_ERROR"), "{text}");
+        assert!(world.simulator.requests().len() > before, "it was sent");
+    }
+    let requests = world.simulator.requests();
+    let searches = requests.iter().filter(|request| request.path.ends_with("/search"));
+    let counts: Vec<&Value> = searches.map(|request| &request.body["max_results"]).collect();
+    assert_eq!(counts[0], &json!(2), "the whole part");
+}
+
+/// A9: texts to the letter: citations end with a line break, results are a list, thinking stays unless it is to be left out.
+#[tokio::test]
+async fn a9_the_result_texts_are_those_of_the_vendor_s_server() {
+    let world = world().await;
+    let mut server = world.serve().await;
+    let result = server.call("perplexity_ask", ask("Why?")).await;
+    let text = result["structuredContent"]["response"].as_str().unwrap();
+    let (_, citations) = text.split_once("\n\nCitations:\n").unwrap();
+    assert!(citations.ends_with('\n') && !citations.ends_with("\n\n"), "{citations:?}");
+    assert_eq!(result["content"].as_array().unwrap().len(), 1, "{result}");
+
+    let search = json!({ "query": "heat pumps", "max_results": 2 });
+    let result = server.call("perplexity_search", search).await;
+    let text = result["structuredContent"]["results"].as_str().unwrap();
+    let mut items = text.split("\n\n");
+    assert_eq!(items.next(), Some("Found 2 search results:"));
+    for number in 1..=2 {
+        let lines: Vec<&str> = items.next().unwrap().split('\n').collect();
+        assert!(lines[0].starts_with(&format!("{number}. **")) && lines[0].ends_with("**"));
+        assert!(lines[1].starts_with("   URL: https://"), "{lines:?}");
+        assert!(lines[2].starts_with("   ") && lines[3].starts_with("   Date: "), "{lines:?}");
+    }
+    assert_eq!((items.next(), items.next()), (Some(""), None), "{text:?}");
+
+    let thoughtful = |question: &str, strip: Value| {
+        let content = format!("{question} [[sim:ok;words=60;delay_ms=0;thinks]]");
+        json!({ "messages": [{ "role": "user", "content": content }], "strip_thinking": strip })
+    };
+    for (question, strip, is_kept) in
+        [("One?", json!(false), true), ("Two?", json!("yes"), true), ("Three?", json!(true), false)]
+    {
+        let result = server.call("perplexity_reason", thoughtful(question, strip)).await;
+        let text = result["structuredContent"]["response"].as_str().unwrap();
+        assert_eq!(text.starts_with("<think>\n"), is_kept, "{question}: {text}");
+        assert_eq!(text.contains("</think>\n\n#"), is_kept, "{question}: {text}");
+    }
+}
+
 /// Scenarios 18, 19, 25: the right effort, messages verbatim, citations by number.
 #[tokio::test]
 async fn each_tool_answers_with_citations() {

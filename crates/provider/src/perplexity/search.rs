@@ -95,22 +95,19 @@ fn sources(hits: Vec<Hit>) -> Vec<Source> {
         .collect()
 }
 
-/// The results as text, as the vendor's own tool words them.
+/// The results as text, to the letter as the vendor's own tool words them (A9).
 fn listed(sources: &[Source]) -> String {
-    let mut list = format!("Found {} search results:\n", sources.len());
-    if sources.is_empty() {
-        list.push_str("\nNothing matched. Try other words, or fewer filters.\n");
-    }
+    let mut list = format!("Found {} search results:\n\n", sources.len());
     for source in sources {
         let title = source.title.as_deref().unwrap_or(&source.url);
-        list.push_str(&format!("\n{}. **{title}**\n   URL: {}\n", source.number, source.url));
+        list.push_str(&format!("{}. **{title}**\n   URL: {}\n", source.number, source.url));
         if let Some(snippet) = &source.snippet {
-            list.push_str(&format!("   {}\n", snippet.trim()));
+            list.push_str(&format!("   {snippet}\n"));
         }
         if let Some(date) = &source.date {
             list.push_str(&format!("   Date: {date}\n"));
         }
+        list.push('\n');
     }
-    list.truncate(list.trim_end().len());
     list
 }

@@ -161,6 +161,9 @@ mod tests {
     fn messages_are_passed_on_verbatim() {
         let body = sent(&ask(&[(Role::User, " why? \n")], None));
         assert_eq!(body["input"], " why? \n");
+        let body = sent(&ask(&[(Role::System, "be brief")], None));
+        let alone = json!([{"type": "message", "role": "system", "content": "be brief"}]);
+        assert_eq!((&body["input"], &body["instructions"]), (&alone, &Value::Null));
         let talk = [
             (Role::System, "be brief"),
             (Role::User, "a"),

@@ -7,9 +7,9 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{AskKind, Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk};
+use outlast_core::{AskKind, Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk, Source};
 use outlast_engine::Engine;
-use rmcp::model::JsonObject;
+use rmcp::model::{ContentBlock, JsonObject};
 use serde_json::json;
 
 use crate::arguments::digest;
@@ -22,7 +22,9 @@ use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
 use crate::tools::instructions::research_job;
 use crate::tools::outcome;
 use crate::tools::recipient::Disclaimer;
+use crate::tools::research_jobs::strips_thinking;
 use crate::tools::schema::ListedTool;
+use arguments::Asked;
 
 /// What this set is told once.
 #[derive(Clone, Debug)]
@@ -72,8 +74,8 @@ impl Perplexity {
         kind: AskKind,
         given: JsonObject,
     ) -> ToolResult<Answered> {
-        let (messages, filters) = arguments::read(kind, given)?;
-        let ask = ResearchAsk { kind, messages, filters, ..ResearchAsk::default() };
+        let Asked { messages, filters, strip_thinking } = arguments::read(kind, given)?;
+        let ask = ResearchAsk { kind, messages, filters, strip_thinking, ..ResearchAsk::default() };
         let answer = match kind {
             AskKind::Research => HeldAnswer::Report,
             AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => {
@@ -112,15 +114,30 @@ impl Perplexity {
 pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
     let field = if job.new.workflow == SEARCH { "results" } else { "response" };
     outcome::outcome(job, |output| {
-        let mut text = match &output.body {
+        let text = match &output.body {
             Body::Report { text, .. } if job.new.workflow == SEARCH => printable(text),
-            Body::Report { text, sources, .. } => with_citations(text, sources),
+            Body::Report { text, thinking, sources, .. } => {
+                let thinking = thinking.as_deref().filter(|_| !strips_thinking(&job.new.ask));
+                response(text, thinking, sources)
+            }
             Body::Tool { content, .. } => block_texts(content),
         };
-        if let Some(warning) = output.cost.warning() {
-            text.push_str(&format!("\n\nNote: {warning}"));
-        }
         let shape = json!({ field: text });
-        Ok(told(text, shape))
+        let mut result = told(text, shape);
+        // A block of its own: the first one is the vendor's text and nothing else.
+        if let Some(warning) = output.cost.warning() {
+            result.content.push(ContentBlock::text(format!("Note: {warning}")));
+        }
+        Ok(result)
     })
+}
+
+/// The answer as the vendor's server words it: thinking first, between its tags, and a line for each source at the end.
+fn response(text: &str, thinking: Option<&str>, sources: &[Source]) -> String {
+    let thinking = thinking.map(|thinking| format!("<think>\n{thinking}\n</think>\n\n"));
+    let mut response = with_citations(thinking.unwrap_or_default() + text, sources);
+    if !sources.is_empty() {
+        response.push('\n');
+    }
+    response
 }

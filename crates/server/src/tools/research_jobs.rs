@@ -21,6 +21,7 @@ use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
 use crate::wait;
 use answer::ResearchJobAnswer;
+pub(super) use answer::strips_thinking;
 
 /// What this set is told once.
 #[derive(Clone, Debug)]

@@ -9,8 +9,12 @@ pub(crate) const SCHOLARLY: &str =
 
 /// What was said, and the instructions for it.
 pub(crate) fn conversation(ask: &ResearchAsk) -> (Value, Option<String>) {
-    let (system, said): (Vec<&Message>, Vec<&Message>) =
+    let (mut system, mut said): (Vec<&Message>, Vec<&Message>) =
         ask.messages.iter().partition(|message| message.role == Role::System);
+    if said.is_empty() {
+        // Instructions alone are the question: the API refuses an empty input.
+        std::mem::swap(&mut system, &mut said);
+    }
     let item = |message: &&Message| json!({"type": "message", "role": message.role, "content": message.content});
     let input = match said.as_slice() {
         [Message { role: Role::User, content }] => json!(content),

@@ -1,43 +1,48 @@
-//! What callers send, checked: every mistake names its field, so that a model can correct it.
+//! Reads what callers send as the vendor's server does (A9): unknown arguments are ignored and values are passed on as they are.
+//! A mistake names its field, so that a model can correct it.
 
 use outlast_core::{AskKind, ContextSize, Message, Recency, Role, SearchFilters};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::arguments;
+use crate::arguments::{self, MAX_REQUEST_CHARS, check};
 use crate::reply::Refusal;
 
-/// What is asked, and within which bounds.
-type Asked = (Vec<Message>, SearchFilters);
+/// The most messages of one call.
+const MAX_MESSAGES: usize = 1_000;
+
+/// What is asked, within which bounds, and how the answer is shown.
+pub(super) struct Asked {
+    pub(super) messages: Vec<Message>,
+    pub(super) filters: SearchFilters,
+    pub(super) strip_thinking: bool,
+}
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct AskArguments {
-    messages: Vec<Message>,
+    messages: Vec<MessageArgument>,
     search_recency_filter: Option<Recency>,
     #[serde(default)]
     search_domain_filter: Vec<String>,
     search_context_size: Option<ContextSize>,
-    #[serde(default, rename = "strip_thinking")]
-    _strip_thinking: Option<Value>,
-    #[serde(default, rename = "reasoning_effort")]
-    _reasoning_effort: Option<Value>,
+    /// Of the vendor's earlier versions; anything but `true` is ignored.
+    strip_thinking: Option<Value>,
 }
 
-/// What older versions of the vendor's server took is read and set aside, as the vendor does.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ResearchArguments {
-    messages: Vec<Message>,
-    #[serde(default, rename = "strip_thinking")]
-    _strip_thinking: Option<Value>,
-    #[serde(default, rename = "reasoning_effort")]
-    _reasoning_effort: Option<Value>,
+    messages: Vec<MessageArgument>,
+    strip_thinking: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+struct MessageArgument {
+    role: Role,
+    content: String,
+}
+
+#[derive(Debug, Deserialize)]
 struct SearchArguments {
     query: String,
     max_results: Option<f64>,
@@ -51,66 +56,108 @@ struct SearchArguments {
 pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
     match kind {
         AskKind::Research => {
-            let ResearchArguments { messages, .. } = arguments::read(given)?;
-            arguments::check_messages(&messages)?;
-            Ok((messages, SearchFilters::default()))
+            let arguments: ResearchArguments = arguments::read(given)?;
+            Ok(Asked {
+                messages: checked(arguments.messages)?,
+                filters: SearchFilters::default(),
+                strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
+            })
         }
         AskKind::Search | AskKind::Ask | AskKind::Reason => {
             let arguments: AskArguments = arguments::read(given)?;
-            arguments::check_messages(&arguments.messages)?;
-            arguments::check_domains(&arguments.search_domain_filter)?;
             let filters = SearchFilters {
                 recency: arguments.search_recency_filter,
                 domains: arguments.search_domain_filter,
                 context_size: arguments.search_context_size,
                 ..SearchFilters::default()
             };
-            Ok((arguments.messages, filters))
+            Ok(Asked {
+                messages: checked(arguments.messages)?,
+                filters,
+                strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
+            })
         }
         AskKind::Results => results(given),
     }
 }
 
+/// The messages, unless they are too many, too long or all blank.
+fn checked(messages: Vec<MessageArgument>) -> Result<Vec<Message>, Refusal> {
+    let count = messages.len();
+    check((1..=MAX_MESSAGES).contains(&count), || {
+        format!("messages must have 1 to {MAX_MESSAGES} entries, not {count}")
+    })?;
+    let length: usize = messages.iter().map(|message| message.content.chars().count()).sum();
+    check(length <= MAX_REQUEST_CHARS, || {
+        format!("messages must have {MAX_REQUEST_CHARS} characters at most in all, not {length}")
+    })?;
+    let is_blank = |message: &MessageArgument| message.content.trim().is_empty();
+    check(!messages.iter().all(is_blank), || "messages must not all be empty".to_owned())?;
+    let message = |MessageArgument { role, content }| Message { role, content };
+    Ok(messages.into_iter().map(message).collect())
+}
+
 fn results(given: JsonObject) -> Result<Asked, Refusal> {
     let arguments: SearchArguments = arguments::read(given)?;
-    arguments::check_query("query", &arguments.query)?;
-    arguments::check_domains(&arguments.search_domain_filter)?;
-    if let Some(country) = &arguments.country
-        && !(country.len() == 2 && country.bytes().all(|byte| byte.is_ascii_alphabetic()))
-    {
-        return Err(Refusal::validation("country must be two letters, such as US or DE"));
-    }
+    let length = arguments.query.chars().count();
+    check(!arguments.query.trim().is_empty(), || "query must not be empty".to_owned())?;
+    check(length <= MAX_REQUEST_CHARS, || {
+        format!("query must have {MAX_REQUEST_CHARS} characters at most, not {length}")
+    })?;
     let filters = SearchFilters {
         recency: arguments.search_recency_filter,
         domains: arguments.search_domain_filter,
-        country: arguments.country.map(|country| country.to_ascii_uppercase()),
-        max_results: Some(whole("max_results", arguments.max_results, 10, 1..=20)?),
-        max_tokens_per_page: Some(whole(
+        country: arguments.country.filter(|country| !country.is_empty()),
+        max_results: Some(count("max_results", arguments.max_results, 10, (1, 20))?),
+        max_tokens_per_page: Some(count(
             "max_tokens_per_page",
             arguments.max_tokens_per_page,
             1024,
-            256..=2048,
+            (256, 2048),
         )?),
         ..SearchFilters::default()
     };
     let question = Message { role: Role::User, content: arguments.query };
-    Ok((vec![question], filters))
+    Ok(Asked { messages: vec![question], filters, strip_thinking: false })
 }
 
-/// A whole number in a range; the vendor's schema says `number`, so `10.0` is one as well.
-fn whole(
+/// A number in a range. The vendor's schema says `number`: a fraction is taken, and its whole part is sent.
+fn count(
     field: &str,
     given: Option<f64>,
     default: u32,
-    range: std::ops::RangeInclusive<u32>,
+    (least, most): (u32, u32),
 ) -> Result<u32, Refusal> {
     let Some(number) = given else { return Ok(default) };
-    let found = range.clone().find(|whole| f64::from(*whole) == number);
-    found.ok_or_else(|| {
-        Refusal::validation(format!(
-            "{field} must be a whole number from {} to {}, not {number}",
-            range.start(),
-            range.end()
-        ))
-    })
+    let is_within = (f64::from(least)..=f64::from(most)).contains(&number);
+    check(is_within, || format!("{field} must be a number from {least} to {most}, not {number}"))?;
+    // Within the range by now, so there is always one.
+    let whole = (least..=most).rev().find(|whole| f64::from(*whole) <= number);
+    Ok(whole.unwrap_or(default))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn search(given: Value) -> Result<Asked, Refusal> {
+        let Value::Object(given) = given else { panic!("not an object") };
+        read(AskKind::Results, given)
+    }
+
+    /// A9: a fractional count is accepted, and the range is the vendor's.
+    #[test]
+    fn a9_fractional_counts_are_taken_within_the_range() {
+        for (given, sent) in [(1.0, 1), (2.5, 2), (19.999, 19), (20.0, 20)] {
+            let asked = search(json!({ "query": "q", "max_results": given })).unwrap();
+            assert_eq!(asked.filters.max_results, Some(sent), "{given}");
+        }
+        for given in [0.0, 0.999, 20.001, -3.0, 1e300] {
+            let refused = search(json!({ "query": "q", "max_results": given }));
+            assert!(refused.is_err(), "{given}");
+        }
+        assert_eq!(search(json!({ "query": "q" })).unwrap().filters.max_results, Some(10));
+    }
 }

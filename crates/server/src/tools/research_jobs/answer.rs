@@ -145,7 +145,8 @@ fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
     }
 }
 
-fn strips_thinking(ask: &Value) -> bool {
+/// Returns whether the caller wants the report without the model's thinking.
+pub(in crate::tools) fn strips_thinking(ask: &Value) -> bool {
     ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
 }
 
