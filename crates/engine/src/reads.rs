@@ -87,6 +87,16 @@ impl Engine {
         self.shared.store.has_worker(profile).await
     }
 
+    /// Returns what [`Engine::keep`] kept under this name.
+    pub async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.shared.store.kept(name).await
+    }
+
+    /// Keeps a value under a name until it is replaced.
+    pub async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        self.shared.store.keep(name, value).await
+    }
+
     /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.
     pub async fn conversation(
         &self,

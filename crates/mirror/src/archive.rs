@@ -17,6 +17,8 @@ use crate::mirror::Mirror;
 
 /// A file larger than this is not read.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// Lists show no more folders than this, the newest.
+const MAX_LISTED: usize = 10_000;
 
 /// A conversation that only its files know.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,15 @@ pub struct ArchivedConversation {
     pub conversation: ConversationFile,
     /// Where it stood when it was left, if anything says so. No worker has it: an unfinished one stays as it is.
     pub status: Option<StatusFile>,
+}
+
+/// A folder that an older server left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchivedFolder {
+    /// Its name.
+    pub id: ConversationId,
+    /// The moment that lists sort it by: the one in its name, otherwise the last change of its file.
+    pub at: Timestamp,
 }
 
 /// Why an archived conversation cannot be read.
@@ -70,6 +81,46 @@ impl Mirror {
         reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
     }
 
+    /// The folders of older servers that the store does not know, newest first; none for every owner but the mirror's.
+    ///
+    /// Folders whose names have the form of our own ids are left out: there is one for each conversation of the store, and
+    /// asking the store about each would be slow.
+    pub async fn archived_folders(
+        self: &Arc<Self>,
+        owner: &OwnerId,
+    ) -> Result<Vec<ArchivedFolder>, StoreError> {
+        if *owner != self.owner {
+            return Ok(Vec::new());
+        }
+        let mirror = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || mirror.foreign_folders());
+        let found = reading.await.map_err(|error| StoreError::Unavailable(error.into()))?;
+        let mut archived = Vec::new();
+        for folder in found {
+            if self.store.turns(&Scope::Operator, &folder.id).await?.is_empty() {
+                archived.push(folder);
+            }
+        }
+        Ok(archived)
+    }
+
+    /// The folders with a conversation whose names we did not make, newest first. A directory that cannot be read has none.
+    fn foreign_folders(&self) -> Vec<ArchivedFolder> {
+        let Ok(entries) = fs::read_dir(&self.logs_dir) else { return Vec::new() };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let ids = names.map(ConversationId::new).filter(|id| !is_own_form(id.as_str()));
+        let folder = |id: ConversationId| {
+            let name = FolderName::of(&id).filter(|name| !self.is_being_deleted(name))?;
+            let file = fs::metadata(self.logs_dir.join(name.as_str()).join(CONVERSATION)).ok()?;
+            let at = moment_in_name(name.as_str()).or_else(|| modified(&file).ok())?;
+            Some(ArchivedFolder { id, at })
+        };
+        let mut folders: Vec<_> = ids.filter_map(folder).collect();
+        folders.sort_by(|one, other| other.sort_key().cmp(&one.sort_key()));
+        folders.truncate(MAX_LISTED);
+        folders
+    }
+
     fn read_archived(
         &self,
         id: &ConversationId,
@@ -105,6 +156,32 @@ impl Mirror {
     }
 }
 
+impl ArchivedFolder {
+    /// What orders a list; unique, so that a page can end after any folder.
+    pub fn sort_key(&self) -> (i64, &str) {
+        (self.at.as_millis(), self.id.as_str())
+    }
+}
+
+/// Returns whether a name has the form of the ids that we make: 32 lower-case hexadecimal digits.
+fn is_own_form(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The milliseconds in a name such as `20251031-1761930000000`.
+fn moment_in_name(name: &str) -> Option<Timestamp> {
+    let (day, millis) = name.split_once('-')?;
+    let is_it = |text: &str, digits: usize| {
+        text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    (is_it(day, 8) && is_it(millis, 13)).then(|| millis.parse().ok())?.map(Timestamp::from_millis)
+}
+
+fn modified(file: &fs::Metadata) -> io::Result<Timestamp> {
+    let since = file.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+}
+
 /// A file that was read.
 struct FileRead {
     bytes: Vec<u8>,
@@ -126,7 +203,5 @@ fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<FileRead>> {
     }
     let mut bytes = Vec::new();
     File::open(&path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    let since = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    Ok(Some(FileRead { bytes, modified: Timestamp::from_millis(millis) }))
+    Ok(Some(FileRead { bytes, modified: modified(&found)? }))
 }

@@ -21,7 +21,7 @@ mod unwritten;
 
 mod archive;
 
-pub use archive::{ArchiveError, ArchivedConversation};
+pub use archive::{ArchiveError, ArchivedConversation, ArchivedFolder};
 pub use documents::{
     ConversationFile, ErrorEntry, JobFile, JobParams, ProgressShape, StatusFile, StatusWord,
 };

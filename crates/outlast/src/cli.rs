@@ -254,6 +254,9 @@ pub(crate) struct InitArgs {
     /// Let it answer from the documents in this folder where no key is set; may be repeated [default: OUTLAST_LIBRARY]
     #[arg(long, value_name = "DIR", conflicts_with = "remove")]
     pub(crate) library: Vec<PathBuf>,
+    /// Serve these tool sets, separated by commas, such as perplexity,research-jobs [default: as `outlast serve`]
+    #[arg(long, value_name = "LIST", conflicts_with = "remove")]
+    pub(crate) tools: Option<String>,
     /// Print the entry and change nothing
     #[arg(long, conflicts_with_all = ["dry_run", "remove"])]
     pub(crate) print: bool,

@@ -208,18 +208,7 @@ pub(crate) fn workflow_providers(
     let scratch = std::path::absolute(&config.data_dir).context("find the data directory")?;
     let clock = config.clock.clone();
     let children = Children { launcher: program, guard, scratch, point, clock };
-    let mut upstreams = HashMap::new();
-    for (name, upstream) in &config.upstreams {
-        // The tasks of a server that is our child are known on this machine alone.
-        let is_child = matches!(upstream, config::Upstream::Program(_));
-        let known_as = match is_child && is_shared(config) {
-            true => format!("{name}@{}", outlast_provider::host_name()),
-            false => name.clone(),
-        };
-        let upstream =
-            Upstream::new(known_as, server(config, name, upstream)?, Arc::clone(&children.guard));
-        upstreams.insert(name.as_str(), Arc::new(upstream));
-    }
+    let upstreams = upstreams(config, &children.guard)?;
     let providers = config.workflows.iter().map(|workflow| match &workflow.work {
         WorkflowAction::Command { program, timeout } => {
             Ok(children.command(workflow, program, *timeout))
@@ -230,6 +219,29 @@ pub(crate) fn workflow_providers(
         },
     });
     providers.collect()
+}
+
+/// The servers whose tools are workflows, by their names in the configuration. None is connected to yet.
+fn upstreams<'a>(
+    config: &'a Config,
+    guard: &Arc<Guard>,
+) -> CommandResult<HashMap<&'a str, Arc<Upstream>>> {
+    let upstreams = config.upstreams.iter().map(|(name, upstream)| {
+        // The tasks of a server that is our child are known on this machine alone.
+        let is_child = matches!(upstream, config::Upstream::Program(_));
+        let known_as = match is_child && is_shared(config) {
+            true => format!("{name}@{}", outlast_provider::host_name()),
+            false => name.clone(),
+        };
+        let server = server(config, name, upstream)?;
+        Ok((name.as_str(), Arc::new(Upstream::new(known_as, server, Arc::clone(guard)))))
+    });
+    upstreams.collect()
+}
+
+/// The same for a process that only asks them for their tools.
+pub(crate) fn upstreams_to_ask(config: &Config) -> CommandResult<HashMap<&str, Arc<Upstream>>> {
+    upstreams(config, &Arc::new(Guard::new(own_program()?, vec!["guard".into()])))
 }
 
 /// What the commands of all workflows share.

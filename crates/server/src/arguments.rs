@@ -63,15 +63,23 @@ fn default_limit() -> i64 {
 impl<S> ListArguments<S> {
     /// How many entries to show, and where to go on; `field` is what an earlier answer calls that.
     pub(crate) fn page(&self, field: &str) -> Result<(u32, Option<Cursor>), Refusal> {
+        self.page_after(field, |text| text.parse().ok().map(Cursor))
+    }
+
+    /// The same for a list with a cursor of its own.
+    pub(crate) fn page_after<C>(
+        &self,
+        field: &str,
+        parse: impl Fn(&str) -> Option<C>,
+    ) -> Result<(u32, Option<C>), Refusal> {
         let limit = self.limit;
         let fits = u32::try_from(limit).ok().filter(|limit| (1..=100).contains(limit));
         let fits = fits
             .ok_or_else(|| Refusal::validation(format!("limit must be 1 to 100, not {limit}")))?;
-        let after = self.cursor.as_deref().map(str::parse).transpose().map_err(|_| {
-            let why = format!("cursor must be the {field} of an earlier answer, or left out");
-            Refusal::validation(why)
-        })?;
-        Ok((fits, after.map(Cursor)))
+        let Some(cursor) = self.cursor.as_deref() else { return Ok((fits, None)) };
+        let why = || format!("cursor must be the {field} of an earlier answer, or left out");
+        let after = parse(cursor).ok_or_else(|| Refusal::validation(why()))?;
+        Ok((fits, Some(after)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationQuery, ConversationSummary, Prune, StateKind, StoreError, printable,
 };
@@ -85,17 +86,39 @@ fn summary(conversation: &ConversationSummary) -> Value {
 }
 
 async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResult {
-    let told = told(session, &args.id).await?;
+    let (told, standing) = match find::conversation(session, &args.id).await? {
+        FoundConversation::Stored(conversation) => {
+            (Transcript::stored(&conversation), standing(session, &conversation).await?)
+        }
+        FoundConversation::Archived(archived) => (Transcript::archived(&archived), None),
+    };
     if args.json {
-        ui::json(&json!(told));
+        let mut shown = json!(told);
+        if let Some(standing) = &standing {
+            shown["progress"] = json!(standing);
+        }
+        ui::json(&shown);
     } else {
-        print(&told);
+        print(&told, standing.as_deref());
     }
     DONE
 }
 
+/// Where an unfinished question stands, in the words that every interface has for it (P4).
+async fn standing(
+    session: &Session<'_>,
+    conversation: &Conversation,
+) -> CommandResult<Option<String>> {
+    let last = conversation.last();
+    if last.state.kind().is_terminal() {
+        return Ok(None);
+    }
+    let reading = super::jobs::reading(session, &last.id).await?;
+    Ok(reading.map(|reading| reading.standing().to_string()))
+}
+
 /// For a person.
-fn print(told: &Transcript) {
+fn print(told: &Transcript, standing: Option<&str>) {
     ui::line(&told.id);
     ui::fact_styled("state", told.state.as_str(), told.state);
     ui::fact("created", &told.created_at);
@@ -110,6 +133,9 @@ fn print(told: &Transcript) {
         }
         let Some(answer) = &turn.answer else {
             ui::fact_styled("state", turn.state.as_str(), turn.state);
+            if number + 1 == told.turns.len() {
+                ui::facts("progress", standing);
+            }
             continue;
         };
         ui::line("");

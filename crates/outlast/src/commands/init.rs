@@ -15,6 +15,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use outlast_server::ToolSet;
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName};
@@ -25,10 +26,13 @@ use file::Document;
 use json::Refusal;
 
 pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
-    let InitArgs { client, library, print, dry_run, remove } = args;
+    let InitArgs { client, library, tools, print, dry_run, remove } = args;
     let places = places()?;
     let path = client.file(&places);
-    let program = program(global, &library)?;
+    let mut program = program(global, &library)?;
+    if let Some(tools) = &tools {
+        program.args.extend(["--tools".to_owned(), tool_sets(tools)?]);
+    }
     let entry = client.entry(&program);
     let refused = |refusal: Refusal| refused(client, &path, refusal);
     if print {
@@ -179,6 +183,19 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     };
     let library = joined(&library)?;
     Ok(Program { command, args, keys, providers, library, library_given })
+}
+
+/// The tool sets as they are written into the entry; one that does not exist is refused here, not when the client starts.
+fn tool_sets(list: &str) -> CommandResult<String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let sets: Result<Vec<&str>, _> =
+        names.map(|name| ToolSet::named(name).map(ToolSet::name)).collect();
+    let hint = format!("give --tools some of: {}", ToolSet::ALL.map(ToolSet::name).join(", "));
+    match sets {
+        Ok(sets) if !sets.is_empty() => Ok(sets.join(",")),
+        Ok(_) => refuse("--tools names no tool set", hint),
+        Err(unknown) => refuse(unknown.to_string(), hint),
+    }
 }
 
 /// Where this program is.

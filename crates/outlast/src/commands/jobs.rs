@@ -54,8 +54,8 @@ fn own_or_all(session: &Session<'_>, all: bool) -> Scope {
     if all { Scope::Operator } else { session.own() }
 }
 
-/// The job as it stands. On a shared database a command is too young to judge who is dead, and sees that none is alive.
-async fn reading(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
+/// The job as it stands, and why it waits. On a shared database a command is too young to judge who is dead, and sees that none is alive.
+pub(super) async fn reading(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
     let engine = &session.engine;
     let Some(mut reading) = engine.reading(&session.own(), id).await? else { return Ok(None) };
     let job = &reading.job;

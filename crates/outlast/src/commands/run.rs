@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{Body, Job, JobState, NewJob};
+use outlast_core::{Body, Job, JobState, NewJob, WorkflowAsk};
 use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 use serde_json::{Map, Value};
 
@@ -15,6 +15,7 @@ use super::job_view::outcome::unsuccessful;
 use super::job_view::{json, show};
 use super::left_worker::{self, Carrier};
 use super::serve::jobs::startable;
+use super::serve::tool_schemas::last_seen_input;
 use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
@@ -35,6 +36,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> CommandResult {
 
     let store = OpenStore::open(&config).await?;
     with_engine(global, &config, store, providers, async |session| {
+        check_input(session, &args, &job).await?;
         let job = start::start(&session.engine, job).await?;
         if args.detach {
             return start::detach(session, &[], &job, args.json).await;
@@ -74,6 +76,15 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
     let hint = "`outlast run --help` says what goes where";
     let job = job.map_err(|why| CommandError::wrong(why, hint))?;
     Ok(job.made_by("outlast run"))
+}
+
+/// Checks the arguments of another server's tool by the schema that was last seen.
+async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> CommandResult<()> {
+    let input = last_seen_input(&args.workflow, session.config, &session.engine).await;
+    let ask = serde_json::from_value::<WorkflowAsk>(job.ask.clone());
+    let (Some(input), Ok(ask)) = (input, ask) else { return Ok(()) };
+    let hint = "give --arguments what the tool's schema asks for";
+    input.check(&ask).map_err(|why| CommandError::wrong(why, hint))
 }
 
 /// Follows the job while a worker carries it, and shows what comes of it.

@@ -2,6 +2,7 @@
 
 mod http;
 pub(super) mod jobs;
+pub(super) mod tool_schemas;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -103,6 +104,10 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let providers: Providers = research.into_iter().chain(workflows).collect();
     let providers = metered::providers(providers, &metrics);
     let opened = store.engine(&config, options, providers, stop.clone()).await?;
+    let mut jobs = jobs;
+    if let Some(jobs) = &mut jobs {
+        tool_schemas::complete(&mut jobs.workflows, &config, &opened.engine).await;
+    }
     let sets = sets(&opened, &profiles, jobs, &config);
     let OpenEngine { engine, follower, mirror } = opened;
     if let Err(failed) = jobs::check_names(&sets, &config) {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::{ConfigError, ConfigResult};
+use crate::duration::DurationValue;
 
 /// A value with its place, where the file has it.
 pub(super) type Given<T> = Option<Spanned<T>>;
@@ -27,7 +28,7 @@ pub(super) struct Definitions {
 #[derive(Debug, Deserialize)]
 pub(super) struct WrapEntry {
     #[serde(default)]
-    pub(super) tools: BTreeMap<String, Spanned<String>>,
+    pub(super) tools: BTreeMap<String, Spanned<DurationValue>>,
 }
 
 /// Unknown keys are refused with those of every other section.
@@ -47,16 +48,18 @@ pub(super) struct WorkflowEntry {
     pub(super) description: String,
     pub(super) command: Given<Vec<String>>,
     pub(super) tool: Given<String>,
-    pub(super) timeout: Given<String>,
+    pub(super) timeout: Given<DurationValue>,
     pub(super) retries: Given<u32>,
     #[serde(default)]
     pub(super) rerun_after_crash: bool,
     pub(super) message_argument: Given<String>,
     pub(super) reset_timeout_on_progress: Given<bool>,
-    pub(super) max_total_timeout: Given<String>,
+    pub(super) max_total_timeout: Given<DurationValue>,
     pub(super) cwd: Given<PathBuf>,
     pub(super) env: Given<BTreeMap<String, String>>,
     pub(super) pass_env: Given<Vec<String>>,
+    pub(super) input_schema: Given<toml::Value>,
+    pub(super) input_schema_file: Given<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]

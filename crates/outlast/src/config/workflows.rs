@@ -2,21 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_server::DEEP_RESEARCH;
+use outlast_server::{DEEP_RESEARCH, InputSchema};
+use serde_json::{Map, Number, Value};
 use toml::Spanned;
 
 use super::Secret;
 use super::definitions::{FilePlace, Given, UpstreamEntry, WorkflowEntry};
 use super::error::ConfigResult;
 use super::layers::Layers;
+use crate::duration::DurationValue;
 
 /// How long a command may run when its workflow does not say.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How long a tool may be silent when its workflow does not say.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The most bytes of a file with a schema.
+const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
 /// What every child is given of our own environment.
 const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
@@ -30,6 +36,8 @@ pub(crate) struct Workflow {
     pub(crate) retries: u32,
     pub(crate) rerun_after_crash: bool,
     pub(crate) work: WorkflowAction,
+    /// What its arguments must be, where the file says so.
+    pub(crate) input: Option<Arc<InputSchema>>,
 }
 
 /// Who does it.
@@ -139,6 +147,12 @@ impl Reader<'_> {
             Some(retries) => *retries.get_ref(),
             None => 0,
         };
+        let message_argument = match &work {
+            WorkflowAction::Tool(tool) => tool.message_argument.clone(),
+            WorkflowAction::Command { .. } => None,
+        };
+        let input = self.input_schema(entry)?;
+        let input = input.map(|input| Arc::new(input.with_message_argument(message_argument)));
         Ok(Workflow {
             name,
             file: self.file(),
@@ -146,7 +160,40 @@ impl Reader<'_> {
             retries,
             rerun_after_crash: entry.rerun_after_crash,
             work,
+            input,
         })
+    }
+
+    /// The schema of the arguments, in the file itself or in one beside it.
+    fn input_schema(&self, entry: &WorkflowEntry) -> ConfigResult<Option<InputSchema>> {
+        match (&entry.input_schema, &entry.input_schema_file) {
+            (None, None) => Ok(None),
+            (Some(_), Some(file)) => self.wrong(
+                file,
+                "input_schema_file",
+                "cannot be given together with `input_schema`",
+            ),
+            (Some(given), None) => {
+                let schema = as_json(given.get_ref()).and_then(InputSchema::new);
+                let schema = schema.map_err(|why| {
+                    let why = format!("is not a usable JSON Schema: {why}");
+                    self.at.wrong(&given.span(), "input_schema", why)
+                });
+                schema.map(Some)
+            }
+            (None, Some(file)) => {
+                let path = self.folder().join(file.get_ref());
+                let schema = read_json(&path).and_then(|document| {
+                    let schema = InputSchema::new(document);
+                    schema.map_err(|why| format!("is not a usable JSON Schema: {why}"))
+                });
+                let schema = schema.map_err(|why| {
+                    let why = format!("names {}, which {why}", path.display());
+                    self.at.wrong(&file.span(), "input_schema_file", why)
+                });
+                schema.map(Some)
+            }
+        }
     }
 
     fn command(
@@ -290,9 +337,9 @@ impl Reader<'_> {
         self.wrong(name, key, "must have 1 to 48 of the characters A-Z a-z 0-9 - _")
     }
 
-    fn duration(&self, key: &str, given: &Given<String>) -> ConfigResult<Option<Duration>> {
+    fn duration(&self, key: &str, given: &Given<DurationValue>) -> ConfigResult<Option<Duration>> {
         let Some(given) = given else { return Ok(None) };
-        let parsed = crate::duration::parse(given.get_ref());
+        let parsed = crate::duration::parse(&given.get_ref().text());
         let parsed = parsed.map_err(|why| self.at.wrong(&given.span(), key, why))?;
         if parsed.is_zero() {
             return self.wrong(given, key, "must be longer than nothing");
@@ -308,4 +355,40 @@ impl Reader<'_> {
     fn wrong<T, N>(&self, at: &Spanned<T>, key: &str, why: impl Into<String>) -> ConfigResult<N> {
         Err(self.at.wrong(&at.span(), key, why))
     }
+}
+
+/// A value of the file as JSON; what JSON does not have is refused.
+fn as_json(value: &toml::Value) -> Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text.clone()),
+        toml::Value::Integer(number) => Value::Number((*number).into()),
+        toml::Value::Float(number) => match Number::from_f64(*number) {
+            Some(number) => Value::Number(number),
+            None => return Err(format!("{number} is not a number of JSON")),
+        },
+        toml::Value::Boolean(flag) => Value::Bool(*flag),
+        toml::Value::Datetime(moment) => {
+            return Err(format!("write the date {moment} as a text, in quotes"));
+        }
+        toml::Value::Array(items) => {
+            Value::Array(items.iter().map(as_json).collect::<Result<_, _>>()?)
+        }
+        toml::Value::Table(entries) => {
+            let entries = entries.iter().map(|(name, value)| Ok((name.clone(), as_json(value)?)));
+            Value::Object(entries.collect::<Result<Map<_, _>, String>>()?)
+        }
+    })
+}
+
+/// A file of JSON, or what is wrong with it.
+fn read_json(path: &Path) -> Result<Value, String> {
+    let file = std::fs::File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_SCHEMA_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > MAX_SCHEMA_BYTES {
+        return Err(format!("is larger than {} KiB", MAX_SCHEMA_BYTES / 1024));
+    }
+    // The parser names line and column.
+    serde_json::from_slice(&bytes).map_err(|error| format!("is not JSON: {error}"))
 }

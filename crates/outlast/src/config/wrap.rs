@@ -29,7 +29,7 @@ impl Layers {
         let at = FilePlace { path: &file.path, text: &file.text };
         let tools = file.definitions.wrap.iter().flat_map(|wrap| &wrap.tools);
         for (name, policy) in tools {
-            let parsed = match policy.get_ref().as_str() {
+            let parsed = match policy.get_ref().text().as_str() {
                 "never" => Some(ToolPolicy::Never),
                 "at once" => Some(ToolPolicy::AtOnce),
                 text => duration::limit(text).ok().map(ToolPolicy::After),

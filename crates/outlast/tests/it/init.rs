@@ -251,6 +251,22 @@ async fn a_library_that_is_given_replaces_the_one_in_the_entry() {
     }
 }
 
+/// N3: the tool sets of an entry can be chosen, and one that does not exist is refused at once.
+#[tokio::test]
+async fn n3_the_tool_sets_of_an_entry_can_be_chosen() {
+    let world = World::new().await;
+    let chosen = ["init", "claude-code", "--tools", "perplexity, research-jobs", "--print"];
+    let ran = world.run(&chosen).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let squeezed: String = ran.stdout.split_whitespace().collect();
+    assert!(squeezed.contains(r#""--tools","perplexity,research-jobs""#), "{ran:?}");
+    for wrong in ["everything", " , "] {
+        let ran = world.run(&["init", "claude-code", "--tools", wrong]).await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("deep-research, perplexity"), "{ran:?}");
+    }
+}
+
 /// The entry works: run as a client would, it serves, in the mode that was promised.
 #[tokio::test]
 async fn what_is_written_can_be_run() {

@@ -12,6 +12,7 @@ mod resuming;
 mod access;
 mod everything;
 mod configuring;
+mod schemas;
 mod many;
 
 use std::path::PathBuf;

@@ -70,6 +70,14 @@ impl Upstream {
         &self.name
     }
 
+    /// Connects for this alone, returns the server's tools as it describes them, and leaves again.
+    pub async fn list_tools(&self) -> Result<Vec<Value>, ClientError> {
+        let connected = self.connect().await?;
+        let tools = connected.client.list_tools(CallOptions::default()).await;
+        connected.client.close().await;
+        tools
+    }
+
     /// A connection that is known to live, or a new one.
     pub(super) async fn connected(&self) -> Result<Arc<Connected>, ProviderError> {
         // Held during the handshake, so that many jobs at once start one server.

@@ -2,6 +2,7 @@
 //! workflow is a tool of its own that is held until its result is there.
 
 mod workflow;
+mod input_schema;
 mod calls;
 mod list;
 mod answer;
@@ -18,6 +19,7 @@ use crate::reply::ToolResult;
 use crate::tool_names::jobs::{ALL, CANCEL, GET, LIST, START, start_one};
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
+pub use input_schema::InputSchema;
 pub use workflow::{Work, Workflow};
 
 /// What this set is told once.

@@ -85,6 +85,7 @@ fn workflow(workflow: &config::Workflow) -> Workflow {
         work,
         max_failures: workflow.retries,
         timeout,
+        input: workflow.input.clone(),
     }
 }
 
@@ -97,5 +98,6 @@ fn deep_research(profile: &Profile, config: &Config) -> Workflow {
         work: Work::Research,
         max_failures: config.perplexity.max_job_retries,
         timeout: config.perplexity.polling_timeout,
+        input: None,
     }
 }

@@ -108,6 +108,28 @@ async fn a_busy_conversation_is_neither_deleted_nor_continued() {
     worker.leaves().await;
 }
 
+/// P4: a question that no worker can take says so where its conversation is shown, as `jobs show` does.
+#[tokio::test]
+async fn p4_conversations_show_says_that_a_queued_question_has_no_worker() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_ASYNC_RESEARCH", "true");
+    let mut server = world.serve_with(&["--no-worker"]).await;
+    let question = serde_json::json!({ "query": QUICK });
+    let queued = server.call("perplexity_deep_research", question).await;
+    let id = queued["structuredContent"]["conversationId"].as_str().unwrap().to_owned();
+    drop(server);
+    let shown = world.run(&["conversations", "show", &id]).await;
+    let said = "no live worker has the provider and key";
+    assert!(shown.stdout.contains(said), "{shown:?}");
+    let json = world.run(&["conversations", "show", &id, "--json"]).await;
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(json["progress"].as_str().unwrap().contains(said), "{json}");
+    let job = json["turns"][0]["job"].as_str().unwrap();
+    let job = world.run(&["jobs", "show", job]).await;
+    let progress = json["progress"].as_str().unwrap();
+    assert!(job.stdout.contains(progress.split(';').next().unwrap()), "{job:?}");
+}
+
 /// A folder of an older server is read like any other conversation, and never deleted by us.
 #[tokio::test]
 async fn a_conversation_that_only_files_know_can_be_shown_exported_and_continued() {

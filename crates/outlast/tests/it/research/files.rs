@@ -102,6 +102,73 @@ async fn an_older_servers_conversation_is_read_and_continued() {
     assert_eq!(history.shape["messages"][0]["content"], "What is a fjord?");
 }
 
+/// B17: folders of older servers are listed among the others, newest first, each once whatever the size of a page.
+#[tokio::test]
+async fn b17_folders_of_older_servers_are_listed_among_the_others() {
+    let (world, mut client) = blocking().await;
+    let old = |id: &str, question: &str, status: Option<&str>| {
+        std::fs::create_dir_all(folder(&world, id)).unwrap();
+        let messages = json!([
+            { "role": "system", "content": "Be thorough." },
+            { "role": "user", "content": question },
+            { "role": "assistant", "content": "So." }
+        ]);
+        let file = json!({ "createdAt": "2025-10-31T17:00:00.000Z", "messages": messages });
+        std::fs::write(folder(&world, id).join("conversation.json"), file.to_string()).unwrap();
+        if let Some(status) = status {
+            let file = json!({ "status": status });
+            std::fs::write(folder(&world, id).join("status.json"), file.to_string()).unwrap();
+        }
+    };
+    // Two before everything else, one after it, one that is damaged.
+    old("20251031-1761930000000", "First?", None);
+    old("20251031-1761930000001", "Second?", Some("failed"));
+    old("20991031-4096000000000", "Last?", None);
+    std::fs::create_dir_all(folder(&world, "20251031-1761930000002")).unwrap();
+    std::fs::write(folder(&world, "20251031-1761930000002").join("conversation.json"), "{")
+        .unwrap();
+    let mut stored = Vec::new();
+    for number in 0..3 {
+        let question = json!({ "query": format!("Question {number}? [[sim:{QUICK}]]") });
+        stored.push(id_of(&client.ok(SEARCH, question).await));
+    }
+    stored.reverse();
+    let mut expected = vec!["20991031-4096000000000".to_owned()];
+    expected.extend(stored.clone());
+    expected.extend(["20251031-1761930000001", "20251031-1761930000000"].map(str::to_owned));
+    for limit in 1..=7 {
+        let mut found = Vec::new();
+        let mut cursor = Value::Null;
+        loop {
+            let mut asked = json!({ "limit": limit });
+            if cursor.is_string() {
+                asked["cursor"] = cursor.clone();
+            }
+            let page = client.ok(LIST, asked).await.shape;
+            let listed = page["conversations"].as_array().unwrap();
+            assert!(listed.len() <= limit, "{page}");
+            found.extend(listed.iter().map(|it| it["conversationId"].as_str().unwrap().to_owned()));
+            cursor = page["nextCursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "limit {limit}");
+    }
+    let failed = client.ok(LIST, json!({ "status": "failed" })).await.shape;
+    let only = &failed["conversations"][0];
+    assert_eq!(failed["conversations"].as_array().unwrap().len(), 1, "{failed}");
+    assert_eq!((&only["title"], &only["messageCount"]), (&json!("Second?"), &json!(2)));
+    // Once it is continued it is listed as any other.
+    client.ok(SEARCH_FOLLOWUP, followup("20251031-1761930000000", QUICK)).await;
+    let all = client.ok(LIST, json!({})).await.shape;
+    let ids = all["conversations"].as_array().unwrap();
+    let same = ids.iter().filter(|it| it["conversationId"] == "20251031-1761930000000");
+    assert_eq!((same.count(), ids.len()), (1, 6), "{all}");
+    let (code, _) = client.refused(LIST, json!({ "cursor": "1~x~y" })).await;
+    assert_eq!(code, "VALIDATION_ERROR");
+}
+
 /// Scenario 94: a damaged folder says so, and the server lives on.
 #[tokio::test]
 async fn a_damaged_folder_is_named_and_harms_no_other() {

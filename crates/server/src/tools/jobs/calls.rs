@@ -191,6 +191,7 @@ mod tests {
                 work: Work::Command,
                 max_failures: 0,
                 timeout: Duration::from_secs(60),
+                input: None,
             };
             let options = JobsOptions {
                 workflows: vec![workflow.clone()],

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::calls::WorkflowTool;
 use super::workflow::{Work, Workflow};
-use super::{Jobs, JobsMode, JobsOptions};
+use super::{InputSchema, Jobs, JobsMode, JobsOptions};
 use crate::quoted::UNTRUSTED;
 use crate::text::minutes;
 use crate::tool_names::jobs::{CANCEL, GET, LIST, START, start_one};
@@ -49,7 +49,7 @@ fn start_any(set: &Arc<Jobs>) -> ListedTool {
             "Starts a workflow as a job and returns a job_id at once; ask after it with {GET}. The job goes on if the \
              client disconnects.{each}"
         ),
-        object(joined(given(), json!({ "workflow": name })), &["workflow"]),
+        object(joined(given(None), json!({ "workflow": name })), &["workflow"]),
         answer(),
         starts(),
     );
@@ -64,7 +64,7 @@ fn start_fixed(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
         warning(workflow, set.options.disclaimer)
     );
     let (name, title) = (start_one(&workflow.name), format!("Start {}", workflow.name));
-    let tool = tool(&name, &title, about, object(given(), &[]), answer(), starts());
+    let tool = tool(&name, &title, about, input(workflow), answer(), starts());
     listed(&workflow_tool(set, workflow), tool, |one, caller, given| {
         Box::pin(one.start(caller, given))
     })
@@ -76,7 +76,7 @@ fn held(set: &Arc<Jobs>, workflow: &Workflow) -> ListedTool {
         purpose(workflow)
     );
     let (name, output) = (&workflow.name, json!({ "type": "object" }));
-    let tool = tool(name, name, about, object(given(), &[]), output, starts());
+    let tool = tool(name, name, about, input(workflow), output, starts());
     listed(&workflow_tool(set, workflow), tool, |one, caller, given| {
         Box::pin(one.hold(caller, given))
     })
@@ -171,10 +171,21 @@ fn purpose(workflow: &Workflow) -> &str {
     }
 }
 
-fn given() -> Value {
+/// What a tool takes that starts this workflow and no other.
+fn input(workflow: &Workflow) -> Value {
+    let schema = workflow.input.as_deref();
+    let required: &[&str] = match schema {
+        Some(schema) if schema.needs_arguments() => &["arguments"],
+        Some(_) | None => &[],
+    };
+    object(given(schema), required)
+}
+
+fn given(schema: Option<&InputSchema>) -> Value {
+    let any = || json!({ "type": "object", "description": "Arguments of the workflow." });
     json!({
         "message": described("What the workflow works on."),
-        "arguments": { "type": "object", "description": "Arguments of the workflow." },
+        "arguments": schema.map_or_else(any, InputSchema::as_property),
         "session_id": short_text("Your own name for what this belongs to."),
         "idempotency_key": short_text("The same key returns the same job instead of starting another."),
         "priority": priority()

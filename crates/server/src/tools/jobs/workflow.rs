@@ -1,5 +1,6 @@
 //! A workflow as this face knows it, and the job that is made of a call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Effort, NewJob, OwnerId, Profile, ResearchAsk, Visibility, WorkflowAsk};
@@ -7,6 +8,7 @@ use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::InputSchema;
 use crate::arguments::{
     self, MAX_REQUEST_CHARS, as_json, check, check_priority, check_query, digest,
 };
@@ -32,6 +34,8 @@ pub struct Workflow {
     pub max_failures: u32,
     /// How long one try may take.
     pub timeout: Duration,
+    /// What its arguments must be; any object without it.
+    pub input: Option<Arc<InputSchema>>,
 }
 
 /// Who does the work of a workflow.
@@ -88,6 +92,9 @@ impl Workflow {
         keep: Duration,
     ) -> Result<NewJob, Refusal> {
         let priority = given.check()?;
+        if let Some(input) = &self.input {
+            input.check_call(given.message.as_deref(), &given.arguments)?;
+        }
         let title = match given.message.as_deref() {
             Some(message) if !message.trim().is_empty() => title(message),
             Some(_) | None => self.name.clone(),
