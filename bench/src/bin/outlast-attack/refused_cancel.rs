@@ -47,11 +47,12 @@ async fn bought_once(setting: &Setting, vendor: &str, path: &str, fault: &str) -
     let (code, retry, said) = target.run(&["jobs", "retry", &id]).await;
     target.simulator.release();
     if code == Some(0) {
-        target.ended(retry.trim()).await;
+        target.ended_or_paid(retry.trim(), 2).await;
     }
     let (_, shown, _) = target.run(&["jobs", "show", &id]).await;
+    target.paid(1).map_err(|how| format!("a retry after a refused cancel: {how}"))?;
     if shown.contains("was told to stop its run.") {
         return Err(format!("the run goes on, and the job says that it was told to stop: {said}"));
     }
-    target.paid(1)
+    Ok(String::new())
 }

@@ -137,10 +137,10 @@ impl Target {
         self.shows(id, |job| job["checkpoint"]["at"] == "running").await;
     }
 
-    /// Waits until this job has ended.
-    pub(crate) async fn ended(&self, id: &str) {
+    /// Waits until this job has ended, or the provider was paid for this many runs.
+    pub(crate) async fn ended_or_paid(&self, id: &str, runs: u64) {
         let is_over = |job: &Value| job["state"] != "queued" && job["state"] != "running";
-        self.shows(id, is_over).await;
+        self.shows(id, |job| is_over(job) || self.simulator.stats().submits >= runs).await;
     }
 
     async fn shows(&self, id: &str, holds: impl Fn(&Value) -> bool) {

@@ -58,6 +58,8 @@ pub(super) struct WorkflowEntry {
     pub(super) cwd: Given<PathBuf>,
     pub(super) env: Given<BTreeMap<String, String>>,
     pub(super) pass_env: Given<Vec<String>>,
+    pub(super) input_schema: Given<toml::Value>,
+    pub(super) input_schema_file: Given<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]

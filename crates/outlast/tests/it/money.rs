@@ -140,7 +140,12 @@ async fn a3_a_cancel_during_the_submit_stops_the_run_once_it_is_known() {
     eventually("the provider is told", || world.simulator.stats().cancels == 1).await;
     // The worker records it after the provider has counted it.
     let recorded = async {
-        while !world.run(&["jobs", "show", &id]).await.stdout.contains("was told to stop") {}
+        while !world
+            .run(&["jobs", "show", &id])
+            .await
+            .stdout
+            .contains("run was stopped, or ended without a report")
+        {}
     };
     tokio::time::timeout(Duration::from_secs(20), recorded).await.expect("it is recorded");
 }

@@ -160,7 +160,7 @@ async fn a3_a_refused_cancel_is_a_stop_only_if_the_run_was_seen_to_have_ended() 
 }
 
 /// A3: an accepted cancel is a stop once the run is seen to have ended.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a3_an_accepted_cancel_is_a_stop_once_the_run_was_seen_to_have_ended() {
     use Shown::{Completed, Running, Stopped};
     for vendor in VENDORS {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use outlast_core::{
-    ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor, OwnerId, Role, without_hidden,
+    ConversationId, ConversationPage, ConversationQuery, ConversationSummary, Cursor, OwnerId, Role,
 };
 use outlast_mirror::{ArchiveError, ArchivedConversation, ArchivedFolder, StatusWord};
 use rmcp::model::JsonObject;
@@ -44,15 +44,6 @@ impl Research {
     }
 }
 
-fn listed(summary: &ConversationSummary) -> Value {
-    json!({
-        "conversationId": summary.id,
-        "title": without_hidden(&printable(&summary.title)),
-        "status": StatusWord::from(summary.state),
-        "createdAt": summary.created_at.to_string(),
-        "updatedAt": summary.updated_at.to_string(),
-        "messageCount": messages(summary)
-    })
 /// What is listed: two lists, each newest first, put together.
 struct List<'a> {
     set: &'a Research,
@@ -205,7 +196,7 @@ impl fmt::Display for ListPlace {
 fn of_store(summary: &ConversationSummary) -> ListedConversation {
     ListedConversation {
         conversation_id: summary.id.clone(),
-        title: printable(&summary.title),
+        title: outlast_core::without_hidden(&printable(&summary.title)),
         status: StatusWord::from(summary.state),
         created_at: summary.created_at.to_string(),
         updated_at: summary.updated_at.to_string(),
@@ -234,15 +225,6 @@ fn text(conversations: &[ListedConversation], next: Option<&str>) -> String {
         return "There are no such conversations.".to_owned();
     }
     let mut text = format!("Conversations, newest first; `{HISTORY}` reads one:");
-    for summary in conversations {
-        text.line(&format!(
-            "- `{}` {}, {} messages, updated {}: {}",
-            summary.id,
-            StatusWord::from(summary.state).as_str(),
-            messages(summary),
-            summary.updated_at,
-            without_hidden(&printable(&summary.title))
-    let mut text = TextLines(format!("Conversations, newest first; `{HISTORY}` reads one:"));
     for listed in conversations {
         text.line(&format!(
             "- `{}` {}, {} messages, updated {}: {}",
