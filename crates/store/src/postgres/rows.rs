@@ -154,7 +154,7 @@ pub(super) const ADD: &str = "with job as (
          'queued', 0, '[]', 0)),
        owed as (insert into unindexed (job) values ($1)),
        terms as (insert into job_terms (job, allowance, notice)
-         select $1, $21, $22 where $21::text is not null or $22::bigint <> 0)
+         select $1::bigint, $21::text, $22::bigint where $21::text is not null or $22::bigint <> 0)
      insert into bodies (job, ask) values ($1, $20)";
 
 pub(super) fn added(
