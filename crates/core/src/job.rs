@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ConversationId, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun, RemoteStop, Rev, RunAllowance, Timestamp, Visibility, Cost,
+    ConversationId, Cost, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun,
+    RemoteStop, Rev, RunAllowance, Timestamp, Visibility,
 };
 
 /// What a face asks the engine to make durable.

@@ -126,16 +126,6 @@ impl Engine {
         self.shared.store.counts(scope, at_most).await
     }
 
-    /// What [`Engine::keep`] kept under this name.
-    pub async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.shared.store.kept(name).await
-    }
-
-    /// Keeps a value under a name, in place of what was kept there.
-    pub async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        self.shared.store.keep(name, value).await
-    }
-
     /// The number of the latest change: where to start following [`Engine::changes`].
     pub async fn rev(&self) -> Result<Rev, StoreError> {
         self.shared.store.rev().await

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun, RemoteStop, Run, Scope, Settlement, Step, Store, StopOutcome,
+    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, NanoUsd, Nature,
+    Profile, Provider, ProviderError, RemoteRun, Run, Scope, Settlement, Step, StopOutcome, Store,
     StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;

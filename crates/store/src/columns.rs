@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, EndNotices, Fence, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, Progress, Record, RemoteRun, Rev, StateKind, StoreError, Summary, SummaryCharge, Timestamp, Uncarried, WorkerId, Cost, RemoteStop,
+    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Cost, EndNotices,
+    Fence, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile,
+    Progress, Record, RemoteRun, RemoteStop, Rev, StateKind, StoreError, Summary, SummaryCharge,
+    Timestamp, Uncarried, WorkerId,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -11,10 +11,11 @@ use async_trait::async_trait;
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
-    ConversationId, ConversationPage, ConversationQuery, CountedSpend, Cursor, Dead, EndNotices, Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, NoticeClaim, Cost, LedgerRow,
-    NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
-    Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
-    StoreError, Timestamp, WorkerId, rules,
+    ConversationId, ConversationPage, ConversationQuery, Cost, CountedSpend, Cursor, Dead,
+    EndNotices, Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, LedgerRow,
+    NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun,
+    RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind,
+    Store, StoreError, Timestamp, WorkerId, rules,
 };
 
 use crate::{count, page};

@@ -30,10 +30,8 @@ impl Keeper {
                         return self.begin_call(&line, &message, id);
                     }
                 }
-                if method == "tools/list" {
-                    if self.result_tool.list_asked(&message) {
-                        self.tools.begin();
-                    }
+                if method == "tools/list" && self.result_tool.list_asked(&message) {
+                    self.tools.begin();
                 }
                 self.outstanding.insert(id_key(id), method.to_owned());
             }

@@ -2,7 +2,9 @@
 //! table "Money" of docs/spending.md says the same in words.
 
 use crate::{
-    BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, CountedSpend, Day, Job, JobId, JobState, LedgerRow, NanoUsd, OwnerId, Record, RemoteStop, Reservation, RunAllowance, SpendTerms, Timestamp, RunStatus,
+    BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, CountedSpend, Day, Job, JobId,
+    JobState, LedgerRow, NanoUsd, OwnerId, Record, RemoteStop, Reservation, RunAllowance,
+    RunStatus, SpendTerms, Timestamp,
 };
 
 /// How many days a row of the ledger is kept.

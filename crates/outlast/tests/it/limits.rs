@@ -88,7 +88,7 @@ async fn g6_a_job_of_the_previous_version_is_capped_by_the_limits() {
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
     server.close_input();
     server.ended().await;
-    let database = rusqlite::Connection::open(world.database()).unwrap();
+    let database = crate::support::raw_database(&world.database());
     database.execute("UPDATE jobs SET allowance = NULL", []).unwrap();
     drop(database);
     world.set("OUTLAST_MAX_USD_PER_JOB", "1.2");

@@ -157,6 +157,12 @@ impl World {
     }
 }
 
+/// A connection past the store, to read or change what it wrote.
+#[expect(clippy::disallowed_methods, reason = "looks at the rows themselves")]
+pub(crate) fn raw_database(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
+}
+
 /// Ends the workers that servers and commands of this world left.
 impl Drop for World {
     fn drop(&mut self) {

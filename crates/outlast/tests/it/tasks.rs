@@ -96,7 +96,7 @@ async fn research_is_answered_with_a_task_at_once_and_read_to_its_end() {
     assert_eq!(task["status"], "completed", "{task}");
     let result = &task["result"];
     assert_eq!(result["structuredContent"]["status"], "completed");
-    assert!(result["content"][0]["text"].as_str().unwrap().contains("Sources:"));
+    assert!(result["content"].to_string().contains("Sources:"));
     assert_eq!(client.task(&id).await, task, "the same again");
     assert_eq!(world.submits(), 1);
 }

@@ -7,7 +7,9 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{AskKind, Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk, Source};
+use outlast_core::{
+    AskKind, Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk, Source,
+};
 use outlast_engine::Engine;
 use rmcp::model::{ContentBlock, JsonObject};
 use serde_json::json;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord};
 use outlast_core::{
-    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, Key, NanoUsd, NewJob,
-    OwnerId, Rev, StoreError, rules,
+    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, Key, NewJob, OwnerId, Rev,
+    StoreError, rules,
 };
 
 use super::batch::{self, Call};

@@ -14,8 +14,8 @@ use super::fault::Fault;
 use super::text::{escaped, unescaped};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, allowance, damaged, join_text, json, key_life, millis, notice, parse, checkpoint_column,
-    signed, split_text, word,
+    Columns, StateColumns, allowance, checkpoint_column, damaged, join_text, json, key_life,
+    millis, notice, parse, signed, split_text, word,
 };
 
 impl Columns for Row {

@@ -2,8 +2,8 @@
 
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord};
 use outlast_core::{
-    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, NanoUsd, NewJob, Record,
-    StoreError, rules,
+    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, NewJob, Record, StoreError,
+    rules,
 };
 use rusqlite::Connection;
 use uuid::Uuid;

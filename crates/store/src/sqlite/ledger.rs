@@ -1,7 +1,8 @@
 //! The ledger: what each paid run cost. The only file that knows its columns.
 
 use outlast_core::{
-    Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun, Scope, SpendQuery, SpendSum, Timestamp, rules,
+    Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
+    Scope, SpendQuery, SpendSum, Timestamp, rules,
 };
 use rusqlite::{Connection, named_params};
 

@@ -13,7 +13,8 @@ use super::sql;
 use super::writer::Tx;
 use super::{bodies, keys, search};
 use crate::columns::{
-    Columns, StateColumns, allowance, damaged, json, millis, notice, parse, signed, word, checkpoint_column,
+    Columns, StateColumns, allowance, checkpoint_column, damaged, json, millis, notice, parse,
+    signed, word,
 };
 
 impl Columns for Row<'_> {

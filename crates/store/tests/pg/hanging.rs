@@ -1,7 +1,7 @@
 //! A database that is connected and does not answer: a full disk of the host, a frozen machine, a firewall that drops packets.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outlast_core::{EndNotices, Inserted, Job, Scope, Store, StoreError};
 use outlast_store::{ConnectionLimits, PostgresOptions, PostgresStore};
@@ -9,6 +9,7 @@ use outlast_testkit::store_suite::{a_job, an_insert};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::database::{AT_ONCE, Database};
 

@@ -299,7 +299,6 @@ fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
         (Trouble::Rejected, RunStatus::Unknown, Some("may still finish")),
         (Trouble::Unauthorized, RunStatus::NotCharged, None),
         (Trouble::RateLimited { retry_after: None }, RunStatus::NotCharged, None),
-        (Trouble::RunLost, RunStatus::NotCharged, None),
     ];
     for (trouble, run, said) in cases {
         let name = format!("{trouble:?} {run:?}");

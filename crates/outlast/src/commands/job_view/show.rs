@@ -1,7 +1,8 @@
 //! One job as a person reads it: facts on top, what happened when, then the report.
 
 use outlast_core::{
-    Body, Checkpoint, Job, JobId, JobState, RemoteStop, Source, Standing, StateKind, Timestamp, Waits, address_line, without_hidden, RequestState,
+    Body, Checkpoint, Job, JobId, JobState, RemoteStop, RequestState, Source, Standing, StateKind,
+    Timestamp, Waits, address_line, without_hidden,
 };
 
 use outlast_server::{DEEP_RESEARCH, PaidRun, cost_text};

@@ -54,8 +54,7 @@ fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<S
     }
     // Not shown: it may be an address with a password that was written wrongly.
     let parsed = StoreUrl::parse(text, &config.connection_defaults);
-    let parsed =
-        parsed.map_err(|why| anyhow::anyhow!("{name} is not the address of a store: {why}"));
+    let parsed = parsed.map_err(|why| anyhow::anyhow!("{name} names no store: {why}"));
     parsed.or_usage(format!("give {ALLOWED}"))
 }
 
