@@ -89,9 +89,10 @@ async fn h2_processes_on_one_file_tell_each_other_of_changes() {
     let told =
         tokio::time::timeout(std::time::Duration::from_secs(30), heard.recv(&mut [0; 64])).await;
     assert!(told.is_ok(), "no change was told");
-    let worker = world.spawn(&["worker"]);
+    let mut worker = world.spawn(&["worker"]);
     eventually("the worker listens", || world.beside_sockets().len() == 3).await;
-    drop((server, worker));
+    server.kill().await;
+    worker.kill().await;
     drop(heard);
     std::fs::remove_file(folder.join("front-0.sock")).unwrap();
     // They were killed: the next process that listens removes what they left, though it changes nothing.
