@@ -80,7 +80,7 @@ pub struct CallIdentity {
     pub model: Option<String>,
     /// Whether the call starts over.
     pub mode: CallMode,
-    /// How long an ended job is repeated.
+    /// The time that an ended job is repeated.
     pub life: KeyLife,
 }
 

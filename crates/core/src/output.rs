@@ -190,7 +190,7 @@ impl Cost {
         }
     }
 
-    /// Whether the amount is the provider's own figure, or computed from the usage that it states.
+    /// Returns whether the amount is the provider's own figure, or computed from the usage that it states.
     pub fn is_known(self) -> bool {
         match self {
             Self::Reported(_) | Self::Computed(_) => true,

@@ -44,7 +44,7 @@ impl Job {
         is_left.then_some(run)
     }
 
-    /// Whether the run that was left behind has ended: its report is all that is left to fetch.
+    /// Returns whether the run that was left behind has ended: its report is all that is left to fetch.
     pub fn left_run_has_ended(&self) -> bool {
         let completed =
             matches!(self.state, JobState::Cancelled { remote: RemoteStop::Completed, .. });
@@ -61,7 +61,7 @@ impl Job {
         }
     }
 
-    /// Whether every request that was sent under the key on record got an answer, and none was accepted.
+    /// Returns whether every request that was sent under the key on record got an answer, and none was accepted.
     fn was_refused(&self) -> bool {
         let is_unknown = |failure: &Failure| failure.code == Code::SubmitUnknown;
         let none_in_doubt = !self.failures.is_empty() && !self.failures.iter().any(is_unknown);
@@ -83,7 +83,7 @@ impl Job {
         self.failures.last().filter(|_| matches!(self.state, JobState::Failed { .. }))
     }
 
-    /// Whether the job was cancelled and a run of it may go on at the provider that no other job can resume.
+    /// Returns whether the job was cancelled and a run of it may go on at the provider that no other job can resume.
     pub fn may_run_on(&self) -> bool {
         use RemoteStop::{MaybeBegun, Owed, Told, Unsupported};
         let JobState::Cancelled { remote, .. } = self.state else { return false };

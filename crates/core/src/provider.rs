@@ -189,7 +189,7 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// Whether nothing is known.
+    /// Returns whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::Unknown
     }

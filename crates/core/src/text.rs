@@ -24,7 +24,7 @@ pub fn printable(text: &str) -> String {
     clean
 }
 
-/// Whether a character is invisible or reorders the text around it: controls of direction, zero-width characters, byte order
+/// Returns whether a character is invisible or reorders the text around it: controls of direction, zero-width characters, byte order
 /// marks and the tags and selectors of plane 14. They hide words from a person that a model reads. The joiners and the marks
 /// of direction that scripts and emoji need are not among them.
 pub fn is_hidden(character: char) -> bool {

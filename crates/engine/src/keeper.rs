@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked};
 
-/// How late a timer must fire to show that this process was suspended: stopped by a signal, or starved of processor time.
+/// The lateness of a timer that shows that this process was suspended: stopped by a signal, or starved of processor time.
 const LATE: Duration = Duration::from_millis(200);
 
-/// How long a lease that ran out during a suspension may take to be renewed.
+/// The time limit of renewing a lease that ran out during a suspension.
 const RENEW_LATE: Duration = Duration::from_secs(2);
 
 /// The leases a worker holds.

@@ -11,7 +11,7 @@ use crate::wakeups::WorkerSignals;
 /// How long attempts may take to give their jobs back.
 const LEAVING: Duration = Duration::from_millis(1_500);
 
-/// How long a store that may not answer delays the end of a worker.
+/// The time that a store which does not answer may delay the end of a worker.
 const DEREGISTER: Duration = Duration::from_secs(1);
 
 /// Waits until no try is under way, for a while.

@@ -19,7 +19,7 @@ const LEASE: Duration = Duration::from_secs(60);
 const DELIVERING: Duration = Duration::from_secs(45);
 /// How long a worker that leaves may still deliver what is due.
 const LEAVING: Duration = Duration::from_secs(10);
-/// How long a worker that leaves waits for a store that does not answer.
+/// The time that a leaving worker waits for a store that does not answer.
 const LEAVING_CLAIM: Duration = Duration::from_secs(2);
 /// After an error of the store, and the shortest wait for a notice that another process has in hand.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -171,7 +171,7 @@ fn undated(model: &str) -> &str {
 }
 
 impl<T> VendorPrices<T> {
-    /// Whether the vendor's price for this model is known.
+    /// Returns whether the vendor's price for this model is known.
     pub(crate) fn lists(&self, model: &str) -> bool {
         self.models.contains_key(model) || self.models.contains_key(undated(model))
     }

@@ -409,7 +409,7 @@ pub(crate) fn allowance(job: &Job) -> Result<Option<String>, StoreError> {
     job.allowance.as_ref().map(json).transpose()
 }
 
-/// Whether a notice of the end is wanted, as a column holds it.
+/// Returns whether a notice of the end is wanted, as a column holds it.
 pub(crate) fn notice(notice: EndNotices) -> i64 {
     match notice {
         EndNotices::Off => 0,

@@ -89,7 +89,7 @@ pub(crate) struct ToolDigests {
     place: PathBuf,
     /// Of the pages of the list that is being read.
     listed: BTreeMap<String, String>,
-    /// Whether that list was read from its beginning.
+    /// True if that list was read from its beginning.
     is_whole: bool,
 }
 

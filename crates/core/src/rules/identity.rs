@@ -19,7 +19,7 @@ pub struct IdentityRecord {
     pub mode: CallMode,
     /// When the job was made.
     pub made_at: Timestamp,
-    /// How long the job is repeated after its end.
+    /// The time that the job is repeated after its end.
     pub life: KeyLife,
     /// When a call was first answered with the outcome of the job.
     pub answered_at: Option<Timestamp>,

@@ -7,7 +7,7 @@ use crate::{
     RunStatus, SpendTerms, Timestamp,
 };
 
-/// How many days a row of the ledger is kept.
+/// The number of days that a row of the ledger is kept.
 const LEDGER_DAYS: i64 = 400;
 
 /// On how many consecutive UTC days old rows must have been looked for before any is removed. One start with a wrong clock
@@ -127,7 +127,7 @@ fn whole_cents(amount: NanoUsd) -> NanoUsd {
     NanoUsd(amount.0 - amount.0 % CENT)
 }
 
-/// Whether a step queued the job for another paid run, after one that ended without a result. `before` is the checkpoint that
+/// Returns whether a step queued the job for another paid run, after one that ended without a result. `before` is the checkpoint that
 /// the step found.
 pub fn begins_another_run(before: &Checkpoint, job: &Job) -> bool {
     job.allowance.is_some()

@@ -74,7 +74,7 @@ impl LogRelay {
         }
     }
 
-    /// Whether an event is relayed: what an operator should know of a job.
+    /// Returns whether an event is relayed: what an operator should know of a job.
     pub(crate) fn is_relayed(event: &tracing::Metadata<'_>) -> bool {
         event.is_event() && *event.level() <= Level::INFO && event.fields().field(JOB).is_some()
     }

@@ -41,7 +41,7 @@ struct Waiting {
 }
 
 impl OwnJobs {
-    /// Whether an event may name a job of this server.
+    /// Returns whether an event may name a job of this server.
     pub(crate) fn is_insert(event: &tracing::Metadata<'_>) -> bool {
         event.is_event()
             && event.target().starts_with("outlast_engine")

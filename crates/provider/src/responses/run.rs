@@ -20,7 +20,7 @@ pub(crate) struct ResponseRun {
     /// Whether the provider gives a stream; one that was refused once is not asked for again.
     streams: bool,
     checks: Checks,
-    /// Whether an event said that it failed, and no more.
+    /// True if an event said that it failed, and no more.
     heard_failure: bool,
     /// What it has written so far.
     partial: Partial,

@@ -14,7 +14,7 @@ use super::lenient::NOT_A_NUMBER;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Billed<T> {
     usage: T,
-    /// Whether any number in it is below zero or absurdly large, its currency is not the dollar, or a cost in it is not a
+    /// True if any number in it is below zero or absurdly large, its currency is not the dollar, or a cost in it is not a
     /// number: a cost read from it, or computed, would be wrong (G6).
     pub(crate) is_odd: bool,
 }

@@ -86,7 +86,7 @@ pub(crate) struct Checks {
     /// Since when every check has said "not found". By the clock of this process, which runs evenly: a machine that slept
     /// or a clock that was set says nothing about the run.
     not_found_since: Option<Instant>,
-    /// Whether the log has a warning of an answer that names another run.
+    /// True if the log has a warning of an answer that names another run.
     warned_of_other_id: bool,
 }
 

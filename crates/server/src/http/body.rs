@@ -11,9 +11,9 @@ use outlast_core::OwnerId;
 use super::capacity::CapacityShare;
 use super::http_refusal::HttpRefusal;
 
-/// How long a body may take to arrive.
+/// The time limit of receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a body may wait for others to be worked on.
+/// The time that a body may wait for others to be processed.
 const CAPACITY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the rest of a refused body is read and discarded, so that the client can read the answer.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);

@@ -90,7 +90,7 @@ pub(crate) struct SignedOut {
 }
 
 impl SignedOut {
-    /// Whether the session was signed out, here or at another server of the store.
+    /// Returns whether the session was signed out, here or at another server of the store.
     async fn contains(&self, app: &App, session: &Session) -> bool {
         if self.here.lock().contains_key(&session.id) {
             return true;
@@ -172,7 +172,7 @@ fn cookie_name(headers: &HeaderMap) -> String {
     }
 }
 
-/// Whether the browser came to a proxy in front of us over TLS.
+/// Returns whether the browser came to a proxy in front of us over TLS.
 fn is_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")
 }

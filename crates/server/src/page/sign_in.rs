@@ -99,7 +99,7 @@ fn entered() -> Response {
     ([(REFRESH, "0;url=/ui")], html(StatusCode::OK, view.text(None))).into_response()
 }
 
-/// Whether a browser shows the answer to a person, as far as it says what it asks for.
+/// Returns whether a browser shows the answer to a person, as far as it says what it asks for.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_ahead = ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {

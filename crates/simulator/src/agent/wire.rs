@@ -73,7 +73,7 @@ pub(crate) fn status(last: &Event) -> &'static str {
     }
 }
 
-/// Whether a run that ended so shows its usage; failed and cancelled ones may have cost money and do not say so, unless a
+/// Returns whether a run that ended so shows its usage; failed and cancelled ones may have cost money and do not say so, unless a
 /// cost was asked for.
 pub(crate) fn is_billed(run: &Run, last: &Event) -> bool {
     let states_cost = run.scenario.cost.is_some_and(|cost| cost.total.is_some());

@@ -34,15 +34,15 @@ pub(super) const SKIP_LOST_REVS: &str =
     "select setval('rev', (select last_value from rev) + 1000000)
      from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
 
-/// How long a connection may take until it can be used.
+/// The time limit of opening a connection.
 const GREETING: Duration = Duration::from_secs(10);
 
 /// The limits of a process's connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// How long opening the store waits for a database that is away.
+    /// The time that opening the store waits for a database that is away.
     pub connect: Duration,
-    /// How long the answer to a statement is waited for.
+    /// The time limit of a statement.
     pub statement: Duration,
     /// The number of connections next to the session.
     pub pool_size: usize,

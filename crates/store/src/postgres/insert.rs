@@ -81,7 +81,7 @@ impl Shared {
     }
 }
 
-/// Whether no call before this one has named its key, or asked its question.
+/// Returns whether no call before this one has named its key, or asked its question.
 fn names_new(named: &mut HashSet<(OwnerId, Named)>, insert: &Insert) -> bool {
     let Some(key) = &insert.key else { return true };
     let owner = &insert.job.owner;

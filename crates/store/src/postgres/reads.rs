@@ -22,7 +22,7 @@ use crate::{listing, page};
 /// takes few jobs from the index of words, and walks through the latest jobs for words that most have.
 const LATEST: u32 = 1_000;
 
-/// How long a statement may take that reads whole tables, for `store check`.
+/// The time limit of a statement that reads whole tables, for `store check`.
 const WHOLE_TABLES: Duration = Duration::from_secs(3600);
 
 /// Which of the jobs with the words of a query are looked at.

@@ -42,7 +42,7 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// How often the workers of a process say that they live where no lock says it.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(10);
 
-/// How often a session with nothing to send checks that the database still answers.
+/// The interval at which an idle session checks that the database still answers.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// A worker that has not said so for this long is not known to live: the length of a lease.
@@ -101,7 +101,7 @@ pub(super) struct Session {
     own: Mutex<HashMap<WorkerId, i64>>,
     /// Held while locks are taken, by the session that begins or for a worker that is new.
     holding: tokio::sync::Mutex<()>,
-    /// How long each answer is waited for.
+    /// The time limit of each statement.
     limit: Duration,
 }
 

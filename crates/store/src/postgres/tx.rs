@@ -33,7 +33,7 @@ pub(super) const CHANGED: &str = "insert into revs (job, rev)
      select job, rev from (select next_rev() as rev) as next, unnest($1::bigint[]) as job
      on conflict (job) do update set rev = excluded.rev returning rev";
 
-/// How long a rollback may take; the end of the connection undoes the transaction as well.
+/// The time limit of a rollback; the end of the connection undoes the transaction as well.
 const ROLL_BACK: Duration = Duration::from_secs(1);
 
 /// A transaction that is being put together.
@@ -47,7 +47,7 @@ pub(super) struct Tx {
     rows: Vec<(&'static str, Statement, Vec<Vec<Param>>)>,
     changed: Vec<i64>,
     begin: &'static str,
-    /// How long each answer is waited for.
+    /// The time limit of each statement.
     limit: Duration,
 }
 

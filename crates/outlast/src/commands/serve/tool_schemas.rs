@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::config::{self, Config, WorkflowAction};
 use crate::wire::upstreams_to_ask;
 
-/// How long another server may take to say what its tools are.
+/// The time limit of another server's list of tools.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A longer schema would fill the context of every conversation, and is not used.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
