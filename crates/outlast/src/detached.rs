@@ -7,6 +7,7 @@
 mod identity;
 pub(crate) mod socket;
 pub(crate) mod start;
+mod workers;
 pub(crate) mod worker;
 pub(crate) mod telling;
 pub(crate) mod info;
@@ -16,3 +17,4 @@ pub(crate) mod own_jobs;
 
 pub(crate) use identity::Identity;
 pub(crate) use start::WorkerStarter;
+pub(crate) use workers::Workers;

@@ -1,9 +1,10 @@
-//! The store of a stdio server that leaves its jobs to a detached worker (H1). It looks like any other store, so that the engine
-//! knows nothing of it: what the engine's own worker asks for goes to the detached one, except quick answers. Where no worker can
-//! be started, everything goes through from then on, and this process carries its jobs itself.
+//! The store of a process that may leave its jobs to a detached worker. It looks like any other store, so that the engine knows
+//! nothing of it. A stdio server leaves all jobs except quick answers to its worker (H1); where no worker can be started, it runs
+//! them itself. Other processes run their jobs themselves. Once the configuration file has changed, no process takes a job any more:
+//! jobs are left to a worker of the present file.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,22 +15,35 @@ use outlast_core::{
 use serde::Deserialize as _;
 use tokio::sync::Notify;
 
-use crate::detached::WorkerStarter;
+use crate::detached::Workers;
 use crate::detached::socket::Message;
 
 /// A worker that lives has taken by then what it was told of, or has it in its queue.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
+/// The pause after a job could be left to no worker.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The store of a front.
 pub(crate) struct FrontStore {
     store: Arc<dyn Store>,
-    starter: WorkerStarter,
-    /// No worker can be started: this process carries its jobs itself.
+    workers: Workers,
+    /// This process runs its jobs itself, by its nature or because no worker can be started.
     carries_itself: AtomicBool,
+    /// The last logged reason for leaving jobs to a worker of the present file, or to no one.
+    logged: Mutex<String>,
     /// Rung when that was found out.
     fell_back: Notify,
     /// Rung when something was left to the worker.
     left: Notify,
+    /// Rung when a job could be left to no worker.
+    left_to_no_one: Notify,
+}
+
+/// Who runs a process's jobs while its configuration is current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunsJobs {
+    InDetachedWorker,
+    Here,
 }
 
 /// Who carries a job.
@@ -37,42 +51,69 @@ pub(crate) struct FrontStore {
 enum CarriedBy {
     DetachedWorker,
     ThisProcess,
+    /// It waits until a worker of the present configuration can be started.
+    NoOne,
 }
 
 impl FrontStore {
-    pub(crate) fn new(store: Arc<dyn Store>, starter: WorkerStarter) -> Self {
-        let (fell_back, left) = (Notify::new(), Notify::new());
-        Self { store, starter, carries_itself: AtomicBool::new(false), fell_back, left }
+    pub(crate) fn new(store: Arc<dyn Store>, workers: Workers, runs: RunsJobs) -> Self {
+        Self {
+            store,
+            workers,
+            carries_itself: AtomicBool::new(runs == RunsJobs::Here),
+            logged: Mutex::default(),
+            fell_back: Notify::new(),
+            left: Notify::new(),
+            left_to_no_one: Notify::new(),
+        }
     }
 
     /// Waits until the worker of this process should look for jobs again: it turned out that this process must carry them
-    /// itself, or the detached worker may have been killed before it took what was left to it.
+    /// itself, the detached worker may have been killed before it took what was left to it, or no worker could be started.
     pub(crate) async fn must_look_again(&self) {
         tokio::select! {
             () = self.fell_back.notified() => {}
             () = self.lost_its_worker() => {}
+            () = self.left_to_no_one.notified() => tokio::time::sleep(TRY_AGAIN).await,
         }
+    }
+
+    /// Ends what this process has started and what cannot outlive it.
+    pub(crate) async fn close(&self) {
+        self.workers.stop_later().await;
     }
 
     async fn lost_its_worker(&self) {
         loop {
             self.left.notified().await;
             tokio::time::sleep(TAKEN_BY_NOW).await;
-            if !self.starter.is_there() {
+            if !self.workers.is_there().await {
                 return;
             }
         }
     }
 
+    /// Returns true if this process runs its jobs itself.
+    fn runs_jobs_here(&self) -> bool {
+        self.carries_itself.load(Ordering::Acquire) && self.workers.is_current()
+    }
+
     /// Tells the detached worker; it is started if there is none.
     async fn leave(&self, message: Message) -> CarriedBy {
+        if !self.workers.is_current() {
+            return self.leave_to_present(message).await;
+        }
         if self.carries_itself.load(Ordering::Acquire) {
             return CarriedBy::ThisProcess;
         }
-        let Err(error) = self.starter.tell(message).await else {
+        let Err(error) = self.workers.tell_own(message).await else {
             self.left.notify_one();
             return CarriedBy::DetachedWorker;
         };
+        // The worker reads the file itself, and refuses to start if it is no longer the one that this process has read.
+        if !self.workers.is_current() {
+            return self.leave_to_present(message).await;
+        }
         if !self.carries_itself.swap(true, Ordering::AcqRel) {
             let error = format!("{error:#}");
             tracing::warn!(%error, "no worker can be started beside this server; its jobs are carried here and stop with it");
@@ -81,9 +122,34 @@ impl FrontStore {
         CarriedBy::ThisProcess
     }
 
+    /// Tells the worker of the present file. This process must not run the job: its command lines and settings are outdated.
+    async fn leave_to_present(&self, message: Message) -> CarriedBy {
+        match self.workers.tell_present(message).await {
+            Ok(()) => {
+                self.log_once("the configuration file has changed since this process read it: jobs go to a worker of the present file".to_owned());
+                self.left.notify_one();
+                CarriedBy::DetachedWorker
+            }
+            Err(error) => {
+                self.log_once(format!("the configuration file has changed since this process read it, and no worker of the present file can be started; jobs wait: {error:#}"));
+                self.left_to_no_one.notify_one();
+                CarriedBy::NoOne
+            }
+        }
+    }
+
+    fn log_once(&self, message: String) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if *logged != message {
+            tracing::warn!("{message}");
+            *logged = message;
+        }
+    }
+
     /// Leaves a job that waits to the worker.
     async fn leave_job(&self, job: &Job) -> CarriedBy {
-        if job.state.kind() != StateKind::Queued || is_quick(&job.new) {
+        let is_ours = is_quick(&job.new) && self.workers.is_current();
+        if job.state.kind() != StateKind::Queued || is_ours {
             return CarriedBy::ThisProcess;
         }
         self.leave(match job.new.visibility.goes_through_queue() {
@@ -151,8 +217,9 @@ impl StoreWrapper for FrontStore {
 
     /// The caller is answered when a worker knows of the job: a client that leaves at once must not take it along.
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
-        let carries_itself = self.carries_itself.load(Ordering::Acquire);
-        insert.carrier = insert.carrier.filter(|_| carries_itself || is_quick(&insert.job));
+        let is_run_here =
+            self.runs_jobs_here() || is_quick(&insert.job) && self.workers.is_current();
+        insert.carrier = insert.carrier.filter(|_| is_run_here);
         let inserted = self.store.insert(insert).await?;
         match &inserted {
             Inserted::New(job) | Inserted::Existing { job, .. } => self.leave_job(job).await,
@@ -166,12 +233,14 @@ impl StoreWrapper for FrontStore {
         profiles: &[Profile],
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
-        let carries_itself = self.carries_itself.load(Ordering::Acquire);
-        if !carries_itself && self.store.queued(profiles).await? == 0 {
+        if self.runs_jobs_here() {
+            return self.store.claim(worker, profiles, lease).await;
+        }
+        if self.store.queued(profiles).await? == 0 {
             return Ok(None);
         }
         match self.leave(Message::Look).await {
-            CarriedBy::DetachedWorker => Ok(None),
+            CarriedBy::DetachedWorker | CarriedBy::NoOne => Ok(None),
             CarriedBy::ThisProcess => self.store.claim(worker, profiles, lease).await,
         }
     }
@@ -183,10 +252,13 @@ impl StoreWrapper for FrontStore {
         id: &JobId,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
+        if self.runs_jobs_here() {
+            return self.store.take(worker, profiles, id, lease).await;
+        }
         let job = self.store.job(&Scope::Operator, id).await?;
         let Some(job) = job else { return Ok(None) };
         match self.leave_job(&job).await {
-            CarriedBy::DetachedWorker => Ok(None),
+            CarriedBy::DetachedWorker | CarriedBy::NoOne => Ok(None),
             CarriedBy::ThisProcess => self.store.take(worker, profiles, id, lease).await,
         }
     }

@@ -17,11 +17,11 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::data_dir;
-use crate::detached::WorkerStarter;
+use crate::detached::Workers;
 use crate::detached::socket::SocketFolder;
 use crate::detached::telling::TellingStore;
 use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
-use crate::front::FrontStore;
+use crate::front::{FrontStore, RunsJobs};
 use crate::kill_points::{KillPoint, KillPointStore};
 use crate::metered::MeteredStore;
 use crate::wire::notifier;
@@ -139,10 +139,13 @@ impl OpenStore {
         Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
     }
 
-    /// The same store, whose jobs are left to a detached worker, and what leaves them.
-    pub(crate) fn fronted(self, starter: Option<WorkerStarter>) -> (Self, Option<Arc<FrontStore>>) {
-        let Some(starter) = starter else { return (self, None) };
-        let front = Arc::new(FrontStore::new(self.store, starter));
+    /// The same store, whose jobs may be left to a detached worker, and what leaves them.
+    pub(crate) fn fronted(
+        self,
+        workers: Option<(Workers, RunsJobs)>,
+    ) -> (Self, Option<Arc<FrontStore>>) {
+        let Some((workers, runs)) = workers else { return (self, None) };
+        let front = Arc::new(FrontStore::new(self.store, workers, runs));
         (Self { store: front.clone(), backend: self.backend }, Some(front))
     }
 

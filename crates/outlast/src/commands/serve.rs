@@ -23,8 +23,9 @@ use crate::config::{Config, Detach};
 use crate::data_dir;
 use crate::detached::own_jobs::OwnJobs;
 use crate::detached::socket::SocketFolder;
-use crate::detached::{WorkerStarter, telling};
+use crate::detached::{Workers, telling};
 use crate::error::{CommandResult, DONE};
+use crate::front::{FrontStore, RunsJobs};
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, Patience, check_owner, options};
 use crate::test_clock::TestClock;
@@ -33,6 +34,7 @@ use crate::wire::{WAYS, no_provider, research_providers, workflow_providers};
 use http::raise_open_files;
 
 use super::signals::stop_on_signals;
+use super::{FlagValue, configured};
 
 /// How long the worker may take to give its jobs back.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -48,7 +50,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         ("server.long_poll_timeout", "--poll-timeout", args.poll_timeout.clone()),
         ("server.detach", "--no-detach", args.no_detach.then(|| "false".to_owned())),
     ];
-    let mut config = super::configured(global, &flags)?;
+    let mut config = configured(global, &flags)?;
     let own_jobs = Arc::new(OwnJobs::default());
     super::start_server_log(global, &config, &own_jobs)?;
     data_dir::check(&config.data_dir)?;
@@ -77,10 +79,11 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         }
     };
 
-    let front = match http {
-        None => worker_starter(global, &config, &args),
-        Some(_) => None,
+    let runs = match &http {
+        None => runs_jobs(&config),
+        Some(_) => RunsJobs::Here,
     };
+    let workers = workers(global, &config, &args, flags.to_vec());
 
     let stop = Shutdown::new();
     let clock = args.clock_file.map(|file| Arc::new(TestClock { file }) as Arc<dyn Clock>);
@@ -92,10 +95,11 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let store = OpenStore::open_by(&config, clock, judgement, Patience::AsConfigured).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at).metered(&metrics);
-    let folder =
-        SocketFolder::of(&config).filter(|folder| front.is_some() || folder.is_beside_a_file);
+    let folder = SocketFolder::of(&config).filter(|folder| {
+        folder.is_beside_a_file || workers.is_some() && runs == RunsJobs::InDetachedWorker
+    });
     let store = store.telling(folder.clone(), SocketFolder::front_name());
-    let (store, front) = store.fronted(front);
+    let (store, front) = store.fronted(workers.map(|workers| (workers, runs)));
     let mut options = options(&config);
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();
@@ -120,14 +124,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let page_asks = http.is_some() && !profiles.is_empty();
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config, page_asks) };
     let worker = outlast_engine::spawn(Worker::new(&engine, takes).run(Until::Asked));
-    if let Some(front) = front {
-        let engine = engine.clone();
-        outlast_engine::spawn(async move {
-            loop {
-                front.must_look_again().await;
-                engine.look_for_jobs();
-            }
-        });
+    if let Some(front) = &front {
+        outlast_engine::spawn(keep_looking(Arc::clone(front), engine.clone()));
     }
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, Some(own_jobs)));
     log_providers(&profiles);
@@ -166,6 +164,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
+    if let Some(front) = front {
+        front.close().await;
+    }
     telling::end(listener).await;
     mirror_task.finish().await;
     drop(follower.await);
@@ -174,20 +175,38 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     DONE
 }
 
-/// What starts the worker that this server leaves its jobs to; `None` where it carries them itself. The flags of tests that change
-/// how a worker behaves are for the worker of this process.
-fn worker_starter(global: &Global, config: &Config, args: &ServeArgs) -> Option<WorkerStarter> {
-    let is_in_test = args.kill_at.is_some() || args.lease_ms.is_some() || args.clock_file.is_some();
-    let keeps = match config.detach {
+/// Looks for jobs whenever the front asks for it.
+pub(super) async fn keep_looking(front: Arc<FrontStore>, engine: Engine) {
+    loop {
+        front.must_look_again().await;
+        engine.look_for_jobs();
+    }
+}
+
+/// Who runs the jobs of a stdio server.
+fn runs_jobs(config: &Config) -> RunsJobs {
+    match config.detach {
         // Whatever it leaves behind ends with it: the first process of a container.
-        Detach::Auto => std::process::id() == 1,
-        Detach::Always => false,
-        Detach::Never => true,
-    };
-    if keeps || args.no_worker || is_in_test {
+        Detach::Auto if std::process::id() == 1 => RunsJobs::Here,
+        Detach::Auto | Detach::Always => RunsJobs::InDetachedWorker,
+        Detach::Never => RunsJobs::Here,
+    }
+}
+
+/// The workers that this server may leave jobs to; `None` where it runs all of them itself. The flags of tests that change how a
+/// worker behaves are for the worker of this process.
+fn workers(
+    global: &Global,
+    config: &Config,
+    args: &ServeArgs,
+    flags: Vec<FlagValue>,
+) -> Option<Workers> {
+    let is_in_test = args.kill_at.is_some() || args.lease_ms.is_some() || args.clock_file.is_some();
+    if args.no_worker || is_in_test {
         return None;
     }
-    WorkerStarter::new(global, config, &[])
+    let again = global.clone();
+    Workers::new(global, config, &[], Box::new(move || configured(&again, &flags)))
 }
 
 /// Where people reach the page: as configured, else at this server where it listens to this machine alone.

@@ -10,6 +10,8 @@ use outlast_core::Profile;
 use outlast_engine::{Shutdown, Takes, Until, Worker};
 use outlast_store::Judgement;
 
+use super::configured;
+use super::serve::keep_looking;
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::Config;
@@ -17,8 +19,9 @@ use crate::data_dir;
 use crate::detached::log::{MAX_BYTES, RotatingLog};
 use crate::detached::log_relay::LogRelay;
 use crate::detached::socket::SocketFolder;
-use crate::detached::{self, Identity, telling};
+use crate::detached::{self, Identity, Workers, telling};
 use crate::error::{CommandResult, DONE};
+use crate::front::RunsJobs;
 use crate::logging::{self, Relay};
 use crate::open_store::{OpenEngine, OpenStore, Patience, options};
 use crate::ui;
@@ -31,8 +34,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         None => {}
     }
     let concurrency = args.concurrency.map(|n| n.to_string());
-    let config =
-        super::configured(global, &[("server.concurrency", "--concurrency", concurrency)])?;
+    let flags = [("server.concurrency", "--concurrency", concurrency)];
+    let config = configured(global, &flags)?;
     let identity = args.detached.as_ref().map(|_| Identity::of(&config, &args.library));
     let relay = match &identity {
         Some(identity) => start_detached(global, &config, &args, identity)?,
@@ -58,6 +61,15 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let own = identity.as_ref().map_or_else(SocketFolder::front_name, Identity::socket_name);
     let opened = OpenStore::open_by(&config, None, Judgement::default(), Patience::AsConfigured);
     let store = opened.await?.telling(folder.clone(), own);
+    let again = global.clone();
+    let reload = Box::new(move || configured(&again, &flags));
+    let workers = Workers::new(global, &config, &args.library, reload);
+    // A detached worker ends when its configuration has changed, and leaves the jobs that wait to the next one itself.
+    let (detached_workers, workers) = match identity {
+        Some(_) => (workers, None),
+        None => (None, workers),
+    };
+    let (store, front) = store.fronted(workers.map(|workers| (workers, RunsJobs::Here)));
     let OpenEngine { engine, follower, mirror } =
         store.engine(&config, options(&config), providers, stop.clone()).await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
@@ -65,9 +77,13 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let folder = folder.filter(|_| identity.is_none());
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, None));
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    if let Some(front) = &front {
+        outlast_engine::spawn(keep_looking(Arc::clone(front), engine.clone()));
+    }
     let worked = match &identity {
         Some(identity) => {
-            detached::worker::work(&engine, &config, identity, &profiles, &stop).await
+            let workers = detached_workers.as_ref();
+            detached::worker::work(&engine, &config, identity, &profiles, workers, &stop).await
         }
         None => {
             ui::waiting(match args.until_idle {
@@ -80,6 +96,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     };
 
     stop.ask();
+    if let Some(front) = front {
+        front.close().await;
+    }
     telling::end(listener).await;
     mirror_task.finish().await;
     drop(follower.await);

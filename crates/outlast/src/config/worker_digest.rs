@@ -2,9 +2,13 @@
 //! may leave their jobs to the same worker.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use outlast_core::Clock as _;
+use outlast_store::SystemClock;
 use sha2::{Digest as _, Sha256};
 
 use super::file::ConfigFile;
@@ -24,6 +28,9 @@ const NOT_OF_A_WORKER: [&str; 8] = [
     "store.url",
     "store.data_dir",
 ];
+
+/// The age from which a file's stamp is trusted.
+const SETTLED_SECONDS: i64 = 2;
 
 /// Parts of a text, each with its length, so that no two lists of parts give the same digest.
 #[derive(Default)]
@@ -68,18 +75,56 @@ pub(super) fn of_settings(layers: &Layers) -> String {
 pub(crate) struct FileRead {
     pub(crate) path: PathBuf,
     digest: String,
+    /// The stamp with which the file was last found unchanged: one that still has it need not be read again.
+    unchanged: Arc<Mutex<Option<FileStamp>>>,
+}
+
+/// The marks of a file that change with its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamp {
+    inode: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    fn of(path: &Path) -> io::Result<Self> {
+        let file = fs::metadata(path)?;
+        Ok(Self {
+            inode: (file.dev(), file.ino()),
+            size: file.size(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        })
+    }
+
+    /// Returns true if a later write is certain to give another stamp: one within the same tick of the file system's clock may not.
+    fn is_settled(&self) -> bool {
+        let last = self.modified.0.max(self.changed.0);
+        last + SETTLED_SECONDS < SystemClock.now().as_millis() / 1000
+    }
 }
 
 impl FileRead {
     pub(super) fn of(file: &ConfigFile) -> Self {
         let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-        Self { path, digest: of_text(file.text.as_bytes()) }
+        Self { path, digest: of_text(file.text.as_bytes()), unchanged: Arc::default() }
     }
 
-    /// Whether the file still says the same. One that cannot be read counts as unchanged, one that is gone does not.
+    /// Returns true while the file says the same. One that cannot be read counts as unchanged, one that is gone does not.
     pub(crate) fn is_current(&self) -> bool {
+        let stamp = FileStamp::of(&self.path).ok();
+        let mut unchanged = self.unchanged.lock().unwrap_or_else(PoisonError::into_inner);
+        if stamp.is_some() && *unchanged == stamp {
+            return true;
+        }
         match fs::read(&self.path) {
-            Ok(text) => of_text(&text) == self.digest,
+            Ok(text) if of_text(&text) == self.digest => {
+                *unchanged = stamp.filter(FileStamp::is_settled);
+                true
+            }
+            Ok(_) => false,
             Err(error) => error.kind() != ErrorKind::NotFound,
         }
     }

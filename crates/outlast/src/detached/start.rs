@@ -91,7 +91,8 @@ impl WorkerStarter {
         self.is_told(Message::Look)
     }
 
-    fn is_told(&self, message: Message) -> bool {
+    /// Whether a worker was there to be told.
+    pub(super) fn is_told(&self, message: Message) -> bool {
         self.folder.send(&self.identity.socket_name(), message).is_ok()
     }
 

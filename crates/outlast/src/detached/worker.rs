@@ -15,6 +15,7 @@ use super::identity::Identity;
 use super::info::InfoFile;
 use super::socket::{BindError, Message, OwnSocket, SocketFolder};
 use super::start;
+use super::workers::Workers;
 use crate::config::{Config, FileRead, StoreUrl};
 
 /// How long the store may take to know the worker.
@@ -24,12 +25,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// How often it is seen whether the store is there.
 const LOOK_AT_FOLDER: Duration = Duration::from_secs(1);
 
+/// How often a busy worker with an outdated configuration looks for jobs that it leaves to the next.
+const LOOK_FOR_JOBS: Duration = Duration::from_secs(1);
+
 /// Works until idle for as long as is configured.
 pub(crate) async fn work(
     engine: &Engine,
     config: &Config,
     identity: &Identity,
     profiles: &[Profile],
+    workers: Option<&Workers>,
     stop: &Shutdown,
 ) -> anyhow::Result<()> {
     let folder = SocketFolder::of(config).context("a memory store has no worker of its own")?;
@@ -83,7 +88,10 @@ pub(crate) async fn work(
     folder.remove_dead();
     let worked = match ended {
         Some(worked) => worked,
-        None => worker.await,
+        None => tokio::select! {
+            worked = &mut worker => worked,
+            () = leave_jobs(engine, workers, stop) => worker.await,
+        },
     };
     worked??;
     if !stop.is_asked() && base.is_current() && !engine.is_idle().await {
@@ -91,6 +99,23 @@ pub(crate) async fn work(
     }
     tracing::info!(worker = %identity, "Detached worker ended");
     Ok(())
+}
+
+/// Leaves the jobs that wait to a worker of the present file, for as long as this one is still busy: the store knows it as a worker
+/// for them.
+async fn leave_jobs(engine: &Engine, workers: Option<&Workers>, stop: &Shutdown) {
+    let Some(workers) = workers else { return };
+    let mut has_warned = false;
+    while !stop.is_asked() && !workers.is_current() {
+        if !engine.is_idle().await
+            && let Err(error) = workers.tell_present(Message::Look).await
+            && !std::mem::replace(&mut has_warned, true)
+        {
+            let error = format!("{error:#}");
+            tracing::warn!(%error, "no worker of the present configuration can be started; jobs wait");
+        }
+        tokio::time::sleep(LOOK_FOR_JOBS).await;
+    }
 }
 
 /// What a worker was started with. Once that is replaced, jobs are for another worker.

@@ -5,6 +5,7 @@ mod workers;
 mod held;
 mod one_log;
 mod trees;
+mod changed_configuration;
 
 use std::path::{Path, PathBuf};
 
