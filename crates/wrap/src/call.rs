@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use outlast_core::JobId;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
+use crate::canonical;
 use crate::message::{CallParams, Message, replaced, response};
 use crate::rows::{Row, RowEvent, StoredAnswer};
 
@@ -18,8 +18,7 @@ const OWN: &str = "outlast:";
 pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) arguments: String,
-    /// Of the tool and its arguments, however they are written.
-    pub(crate) digest: [u8; 32],
+    pub(crate) digest: Option<CallDigest>,
     /// Who waits for the answer; `None` when it was handed off or its caller has left.
     pub(crate) caller: Option<Caller>,
     /// When it is handed off.
@@ -30,6 +29,42 @@ pub(crate) struct Call {
     pub(crate) is_delivering: bool,
     /// Whether a client has it.
     pub(crate) is_received: bool,
+}
+
+/// The digest of a call, however its JSON is written. A call without one is never taken for another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallDigest {
+    /// Of the tool and its arguments.
+    pub(crate) call: [u8; 32],
+    /// Of the answers that it brings to questions of the server.
+    pub(crate) input: Option<[u8; 32]>,
+}
+
+impl CallDigest {
+    /// Returns `None` for params that cannot be read.
+    pub(crate) fn new(params: &CallParams<'_>) -> Option<Self> {
+        let arguments = params.arguments.map_or("{}", |arguments| arguments.get());
+        let digest_of = |first: &str, second: &str| -> Option<[u8; 32]> {
+            let hash = Sha256::new().chain_update(first).chain_update([0]);
+            Some(hash.chain_update(canonical::digest(second)?).finalize().into())
+        };
+        let input = match (params.input_responses, params.request_state) {
+            (None, None) => None,
+            (responses, state) => {
+                let responses = responses.map_or("null", |responses| responses.get());
+                let state = state.map_or("null", |state| state.get());
+                Some(canonical::digest(&format!("[{responses},{state}]"))?)
+            }
+        };
+        (!params.name.is_empty()).then_some(())?;
+        Some(Self { call: digest_of(&params.name, arguments)?, input })
+    }
+
+    /// Whether a call with this digest may be answered with what became of `earlier`. One that brings answers of its own
+    /// may be answered only with one that brought the same.
+    pub(crate) fn repeats(&self, earlier: &Self) -> bool {
+        self.call == earlier.call && (self.input.is_none() || self.input == earlier.input)
+    }
 }
 
 /// Who waits for a call.
@@ -71,12 +106,12 @@ pub(crate) enum Outcome {
 }
 
 impl Call {
-    pub(crate) fn new(params: &CallParams<'_>, caller: Caller) -> Self {
+    pub(crate) fn new(params: &CallParams<'_>, digest: Option<CallDigest>, caller: Caller) -> Self {
         let arguments = params.arguments.map_or("{}", |arguments| arguments.get());
         Self {
             tool: params.name.clone().into_owned(),
             arguments: arguments.to_owned(),
-            digest: digest(params),
+            digest,
             caller: Some(caller),
             deadline: None,
             outcome: None,
@@ -127,18 +162,6 @@ impl Call {
             Outcome::Lost(why) => failed_call(caller, why),
         })
     }
-}
-
-/// The tool and its arguments; keys in another order are the same arguments.
-pub(crate) fn digest(params: &CallParams<'_>) -> [u8; 32] {
-    let arguments = params.arguments.map(|arguments| serde_json::from_str(arguments.get()));
-    let arguments: Value =
-        arguments.and_then(Result::ok).unwrap_or_else(|| Value::Object(Default::default()));
-    let mut hash = Sha256::new();
-    hash.update(params.name.as_bytes());
-    hash.update([0]);
-    hash.update(arguments.to_string());
-    hash.finalize().into()
 }
 
 /// The id and the token under which the server has a call.

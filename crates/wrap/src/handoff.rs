@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::call::{Call, CallRow, Caller, own_id, tool_error};
+use crate::call::{Call, CallDigest, CallRow, Caller, own_id, tool_error};
 use crate::frame::ToFront;
 use crate::keeper::{Event, Keeper};
 use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
@@ -13,13 +13,16 @@ impl Keeper {
     pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
         let params: CallParams<'_> = message.params();
         let caller = Caller::of(&params, id);
-        let digest = crate::call::digest(&params);
-        let same = |call: &Call| call.digest == digest && call.can_be_attached_to();
-        if let Some(number) = self.call_where(same) {
-            return self.attach(number, caller);
-        }
-        if let Some(number) = self.left_behind(&digest) {
-            return self.answer_left_behind(number, caller, line);
+        let digest = CallDigest::new(&params);
+        if let Some(digest) = &digest {
+            let repeats = |call: &Call| call.digest.as_ref().is_some_and(|it| digest.repeats(it));
+            if let Some(number) = self.call_where(|call| call.can_be_attached_to() && repeats(call))
+            {
+                return self.attach(number, caller);
+            }
+            if let Some(number) = self.left_behind(digest) {
+                return self.answer_left_behind(number, caller, line);
+            }
         }
         self.last_call += 1;
         let number = self.last_call;
@@ -29,7 +32,7 @@ impl Keeper {
             parts.push((token.get(), own));
         }
         let line = replaced(line, &mut parts);
-        let mut call = Call::new(&params, caller);
+        let mut call = Call::new(&params, digest, caller);
         let patience = self.settings.patience(&call.tool);
         call.deadline = patience.map(|patience| Instant::now() + patience);
         self.add_call(number, call);
@@ -144,11 +147,17 @@ impl Keeper {
         call.deadline = None;
         let Some(caller) = call.caller.take() else { return };
         let (tool, name) = (&call.tool, self.result_tool.shown_name());
-        let text = format!(
-            "This call is still running and goes on; it has not failed. To get its result, call {tool} again with the \
-             very same arguments (it will not run twice), or call {name} with {{\"job_id\": \"{job}\"}}. Both wait for the \
-             result."
-        );
+        let text = match &call.digest {
+            Some(_) => format!(
+                "This call is still running and goes on; it has not failed. To get its result, call {tool} again with the \
+                 very same arguments (it will not run twice), or call {name} with {{\"job_id\": \"{job}\"}}. Both wait for the \
+                 result."
+            ),
+            None => format!(
+                "This call is still running and goes on; it has not failed. To get its result, call {name} with \
+                 {{\"job_id\": \"{job}\"}}, which waits for it. Do not make the call again: it would run twice."
+            ),
+        };
         self.answer(&caller.id, tool_error(&caller, &text, Some(&job)));
     }
 

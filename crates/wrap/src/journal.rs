@@ -24,6 +24,9 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Unreceived {
     /// Of the tool and its arguments.
     pub(crate) digest: String,
+    /// Of the answers that it brought to questions of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<String>,
     /// Of the greeting of its client.
     pub(crate) greeting: String,
     /// The front of its client.
@@ -203,7 +206,14 @@ mod tests {
 
     fn call(digest: &str) -> Unreceived {
         let (digest, text) = (digest.to_owned(), || "x".to_owned());
-        Unreceived { digest, greeting: text(), front: text(), goes_on: false, job: None }
+        Unreceived {
+            digest,
+            input: None,
+            greeting: text(),
+            front: text(),
+            goes_on: false,
+            job: None,
+        }
     }
 
     fn digests(journal: &Journal) -> Vec<&str> {

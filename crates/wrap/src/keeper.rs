@@ -333,10 +333,14 @@ impl Keeper {
             self.greeting = greeting.mark();
         }
         let front = self.front.as_ref().map(|front| front.token.clone()).unwrap_or_default();
-        let digest = crate::session::hex(&call.digest);
-        let greeting = self.greeting.clone();
-        let noted = Unreceived { digest, greeting, front, goes_on: false, job: None };
-        self.journal.begun(number, noted);
+        // A call without a digest is never looked for.
+        if let Some(digest) = &call.digest {
+            let input = digest.input.as_ref().map(|input| crate::session::hex(input));
+            let digest = crate::session::hex(&digest.call);
+            let greeting = self.greeting.clone();
+            let noted = Unreceived { digest, input, greeting, front, goes_on: false, job: None };
+            self.journal.begun(number, noted);
+        }
         self.calls.insert(number, call);
     }
 

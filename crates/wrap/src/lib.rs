@@ -8,6 +8,7 @@ pub mod front;
 pub mod keeper;
 
 mod call;
+mod canonical;
 mod handoff;
 mod incoming;
 mod journal;

@@ -78,6 +78,11 @@ pub(crate) struct CallParams<'a> {
     pub(crate) arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) task: Option<&'a RawValue>,
+    /// Answers to questions that the server asked in its result to the same call before.
+    #[serde(borrow, default, rename = "inputResponses")]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "requestState")]
+    pub(crate) request_state: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta")]
     pub(crate) meta: Option<&'a RawValue>,
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{Caller, failed_call, text_result, tool_error};
+use crate::call::{CallDigest, Caller, failed_call, text_result, tool_error};
 use crate::journal::Unreceived;
 use crate::keeper::{Event, Keeper};
 use crate::message::{CallParams, Message, ToolsPage, id_key, read_or_default, replaced, response};
@@ -183,14 +183,19 @@ impl Keeper {
     }
 
     /// A call like this one that an earlier keeper left, and that no client has received.
-    pub(crate) fn left_behind(&self, digest: &[u8; 32]) -> Option<u64> {
+    pub(crate) fn left_behind(&self, digest: &CallDigest) -> Option<u64> {
         // Most keepers have none, and no call needs to wait for it.
         let mut left = self.journal.unreceived.iter().filter(|(number, _)| {
             **number <= self.left_by_others && !self.looked_up.contains(number)
         });
         let first = left.next()?;
-        let (digest, greeting) = (hex(digest), self.session.greeting.as_ref()?.mark());
-        let is_it = |call: &Unreceived| call.digest == digest && call.greeting == greeting;
+        let input = digest.input.as_ref().map(|input| hex(input));
+        let (digest, greeting) = (hex(&digest.call), self.session.greeting.as_ref()?.mark());
+        let is_it = |call: &Unreceived| {
+            call.digest == digest
+                && call.greeting == greeting
+                && (input.is_none() || input == call.input)
+        };
         std::iter::once(first).chain(left).find(|(_, call)| is_it(call)).map(|(number, _)| *number)
     }
 

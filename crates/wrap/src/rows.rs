@@ -137,7 +137,9 @@ impl Rows {
         arguments: &str,
     ) -> Result<Row, String> {
         let opened = self.opened().await?;
-        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        // Shown to people only: what is no value here is shown as its text.
+        let arguments: Value =
+            serde_json::from_str(arguments).unwrap_or_else(|_| arguments.to_owned().into());
         let job = NewJob {
             owner: self.shared.store.owner(),
             conversation: None,

@@ -232,3 +232,96 @@ async fn h9_each_tool_has_its_policy_and_what_rests_on_disk_is_private() {
         assert_eq!(socket.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
+
+/// Sends a call of `wait` with these members beside `until`, as they are written, and returns the job that it was handed off as.
+async fn hand_off_raw(wrapped: &mut Wrapped, wrapping: &Wrapping, id: u64, more: &str) -> String {
+    let until = json!(wrapping.path("never").to_str().unwrap());
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"wait","arguments":{{"until":{until},{more}}}}}}}"#
+    );
+    wrapped.line(&line).await;
+    let answer = wrapped.answer(id).await;
+    assert!(text(&answer).contains("still running"), "{answer}");
+    answer["result"]["_meta"]["outlast/jobId"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn h5_different_arguments_are_different_calls_whatever_json_they_are() {
+    let wrapping = Wrapping::new().flags(&["--after", "50ms", "--idle-ms", "60000"]);
+    let mut wrapped = wrapping.start().await;
+    let deep = |end: &str| format!("\"x\":{}{end}{}", "[".repeat(200), "]".repeat(200));
+    let (one, two) = (deep("1"), deep("2"));
+    let different = [
+        r#""x":{}"#,
+        r#""x":"\ud800""#,
+        r#""x":"\udfff""#,
+        &one,
+        &two,
+        r#""x":1e999"#,
+        r#""x":-1e999"#,
+        r#""x":18446744073709551616"#,
+        r#""x":18446744073709551617"#,
+        r#""x":0.1000000000000000055"#,
+        r#""x":0.1000000000000000056"#,
+    ];
+    let mut jobs = Vec::new();
+    for (at, more) in different.into_iter().enumerate() {
+        let job = hand_off_raw(&mut wrapped, &wrapping, 1000 + at as u64, more).await;
+        assert!(!jobs.contains(&job), "{more} is taken for another call");
+        jobs.push(job);
+    }
+    eventually("each has run", || wrapping.log(".calls").len() == different.len()).await;
+    // Written in another way, each is still the same call.
+    let again = [
+        (1, r#""x" : "\uD800""#),
+        (3, &one.replace('[', "[ ")),
+        (7, r#""x":18446744073709551616 "#),
+    ];
+    for (at, more) in again {
+        let job = hand_off_raw(&mut wrapped, &wrapping, 2000 + at as u64, more).await;
+        assert_eq!(job, jobs[at], "{more}");
+    }
+    assert_eq!(wrapping.log(".calls").len(), different.len(), "none ran twice");
+}
+
+/// Params that wrap cannot read still reach the server, and nothing else is taken for them.
+#[tokio::test]
+async fn h5_calls_whose_params_cannot_be_read_are_never_attached_to() {
+    let wrapping = Wrapping::new().flags(&["--after", "50ms", "--idle-ms", "60000"]);
+    let mut wrapped = wrapping.start().await;
+    let until = json!(wrapping.path("never").to_str().unwrap());
+    let mut jobs = std::collections::BTreeSet::new();
+    for id in 1000..1003 {
+        // Two names: a reader that takes the last one has a call of `wait`.
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x","name":"wait","arguments":{{"until":{until},"n":{id}}}}}}}"#
+        );
+        wrapped.line(&line).await;
+        let answer = wrapped.answer(id).await;
+        assert!(text(&answer).contains("Do not make the call again"), "{answer}");
+        jobs.insert(answer["result"]["_meta"]["outlast/jobId"].to_string());
+    }
+    assert_eq!(jobs.len(), 3);
+    eventually("each has run", || wrapping.log(".calls").len() == 3).await;
+}
+
+/// A call that brings answers to the server's questions is another one than the same call with other answers.
+#[tokio::test]
+async fn h5_calls_with_different_answers_to_questions_are_different() {
+    let wrapping = Wrapping::new().flags(&["--after", "50ms", "--idle-ms", "60000"]);
+    let mut wrapped = wrapping.start().await;
+    let mut hand_off = async |more: Value| {
+        let mut params = call("wait", waiting(&wrapping, "never"));
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = wrapped.ask("tools/call", params).await;
+        answer["result"]["_meta"]["outlast/jobId"].as_str().unwrap().to_owned()
+    };
+    let yes = json!({ "inputResponses": { "q": { "action": "accept" } }, "requestState": "s" });
+    let no = json!({ "inputResponses": { "q": { "action": "decline" } }, "requestState": "s" });
+    let first = hand_off(yes.clone()).await;
+    assert_ne!(hand_off(no).await, first);
+    assert_eq!(hand_off(yes).await, first);
+    // The call made again without answers is the one that goes on: it must not ask, and run, a second time.
+    assert_eq!(hand_off(json!({})).await, first);
+    assert_eq!(wrapping.log(".calls").len(), 2);
+}
