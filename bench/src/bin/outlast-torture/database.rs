@@ -34,11 +34,25 @@ impl Database {
     /// Kills every process of the database server at once and starts it again.
     pub(crate) async fn kill_server(&self) {
         for action in ["kill", "start"] {
-            let mut control = tokio::process::Command::new(&self.control);
-            let done = control.arg(action).stdin(Stdio::null()).status().await.unwrap();
-            assert!(done.success(), "the database does not {action}");
+            self.control(action).await;
         }
         self.servers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Stops every process of the database server: its connections stay open and nothing is answered.
+    pub(crate) async fn hang(&self) {
+        self.control("hang").await;
+    }
+
+    /// Ends [`Database::hang`].
+    pub(crate) async fn resume(&self) {
+        self.control("resume").await;
+    }
+
+    async fn control(&self, action: &str) {
+        let mut control = tokio::process::Command::new(&self.control);
+        let done = control.arg(action).stdin(Stdio::null()).status().await.unwrap();
+        assert!(done.success(), "the database does not {action}");
     }
 
     /// Ends one connection, whatever it is doing.

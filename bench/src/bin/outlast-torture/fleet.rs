@@ -1,6 +1,6 @@
 //! The servers: each in a slot, killed by any client, started again by the next one that uses the slot.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use outlast_testkit::mcp_process::{McpProcess, Signal, signal};
@@ -163,6 +163,18 @@ impl Fleet {
             arguments.extend(["--lease-ms", "3000"]);
         }
         McpProcess::start(&self.binary, arguments, &self.environment()).await
+    }
+
+    /// The folder of the store and of everything that belongs to it.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts a server that is not killed at random, with these variables added.
+    pub(crate) async fn serve(&self, arguments: &[&str], added: &[(&str, &str)]) -> McpProcess {
+        let environment = [&self.environment(), added].concat();
+        let arguments = ["serve"].iter().chain(arguments);
+        McpProcess::start(&self.binary, arguments, &environment).await
     }
 
     /// Runs a command over the same store.

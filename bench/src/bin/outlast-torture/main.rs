@@ -9,6 +9,7 @@
 
 mod client;
 mod database;
+mod faults;
 mod fleet;
 mod ledger;
 mod verdict;
@@ -81,6 +82,9 @@ impl TorturedProvider {
     }
 }
 
+/// The number of kills for which each of the other faults is tried once.
+const KILLS_PER_FAULT: u64 = 500;
+
 #[tokio::main]
 async fn main() {
     let cli = Cli::parse();
@@ -126,6 +130,13 @@ async fn main() {
     }
     let tortured = started.elapsed();
     verdict::check(&fleet, &ledger, &simulator).await;
+    for _ in 0..(cli.kills / KILLS_PER_FAULT).clamp(1, 10) {
+        faults::freeze(&fleet).await;
+        faults::change_configuration(&fleet).await;
+        if let Some(database) = &fleet.database {
+            faults::hang(&fleet, database, &simulator).await;
+        }
+    }
     println!(
         "kills done in {:.1} s, checked after {:.1} s",
         tortured.as_secs_f64(),
