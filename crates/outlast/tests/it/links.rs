@@ -9,11 +9,18 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// The Markdown files below a folder.
+fn markdown_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md"));
+    files.chain(folders.iter().flat_map(|folder| markdown_files(folder))).collect()
+}
+
 fn pages() -> Vec<PathBuf> {
-    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let docs = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
-    let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
-    docs.chain(named).collect()
+    let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "scripts/README.md"];
+    let named = named.map(|name| root().join(name));
+    markdown_files(&root().join("docs")).into_iter().chain(named).collect()
 }
 
 /// Where the links of a page lead, as they are written.
@@ -56,12 +63,23 @@ fn no_link_leads_nowhere() {
 
 #[test]
 fn the_index_names_every_page() {
-    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let docs = root().join("docs");
+    let index = fs::read_to_string(docs.join("README.md")).unwrap();
     let linked: BTreeSet<&str> = links(&index).into_iter().collect();
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
+    for page in markdown_files(&docs) {
+        let name = page.strip_prefix(&docs).unwrap().to_str().unwrap();
+        assert!(linked.contains(name) || name == "README.md", "docs/README.md does not link {name}");
+    }
+}
+
+#[test]
+fn every_script_is_described() {
+    let scripts = root().join("scripts");
+    let page = fs::read_to_string(scripts.join("README.md")).unwrap();
+    for entry in fs::read_dir(scripts).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") && name != "README.md" {
-            assert!(linked.contains(name.as_str()), "docs/README.md does not name {name}");
+        if name != "README.md" {
+            assert!(page.contains(&format!("`{name}`")), "scripts/README.md does not describe {name}");
         }
     }
 }
