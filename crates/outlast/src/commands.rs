@@ -40,6 +40,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, Global};
+use crate::config::settings::{self, Setting};
 use crate::config::{Config, ConfigError, Flags};
 use crate::detached::own_jobs::OwnJobs;
 use crate::error::{CommandError, CommandResult, OrUsage as _};
@@ -84,7 +85,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
 }
 
 /// A setting, the flag that sets it, and the value if the flag is given.
-type FlagValue = (&'static str, &'static str, Option<String>);
+type FlagValue = (&'static Setting, &'static str, Option<String>);
 
 /// The configuration under these flags.
 fn configured(global: &Global, flags: &[FlagValue]) -> CommandResult<Config> {
@@ -105,9 +106,9 @@ fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
             .or_usage("give a directory whose name is UTF-8")
     };
     let of_all = [
-        ("store.url", "--store", global.store.clone()),
-        ("store.data_dir", "--data-dir", global.data_dir.as_ref().map(text).transpose()?),
-        ("store.mirror", "--no-mirror", global.no_mirror.then(|| "false".to_owned())),
+        (settings::STORE_URL, "--store", global.store.clone()),
+        (settings::STORE_DATA_DIR, "--data-dir", global.data_dir.as_ref().map(text).transpose()?),
+        (settings::STORE_MIRROR, "--no-mirror", global.no_mirror.then(|| "false".to_owned())),
     ];
     let given = flags.iter().cloned().chain(of_all);
     let values = given.filter_map(|(key, flag, value)| Some((key, flag, value?))).collect();

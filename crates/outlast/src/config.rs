@@ -1,6 +1,6 @@
 //! The configuration: flag, then environment, then file, then default. The only place that reads the environment.
 
-mod settings;
+pub(crate) mod settings;
 mod layers;
 mod file;
 mod values;
@@ -229,76 +229,79 @@ impl Config {
         layers.warn_of_old_names();
         let perplexity = Perplexity {
             api: layers.dialect()?,
-            disclaimer: match layers.flag("perplexity.enable_security_disclaimer")? {
+            disclaimer: match layers.flag(settings::PERPLEXITY_ENABLE_SECURITY_DISCLAIMER)? {
                 true => Disclaimer::Shown,
                 false => Disclaimer::Off,
             },
-            max_job_retries: layers.number("perplexity.max_job_retries", 0..=100)?,
-            polling_timeout: layers.millis("perplexity.polling_timeout_ms"),
-            timeout: layers.millis("perplexity.timeout_ms"),
-            async_max_wait: layers.millis("perplexity.async_max_wait_ms"),
-            research_job_ttl: layers.millis("perplexity.research_job_ttl_ms"),
-            research_poll_budget: layers.millis("perplexity.research_poll_budget_ms"),
-            research_sweep_interval: layers.millis("perplexity.research_sweep_interval_ms"),
-            retry_base: layers.millis("perplexity.retry_base_ms"),
+            max_job_retries: layers.number(settings::PERPLEXITY_MAX_JOB_RETRIES, 0..=100)?,
+            polling_timeout: layers.millis(settings::PERPLEXITY_POLLING_TIMEOUT_MS),
+            timeout: layers.millis(settings::PERPLEXITY_TIMEOUT_MS),
+            async_max_wait: layers.millis(settings::PERPLEXITY_ASYNC_MAX_WAIT_MS),
+            research_job_ttl: layers.millis(settings::PERPLEXITY_RESEARCH_JOB_TTL_MS),
+            research_poll_budget: layers.millis(settings::PERPLEXITY_RESEARCH_POLL_BUDGET_MS),
+            research_sweep_interval: layers.millis(settings::PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS),
+            retry_base: layers.millis(settings::PERPLEXITY_RETRY_BASE_MS),
         };
         let store = layers.store()?;
         let (workflows, upstreams) = layers.workflows()?;
-        let library = layers.paths("library.folders");
+        let library = layers.paths(settings::LIBRARY_FOLDERS);
         let providers = layers.providers(&library, perplexity.timeout)?;
         let mut tools = layers.tools(providers.first())?;
         // Either asks for the other.
-        let async_mode = layers.flag("server.async_mode")? || tools.contains(&ToolSet::Jobs);
+        let async_mode =
+            layers.flag(settings::SERVER_ASYNC_MODE)? || tools.contains(&ToolSet::Jobs);
         if async_mode && !tools.contains(&ToolSet::Jobs) {
             tools.push(ToolSet::Jobs);
         }
         Ok(Self {
             perplexity,
             providers,
-            providers_are_named: layers.is_set("server.providers"),
+            providers_are_named: layers.is_set(settings::SERVER_PROVIDERS),
             research_mode: layers.research_mode(),
             data_dir: layers.data_dir_beside(&store)?,
             state_dir: layers.state_dir(),
             library,
-            sharing: match layers.flag("library.agents_may_share")? {
+            sharing: match layers.flag(settings::LIBRARY_AGENTS_MAY_SHARE)? {
                 true => DocumentSharing::AgentsToo,
                 false => DocumentSharing::PersonsOnly,
             },
-            pdftotext: layers.program("library.converters.pdftotext")?,
-            pandoc: layers.program("library.converters.pandoc")?,
+            pdftotext: layers.program(settings::LIBRARY_CONVERTERS_PDFTOTEXT)?,
+            pandoc: layers.program(settings::LIBRARY_CONVERTERS_PANDOC)?,
             search_path: layers.search_path(),
             tools,
-            tools_are_named: layers.is_set("server.tools"),
+            tools_are_named: layers.is_set(settings::SERVER_TOOLS),
             async_mode,
             fixed_workflow: layers.fixed_workflow(&workflows)?,
-            long_poll: layers.seconds_within("server.long_poll_timeout", 1..=300)?,
+            long_poll: layers.seconds_within(settings::SERVER_LONG_POLL_TIMEOUT, 1..=300)?,
             workflows,
             upstreams,
             proxy: layers.common_proxy(),
-            concurrency: layers.number("server.concurrency", 1..=10_000)? as usize,
-            detach: layers.parsed("server.detach", "auto, true or false", Detach::parse)?,
+            concurrency: layers.number(settings::SERVER_CONCURRENCY, 1..=10_000)? as usize,
+            detach: layers.parsed(settings::SERVER_DETACH, "auto, true or false", Detach::parse)?,
             worker_idle: layers.worker_idle(),
             settings_digest: worker_digest::of_settings(layers),
             file: layers.file.as_ref().map(FileRead::of),
-            inline_budget: layers.duration("server.inline_budget_ms")?,
-            job_ttl: layers.duration("server.job_ttl_ms")?,
+            inline_budget: layers.duration(settings::SERVER_INLINE_BUDGET_MS)?,
+            job_ttl: layers.duration(settings::SERVER_JOB_TTL_MS)?,
             owner: OwnerId::new(layers.owner()?),
             log: layers.log(),
-            log_is_set: layers.is_set("server.log") || layers.is_set("perplexity.log_level"),
+            log_is_set: layers.is_set(settings::SERVER_LOG)
+                || layers.is_set(settings::PERPLEXITY_LOG_LEVEL),
             conversation_logs: layers.conversation_logs(&store)?,
             connection_defaults: layers.connection_defaults(),
             connection_limits: layers.connection_limits()?,
             store,
             clock: StoreClock::default(),
-            max_jobs_per_owner: layers.number("limits.max_jobs_per_owner", 1..=1_000_000)?,
-            max_bytes_per_owner: layers.bytes("limits.max_bytes_per_owner")?,
+            max_jobs_per_owner: layers
+                .number(settings::LIMITS_MAX_JOBS_PER_OWNER, 1..=1_000_000)?,
+            max_bytes_per_owner: layers.bytes(settings::LIMITS_MAX_BYTES_PER_OWNER)?,
             spend_limits: SpendLimits {
-                per_job: layers.dollars("limits.max_usd_per_job")?,
-                per_day: layers.dollars("limits.max_usd_per_day")?,
+                per_job: layers.dollars(settings::LIMITS_MAX_USD_PER_JOB)?,
+                per_day: layers.dollars(settings::LIMITS_MAX_USD_PER_DAY)?,
             },
             polls: PollLimits {
-                in_all: layers.number("limits.max_polls", 1..=1_000_000)? as usize,
-                per_job: layers.number("limits.max_polls_per_job", 1..=1_000_000)? as usize,
+                in_all: layers.number(settings::LIMITS_MAX_POLLS, 1..=1_000_000)? as usize,
+                per_job: layers.number(settings::LIMITS_MAX_POLLS_PER_JOB, 1..=1_000_000)? as usize,
                 // A server with tokens of several owners says otherwise.
                 sharing: Sharing::OneOwner,
             },

@@ -17,7 +17,7 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
     } else {
         let rows = showing.settings.iter().map(|shown| {
             let value = if shown.value.is_empty() { "-" } else { &shown.value };
-            vec![Cell::plain(shown.key), Cell::plain(value), Cell::plain(source(shown))]
+            vec![Cell::plain(shown.setting.key), Cell::plain(value), Cell::plain(source(shown))]
         });
         ui::table(&["SETTING", "VALUE", "FROM"], rows.collect());
     }
@@ -37,7 +37,7 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
 fn grouped(showing: &ShownConfig) {
     let mut table = "";
     for shown in &showing.settings {
-        let (group, key) = shown.key.split_once('.').unwrap_or(("", shown.key));
+        let (group, key) = shown.setting.key.split_once('.').unwrap_or(("", shown.setting.key));
         if group != table {
             if !table.is_empty() {
                 ui::line("");
@@ -67,7 +67,7 @@ fn as_json(showing: &ShownConfig) -> Value {
             Source::Default => ("default", None),
         };
         let value = (!shown.value.is_empty()).then_some(&shown.value);
-        json!({ "key": shown.key, "value": value, "source": { "kind": kind, "name": name }, "about": shown.about })
+        json!({ "key": shown.setting.key, "value": value, "source": { "kind": kind, "name": name }, "about": shown.setting.description })
     });
     json!({
         "file": showing.file.as_ref().map(|file| file.display().to_string()),

@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use outlast_server::ToolSet;
 
 use crate::cli::{Client, Global, InitArgs};
-use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName};
+use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName, settings};
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
@@ -220,17 +220,17 @@ pub(super) fn passed_on(global: &Global) -> CommandResult<Vec<String>> {
 
 /// The variables of the keys that the client is to pass on, and who may be asked where this environment names them.
 fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<String>) {
-    let source = |key: &str| showing.setting(key).map(|setting| &setting.source);
+    let source = |setting| showing.setting(setting).map(|setting| &setting.source);
     let named = showing.config.as_ref().ok().filter(|config| config.providers_are_named);
     let vendors = match named {
         None => vec![VendorName::Perplexity],
         Some(config) => config.providers.iter().filter_map(ResearchProvider::vendor_name).collect(),
     };
-    let needed = vendors.into_iter().filter(|vendor| {
-        !matches!(source(&format!("{}.api_key", vendor.as_str())), Some(Source::File(_)))
-    });
+    let needed = vendors
+        .into_iter()
+        .filter(|vendor| !matches!(source(vendor.api_key()), Some(Source::File(_))));
     let keys = needed.map(|vendor| vendor.vendor().key_variable).collect();
-    let is_variable = matches!(source("server.providers"), Some(Source::Variable(_)));
+    let is_variable = matches!(source(settings::SERVER_PROVIDERS), Some(Source::Variable(_)));
     let names = named.filter(|_| is_variable).map(|config| {
         config.providers.iter().map(ResearchProvider::name).collect::<Vec<_>>().join(",")
     });
@@ -239,7 +239,7 @@ fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<Stri
 
 /// The library of this environment, which the client's may not have. One that is in outlast.toml needs no passing on.
 fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
-    let setting = showing.setting("library.folders");
+    let setting = showing.setting(settings::LIBRARY_FOLDERS);
     let is_variable = setting.is_some_and(|it| matches!(it.source, Source::Variable(_)));
     match &showing.config {
         Ok(config) if is_variable => {
@@ -293,7 +293,7 @@ impl InitReport {
         ui::remark(
             "  Deep research is in the mode `auto`, which suits every client: a report that is ready within 45 s is \
              the answer, a longer one is fetched by its conversation id \
-             (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
+             (settings::PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
         );
         match (&program.providers, &program.library) {
             (Some(providers), _) => {

@@ -19,7 +19,7 @@ use outlast_server::{
 use outlast_store::Judgement;
 
 use crate::cli::{Global, ServeArgs};
-use crate::config::{Config, Detach};
+use crate::config::{Config, Detach, settings};
 use crate::data_dir;
 use crate::detached::own_jobs::OwnJobs;
 use crate::detached::socket::SocketFolder;
@@ -43,12 +43,12 @@ const SEARCH: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let flags = [
-        ("server.tools", "--tools", args.tools.clone()),
-        ("server.concurrency", "--concurrency", args.concurrency.map(|n| n.to_string())),
-        ("server.async_mode", "--async", args.async_mode.then(|| "true".to_owned())),
-        ("server.fixed_workflow", "--workflow", args.workflow.clone()),
-        ("server.long_poll_timeout", "--poll-timeout", args.poll_timeout.clone()),
-        ("server.detach", "--no-detach", args.no_detach.then(|| "false".to_owned())),
+        (settings::SERVER_TOOLS, "--tools", args.tools.clone()),
+        (settings::SERVER_CONCURRENCY, "--concurrency", args.concurrency.map(|n| n.to_string())),
+        (settings::SERVER_ASYNC_MODE, "--async", args.async_mode.then(|| "true".to_owned())),
+        (settings::SERVER_FIXED_WORKFLOW, "--workflow", args.workflow.clone()),
+        (settings::SERVER_LONG_POLL_TIMEOUT, "--poll-timeout", args.poll_timeout.clone()),
+        (settings::SERVER_DETACH, "--no-detach", args.no_detach.then(|| "false".to_owned())),
     ];
     let mut config = configured(global, &flags)?;
     let own_jobs = Arc::new(OwnJobs::default());

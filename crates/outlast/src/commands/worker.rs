@@ -14,7 +14,7 @@ use super::configured;
 use super::serve::keep_looking;
 use super::signals::stop_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
-use crate::config::Config;
+use crate::config::{Config, settings};
 use crate::data_dir;
 use crate::detached::log::{MAX_BYTES, RotatingLog};
 use crate::detached::log_relay::LogRelay;
@@ -34,7 +34,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         None => {}
     }
     let concurrency = args.concurrency.map(|n| n.to_string());
-    let flags = [("server.concurrency", "--concurrency", concurrency)];
+    let flags = [(settings::SERVER_CONCURRENCY, "--concurrency", concurrency)];
     let config = configured(global, &flags)?;
     let identity = args.detached.as_ref().map(|_| Identity::of(&config, &args.library));
     let relay = match &identity {

@@ -17,8 +17,8 @@ pub(crate) enum ConfigError {
     #[error("the configuration file {}, line {line}, column {column}: {why}", path.display())]
     Syntax { path: PathBuf, line: usize, column: usize, why: String },
     /// The file has a key that is not in the table of settings.
-    #[error("the configuration file {} has an unknown key `{key}`", path.display())]
-    UnknownKey { path: PathBuf, key: String },
+    #[error("the configuration file {}, line {line}: unknown key `{key}`", path.display())]
+    UnknownKey { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
     /// Something in the definition of a workflow or an upstream server.
     #[error("the configuration file {}, line {line}: `{key}` {why}", path.display())]
     BadEntry { path: PathBuf, line: usize, key: String, why: String },
@@ -36,9 +36,13 @@ impl ConfigError {
         match self {
             Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),
             Self::Unreadable { .. } | Self::Syntax { .. } => "fix the file, or name another with --config".to_owned(),
-            Self::UnknownKey { .. } | Self::BadEntry { .. } => {
-                "docs/configuration.md lists every key".to_owned()
+            Self::UnknownKey { nearest: Some(nearest), .. } => {
+                format!("did you mean `{nearest}`? `outlast config show` lists every key")
             }
+            Self::UnknownKey { nearest: None, .. } => {
+                "`outlast config show` lists every key".to_owned()
+            }
+            Self::BadEntry { .. } => "docs/configuration.md lists every key".to_owned(),
             Self::BadTokens { .. } => {
                 "OUTLAST_TOKENS is name=token,name=token; OUTLAST_TOKENS_FILE holds a line `name token` for each, \
                  and only its owner may read it: chmod 600"

@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
+use toml::de::{DeTable, DeValue};
 
 use super::definitions::{self, Definitions, line_and_column};
 use super::error::{ConfigError, ConfigResult};
 use super::redact::is_secret;
-use super::settings::SETTINGS;
+use super::settings;
+
+/// The least similarity, from 0 to 1, of a known key that is suggested in place of an unknown one.
+const MIN_SIMILARITY: f64 = 0.7;
 
 /// Keys of earlier versions, each with the one that replaces it.
 const RENAMED: [(&str, &str); 1] = [("server.library", "library.folders")];
@@ -44,13 +48,14 @@ impl ConfigFile {
                 continue;
             }
             let toml::Value::Table(mut entries) = entries else {
-                return Err(ConfigError::UnknownKey { path: path.to_owned(), key: section });
+                return Err(unknown_key(path, text, &section));
             };
             if section == "wrap" {
                 // The names of tools are no settings: `Definitions` has them.
                 entries.remove("tools");
             }
-            insert_settings(path, &section, entries, &mut values)?;
+            insert_settings(&section, entries, &mut values)
+                .map_err(|key| unknown_key(path, text, &key))?;
         }
         let mut renamed = Vec::new();
         for (old, new) in RENAMED {
@@ -64,38 +69,74 @@ impl ConfigFile {
 
     /// Whether it holds what others must not read.
     pub(super) fn has_secrets(&self) -> bool {
-        self.values.iter().any(|(key, value)| is_secret(key, value))
-            || self.definitions.have_secrets()
+        settings::SETTINGS.iter().any(|setting| {
+            self.values.get(setting.key).is_some_and(|value| is_secret(setting, value))
+        }) || self.definitions.have_secrets()
     }
 }
 
-/// Adds the settings of a section, and of the sections in it.
+/// Adds the settings of a section, and of the sections in it; the error is a key that no setting has.
 fn insert_settings(
-    path: &Path,
     section: &str,
     entries: toml::Table,
     values: &mut HashMap<String, String>,
-) -> ConfigResult<()> {
+) -> Result<(), String> {
     for (name, value) in entries {
         let key = format!("{section}.{name}");
         let below = format!("{key}.");
         match value {
             toml::Value::Table(entries)
-                if SETTINGS.iter().any(|setting| setting.key.starts_with(&below)) =>
+                if settings::SETTINGS.iter().any(|setting| setting.key.starts_with(&below)) =>
             {
-                insert_settings(path, &key, entries, values)?;
+                insert_settings(&key, entries, values)?;
             }
             value if is_known(&key) => {
                 values.insert(key, plain(&value));
             }
-            _ => return Err(ConfigError::UnknownKey { path: path.to_owned(), key }),
+            _ => return Err(key),
         }
     }
     Ok(())
 }
 
 fn is_known(key: &str) -> bool {
-    SETTINGS.iter().any(|setting| setting.key == key) || RENAMED.iter().any(|(old, _)| *old == key)
+    settings::find(key).is_some() || RENAMED.iter().any(|(old, _)| *old == key)
+}
+
+fn unknown_key(path: &Path, text: &str, key: &str) -> ConfigError {
+    let line = line_of(text, key).unwrap_or(1);
+    ConfigError::UnknownKey {
+        path: path.to_owned(),
+        line,
+        key: key.to_owned(),
+        nearest: nearest_key(key),
+    }
+}
+
+/// Returns the line of a key such as `section.name`.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?;
+    let mut entries = table.get_ref();
+    let mut start = 0;
+    for part in key.split('.') {
+        let (name, value) = entries.iter().find(|(name, _)| name.get_ref() == part)?;
+        start = name.span().start;
+        match value.get_ref() {
+            DeValue::Table(inner) => entries = inner,
+            _ => break,
+        }
+    }
+    Some(line_and_column(text, start).0)
+}
+
+/// Returns the known key that is most similar to an unknown one, if any is similar.
+fn nearest_key(key: &str) -> Option<&'static str> {
+    let by_similarity = settings::SETTINGS
+        .iter()
+        .map(|setting| (strsim::normalized_damerau_levenshtein(key, setting.key), setting.key));
+    let (similarity, nearest) =
+        by_similarity.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (similarity >= MIN_SIMILARITY).then_some(nearest)
 }
 
 /// The file in the user's own directory.

@@ -10,6 +10,7 @@ use outlast_server::{BadToken, Hosts, Origins, Token, Tokens, TrustedProxies};
 
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{FoundValue, Layers};
+use super::settings;
 
 /// Whose token it is that is made at first start: the same owner as stdio and the command line have by default.
 pub(crate) const LOCAL: &str = "local";
@@ -79,37 +80,37 @@ fn public_url(given: &str) -> Option<String> {
 
 impl Layers {
     pub(super) fn http(&self) -> ConfigResult<Http> {
-        let hosts = match self.is_set("server.allowed_hosts") {
+        let hosts = match self.is_set(settings::SERVER_ALLOWED_HOSTS) {
             false => None,
             true => Some(self.parsed(
-                "server.allowed_hosts",
+                settings::SERVER_ALLOWED_HOSTS,
                 "host names or addresses, each perhaps with a :port, separated by commas",
                 |list| Hosts::parse(list).ok(),
             )?),
         };
         let origins = self.parsed(
-            "server.allowed_origins",
+            settings::SERVER_ALLOWED_ORIGINS,
             "origins such as https://app.example, or null, separated by commas",
             |list| Origins::parse(list).ok(),
         )?;
         let trusted_proxies = self.parsed(
-            "server.trusted_proxies",
+            settings::SERVER_TRUSTED_PROXIES,
             "addresses or networks such as 10.0.0.0/8, separated by commas",
             |list| TrustedProxies::parse(list).ok(),
         )?;
-        let public_url = match self.is_set("server.public_url") {
+        let public_url = match self.is_set(settings::SERVER_PUBLIC_URL) {
             false => None,
             true => Some(self.parsed(
-                "server.public_url",
+                settings::SERVER_PUBLIC_URL,
                 "the http or https address under which people reach this server, such as https://research.example",
                 public_url,
             )?),
         };
-        let rate: u32 = self.number("limits.rate_per_minute", 1..=1_000_000)?;
+        let rate: u32 = self.number(settings::LIMITS_RATE_PER_MINUTE, 1..=1_000_000)?;
         Ok(Http {
             tokens: TokenSources {
-                list: self.find("server.tokens"),
-                file: self.find("server.tokens_file"),
+                list: self.find(settings::SERVER_TOKENS),
+                file: self.find(settings::SERVER_TOKENS_FILE),
             },
             hosts,
             origins,

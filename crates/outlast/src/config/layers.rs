@@ -8,18 +8,18 @@ use std::time::Duration;
 use super::error::{ConfigError, ConfigResult};
 use super::file::{ConfigFile, default_path};
 use super::redact::presentable;
-use super::settings::{SETTINGS, Setting};
+use super::settings::Setting;
 
 /// How long a detached worker stays when there is nothing to do.
 const WORKER_IDLE: Duration = Duration::from_secs(60);
 
-/// Values from the command line, by key.
+/// Values from the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     /// The file named with `--config`.
     pub(crate) config: Option<PathBuf>,
-    /// Settings that have a flag: the key, the flag's name, the value.
-    pub(crate) values: Vec<(&'static str, &'static str, String)>,
+    /// Settings that were given by a flag: the setting, the flag's name, the value.
+    pub(crate) values: Vec<(&'static Setting, &'static str, String)>,
 }
 
 /// Where a value came from.
@@ -67,7 +67,7 @@ impl FoundValue {
 
     /// The value is not one of those allowed.
     pub(super) fn bad(&self, allowed: impl Into<String>) -> ConfigError {
-        let value = presentable(self.setting.key, &self.text).chars().take(100).collect();
+        let value = presentable(self.setting, &self.text).chars().take(100).collect();
         let source_name = self.source.to_string();
         ConfigError::BadValue { name: self.name(), value, source_name, allowed: allowed.into() }
     }
@@ -103,11 +103,9 @@ impl Layers {
     }
 
     /// The value of the first layer that has one; an empty one counts as none.
-    pub(super) fn find(&self, key: &str) -> FoundValue {
-        // A key that is asked for and not in the table is a defect, caught by the test that loads a default.
-        let setting = SETTINGS.iter().find(|setting| setting.key == key).unwrap_or(&SETTINGS[0]);
-        let counts =
-            |found: &FoundValue| !key.ends_with(".api_key") || !is_placeholder(&found.text);
+    pub(super) fn find(&self, setting: &'static Setting) -> FoundValue {
+        let is_key = setting.key.ends_with(".api_key");
+        let counts = |found: &FoundValue| !is_key || !is_placeholder(&found.text);
         let text = setting.default.to_owned();
         let default = FoundValue { setting, text, source: Source::Default };
         self.set(setting).find(counts).unwrap_or(default)
@@ -115,7 +113,7 @@ impl Layers {
 
     /// What each layer has of a setting, the first that counts first; an empty variable counts as none.
     pub(super) fn set(&self, setting: &'static Setting) -> impl Iterator<Item = FoundValue> {
-        let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == setting.key);
+        let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == setting);
         let flag = flag.map(|(_, name, value)| (value, Source::Flag(name)));
         let variables = setting.variables.iter().filter_map(|name| {
             let value = self.environment.get(*name).filter(|value| !value.trim().is_empty())?;
@@ -142,13 +140,13 @@ impl Layers {
     }
 
     /// Text, if there is any.
-    pub(super) fn text(&self, key: &str) -> Option<String> {
-        Some(self.find(key).text).filter(|text| !text.is_empty())
+    pub(super) fn text(&self, setting: &'static Setting) -> Option<String> {
+        Some(self.find(setting).text).filter(|text| !text.is_empty())
     }
 
     /// Whether a layer has it.
-    pub(super) fn is_set(&self, key: &str) -> bool {
-        let found = self.find(key);
+    pub(super) fn is_set(&self, setting: &'static Setting) -> bool {
+        let found = self.find(setting);
         found.source != Source::Default && !found.text.is_empty()
     }
 
@@ -168,11 +166,11 @@ impl Layers {
     /// A value that must be one of those allowed.
     pub(super) fn parsed<T>(
         &self,
-        key: &str,
+        setting: &'static Setting,
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> ConfigResult<T> {
-        let found = self.find(key);
+        let found = self.find(setting);
         parse(&found.text).ok_or_else(|| found.bad(allowed))
     }
 }

@@ -16,9 +16,9 @@ use outlast_provider::{anthropic, gemini, openai, perplexity};
 use super::Secret;
 use super::error::ConfigResult;
 use super::layers::Layers;
+use super::settings::{self, Setting};
 
 /// The setting that names them.
-const KEY: &str = "server.providers";
 
 /// A provider that may be asked.
 #[derive(Clone, Debug)]
@@ -78,6 +78,53 @@ impl VendorName {
         }
     }
 
+    /// The setting that holds its API key.
+    pub(crate) fn api_key(self) -> &'static Setting {
+        self.settings().api_key
+    }
+
+    /// The settings in its section of the file.
+    fn settings(self) -> VendorSection {
+        let section = |api_key, base_url, model, proxy, timeout| VendorSection {
+            api_key,
+            base_url,
+            model: Some(model),
+            proxy,
+            timeout: Some(timeout),
+        };
+        match self {
+            // Its timeout is the common one, and its model follows from what is asked.
+            Self::Perplexity => VendorSection {
+                api_key: settings::PERPLEXITY_API_KEY,
+                base_url: settings::PERPLEXITY_BASE_URL,
+                model: None,
+                proxy: settings::PERPLEXITY_PROXY,
+                timeout: None,
+            },
+            Self::OpenAi => section(
+                settings::OPENAI_API_KEY,
+                settings::OPENAI_BASE_URL,
+                settings::OPENAI_MODEL,
+                settings::OPENAI_PROXY,
+                settings::OPENAI_TIMEOUT_MS,
+            ),
+            Self::Anthropic => section(
+                settings::ANTHROPIC_API_KEY,
+                settings::ANTHROPIC_BASE_URL,
+                settings::ANTHROPIC_MODEL,
+                settings::ANTHROPIC_PROXY,
+                settings::ANTHROPIC_TIMEOUT_MS,
+            ),
+            Self::Gemini => section(
+                settings::GEMINI_API_KEY,
+                settings::GEMINI_BASE_URL,
+                settings::GEMINI_MODEL,
+                settings::GEMINI_PROXY,
+                settings::GEMINI_TIMEOUT_MS,
+            ),
+        }
+    }
+
     /// How texts name it and its variables.
     pub(crate) fn vendor(self) -> &'static Vendor {
         match self {
@@ -87,6 +134,15 @@ impl VendorName {
             Self::Gemini => &gemini::VENDOR,
         }
     }
+}
+
+/// The settings of one vendor.
+struct VendorSection {
+    api_key: &'static Setting,
+    base_url: &'static Setting,
+    model: Option<&'static Setting>,
+    proxy: &'static Setting,
+    timeout: Option<&'static Setting>,
 }
 
 /// How to reach a vendor.
@@ -108,7 +164,7 @@ impl Layers {
         library: &[PathBuf],
         timeout: Duration,
     ) -> ConfigResult<Vec<ResearchProvider>> {
-        if !self.is_set(KEY) {
+        if !self.is_set(settings::SERVER_PROVIDERS) {
             let perplexity = self.vendor(VendorName::Perplexity, timeout)?;
             let perplexity = perplexity.api_key.is_some().then_some(perplexity);
             let library = (!library.is_empty()).then_some(ResearchProvider::Library);
@@ -132,33 +188,27 @@ impl Layers {
     fn provider_names(&self) -> ConfigResult<Vec<&'static str>> {
         let allowed = format!("{}, each of them once", ResearchProvider::NAMES.join(", "));
         let known = |name: &str| ResearchProvider::NAMES.into_iter().find(|known| *known == name);
-        let names = self.list(KEY, &allowed, known)?;
+        let names = self.list(settings::SERVER_PROVIDERS, &allowed, known)?;
         match names.iter().collect::<HashSet<_>>().len() == names.len() {
             true => Ok(names),
-            false => Err(self.find(KEY).bad(allowed)),
+            false => Err(self.find(settings::SERVER_PROVIDERS).bad(allowed)),
         }
     }
 
     /// A vendor's table; `timeout` bounds the calls to every vendor that has no limit of its own.
     fn vendor(&mut self, name: VendorName, timeout: Duration) -> ConfigResult<VendorSettings> {
-        let table = name.as_str();
-        let key = |name: &str| format!("{table}.{name}");
-        let (model, timeout_key) = (key("model"), key("timeout_ms"));
-        let (model, timeout) = match name {
-            // Its timeout is the common one, and its model follows from what is asked.
-            VendorName::Perplexity => (None, timeout),
-            VendorName::OpenAi | VendorName::Anthropic | VendorName::Gemini => {
-                let own = self.is_set(&timeout_key);
-                let timeout = if own { self.millis_or(&timeout_key, timeout) } else { timeout };
-                (self.text(&model), timeout)
-            }
+        let settings = name.settings();
+        let model = settings.model.and_then(|setting| self.text(setting));
+        let timeout = match settings.timeout {
+            Some(setting) if self.is_set(setting) => self.millis_or(setting, timeout),
+            Some(_) | None => timeout,
         };
         Ok(VendorSettings {
             name,
-            api_key: self.api_key(&key("api_key")),
-            base_url: self.url(&key("base_url"))?,
+            api_key: self.api_key(settings.api_key),
+            base_url: self.url(settings.base_url)?,
             model,
-            proxy: self.provider_proxy(&key("proxy")),
+            proxy: self.provider_proxy(settings.proxy),
             timeout,
         })
     }

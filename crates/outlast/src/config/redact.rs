@@ -1,24 +1,23 @@
-//! What of a setting may be shown: no key, no token, no password in an address.
+//! Values fit to be shown: without keys, tokens and passwords in addresses.
 
-/// Whether a setting's value is never shown.
-fn is_never_shown(key: &str) -> bool {
-    key.ends_with(".api_key") || matches!(key, "server.tokens" | "notify.secret" | "store.password")
-}
+use super::settings::{Kind, Setting};
 
 /// What stands for a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
 /// A value fit to be shown.
-pub(super) fn presentable(key: &str, text: &str) -> String {
-    match text {
-        "" => String::new(),
-        _ if is_never_shown(key) => REDACTED.to_owned(),
+pub(super) fn presentable(setting: &Setting, text: &str) -> String {
+    match setting.kind {
+        _ if text.is_empty() => String::new(),
+        Kind::Secret => REDACTED.to_owned(),
         // Not an address: any part of it may be a password.
-        text if key.ends_with(".base_url") && !is_http(text) => REDACTED.to_owned(),
-        text if key == "store.url" => store_address(text),
+        Kind::Address if setting.key.ends_with(".base_url") && !is_http(text) => {
+            REDACTED.to_owned()
+        }
+        Kind::StoreAddress => store_address(text),
         // The path of a webhook is often its key.
-        text if key == "notify.url" => host_alone(text),
-        text => without_credentials(text),
+        Kind::Webhook => host_alone(text),
+        _ => without_credentials(text),
     }
 }
 
@@ -44,9 +43,9 @@ fn host_alone(text: &str) -> String {
     }
 }
 
-/// Whether a value is one that others must not read.
-pub(super) fn is_secret(key: &str, value: &str) -> bool {
-    is_never_shown(key) || presentable(key, value) != value
+/// Returns true if others must not read the value.
+pub(super) fn is_secret(setting: &Setting, value: &str) -> bool {
+    setting.kind == Kind::Secret || presentable(setting, value) != value
 }
 
 /// Returns whether a `/`, `?` or `#` comes before the `@` of an address whose "port" is not a number: it is part of a password
@@ -92,6 +91,7 @@ pub(super) fn is_http(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings;
     use super::*;
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
             ("memory:", "memory:"),
         ];
         for (address, shown) in cases {
-            assert_eq!(presentable("store.url", address), shown);
+            assert_eq!(presentable(settings::STORE_URL, address), shown);
         }
     }
 
@@ -117,10 +117,13 @@ mod tests {
             "http://user:hun#ter2@proxy",
             "http://user:hun?ter2@proxy",
         ] {
-            let shown = presentable("network.proxy", address);
+            let shown = presentable(settings::NETWORK_PROXY, address);
             assert!(!shown.contains("hun") && !shown.contains("ter2"), "{shown}");
         }
-        assert_eq!(presentable("network.proxy", "http://proxy:8080/a@b"), "http://proxy:8080/a@b");
+        assert_eq!(
+            presentable(settings::NETWORK_PROXY, "http://proxy:8080/a@b"),
+            "http://proxy:8080/a@b"
+        );
     }
 
     #[test]

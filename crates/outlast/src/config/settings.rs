@@ -1,34 +1,266 @@
-//! Every setting once: the table of docs/configuration.md is read here, so that what is documented is what counts.
+//! Every setting, declared once. docs/configuration.md and examples/outlast.toml are generated from this table.
 
-use std::sync::LazyLock;
+use Kind::{
+    Address, Boolean, Bytes, Choice, Dollars, Duration, List, Milliseconds, Number, Path, Paths,
+    Program, Seconds, Secret, StoreAddress, Text, Webhook,
+};
 
-const PAGE: &str = include_str!("../../../../docs/configuration.md");
-
-/// One thing that can be configured.
-pub(super) struct Setting {
-    /// `section.key` in outlast.toml.
-    pub(super) key: &'static str,
-    /// Environment variables, the first that is set wins.
-    pub(super) variables: Vec<&'static str>,
-    /// Used when nothing is set; empty means there is none.
-    pub(super) default: &'static str,
-    /// One line for people.
-    pub(super) help: &'static str,
+/// A setting: its names, its type and its default.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The key in outlast.toml, with its section: `section.key`.
+    pub(crate) key: &'static str,
+    /// Environment variables; the first one that is set counts.
+    pub(crate) variables: &'static [&'static str],
+    pub(crate) kind: Kind,
+    /// The value when nothing is set; empty if there is none.
+    pub(crate) default: &'static str,
+    /// One line for people, in Markdown.
+    pub(crate) description: &'static str,
 }
 
-/// All of them, in the order of the documentation.
-pub(super) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
-    let table = PAGE.split("<!-- settings -->").nth(1).unwrap_or_default();
-    let table = table.split("<!-- end of settings -->").next().unwrap_or_default();
-    table.lines().filter_map(setting).collect()
-});
+/// The type of a setting's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    /// Text that is never shown.
+    Secret,
+    /// An `http://` or `https://` address.
+    Address,
+    /// An address whose path may be a secret.
+    Webhook,
+    /// The address of a job store, which may hold a password.
+    StoreAddress,
+    Boolean,
+    Number,
+    Milliseconds,
+    Seconds,
+    /// A number with a unit, such as `500ms`, `90s`, `5m` or `2h`; a bare number is seconds.
+    Duration,
+    /// A number of bytes, or one with `KiB`, `MiB` or `GiB`.
+    Bytes,
+    Dollars,
+    Path,
+    /// Several paths; in a variable they are separated as in PATH.
+    Paths,
+    /// The name of a program, or an absolute path.
+    Program,
+    /// Words separated by commas; a list in the file.
+    List,
+    Choice(&'static [&'static str]),
+}
 
-/// A row such as `` | `key` | `VARIABLE`, `OTHER` | `default` | help | ``; a `-` stands for none.
-fn setting(row: &'static str) -> Option<Setting> {
-    let row = row.strip_prefix("| `")?.strip_suffix(" |")?;
-    let [key, variables, default, help] = row.split(" | ").collect::<Vec<_>>().try_into().ok()?;
-    let key = key.trim_end_matches('`');
-    let quoted = |cell: &'static str| cell.split('`').skip(1).step_by(2);
-    let default = quoted(default).next().unwrap_or_default();
-    Some(Setting { key, variables: quoted(variables).collect(), default, help })
+/// Declares each setting as a constant, and the table of all of them.
+macro_rules! settings {
+    ($($name:ident = $key:literal, [$($variable:literal),*], $kind:expr, $default:literal, $description:literal;)*) => {
+        $(pub(crate) const $name: &Setting = &Setting {
+            key: $key,
+            variables: &[$($variable),*],
+            kind: $kind,
+            default: $default,
+            description: $description,
+        };)*
+
+        /// All settings, in the order of the documentation.
+        pub(crate) const SETTINGS: &[&Setting] = &[$($name),*];
+    };
+}
+
+settings! {
+    PERPLEXITY_API_KEY = "perplexity.api_key", ["PERPLEXITY_API_KEY"], Secret, "",
+        "API key of your Perplexity account";
+    PERPLEXITY_BASE_URL = "perplexity.base_url", ["PERPLEXITY_BASE_URL", "PERPLEXITY_API_BASE_URL"], Address, "https://api.perplexity.ai",
+        "address of Perplexity's API";
+    PERPLEXITY_API = "perplexity.api", ["PERPLEXITY_API"], Choice(&["agent", "sonar"]), "agent",
+        "API to use: `agent`, or `sonar` for gateways that still offer it";
+    PERPLEXITY_PROXY = "perplexity.proxy", ["PERPLEXITY_PROXY"], Address, "",
+        "proxy for every call to Perplexity, including calls to this machine: `http://user:password@host:port`";
+    PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH = "perplexity.enable_async_deep_research", ["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"], Choice(&["false", "true", "auto"]), "false",
+        "old name of `server.async_research`, used if that is not set";
+    PERPLEXITY_ENABLE_SECURITY_DISCLAIMER = "perplexity.enable_security_disclaimer", ["PERPLEXITY_ENABLE_SECURITY_DISCLAIMER"], Boolean, "false",
+        "add a warning against sending sensitive information to the descriptions of tools";
+    PERPLEXITY_MAX_JOB_RETRIES = "perplexity.max_job_retries", ["PERPLEXITY_MAX_JOB_RETRIES"], Number, "2",
+        "number of retries before a job fails for good";
+    PERPLEXITY_POLLING_TIMEOUT_MS = "perplexity.polling_timeout_ms", ["PERPLEXITY_POLLING_TIMEOUT_MS"], Milliseconds, "600000",
+        "time limit of one attempt";
+    PERPLEXITY_TIMEOUT_MS = "perplexity.timeout_ms", ["PERPLEXITY_TIMEOUT_MS"], Milliseconds, "300000",
+        "time limit of one call to a provider; for a stream, the longest silence";
+    PERPLEXITY_ASYNC_MAX_WAIT_MS = "perplexity.async_max_wait_ms", ["PERPLEXITY_ASYNC_MAX_WAIT_MS"], Milliseconds, "900000",
+        "time limit of a whole research-jobs job";
+    PERPLEXITY_RESEARCH_JOB_TTL_MS = "perplexity.research_job_ttl_ms", ["PERPLEXITY_RESEARCH_JOB_TTL_MS"], Milliseconds, "1800000",
+        "time during which a finished research-jobs job can be polled";
+    PERPLEXITY_RESEARCH_POLL_BUDGET_MS = "perplexity.research_poll_budget_ms", ["PERPLEXITY_RESEARCH_POLL_BUDGET_MS"], Milliseconds, "45000",
+        "longest wait of one poll";
+    PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS = "perplexity.research_sweep_interval_ms", ["PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS"], Milliseconds, "300000",
+        "interval at which expired jobs are removed; an expired job cannot be polled even before that";
+    PERPLEXITY_RETRY_BASE_MS = "perplexity.retry_base_ms", ["PERPLEXITY_RETRY_BASE_MS"], Milliseconds, "2000",
+        "wait after the first failure; it doubles with each further failure";
+    PERPLEXITY_LOG_LEVEL = "perplexity.log_level", ["PERPLEXITY_LOG_LEVEL"], Text, "info",
+        "log level, if `server.log` is not set";
+
+    OPENAI_API_KEY = "openai.api_key", ["OPENAI_API_KEY"], Secret, "",
+        "API key of your OpenAI account; this section is read only if `server.providers` names `openai`";
+    OPENAI_BASE_URL = "openai.base_url", ["OPENAI_BASE_URL"], Address, "https://api.openai.com",
+        "address of OpenAI's API, with or without its version path";
+    OPENAI_MODEL = "openai.model", ["OUTLAST_OPENAI_MODEL"], Text, "",
+        "model to use instead of outlast's default";
+    OPENAI_PROXY = "openai.proxy", ["OPENAI_PROXY"], Address, "",
+        "proxy for every call to OpenAI; default: `network.proxy`";
+    OPENAI_TIMEOUT_MS = "openai.timeout_ms", ["OPENAI_TIMEOUT_MS"], Milliseconds, "",
+        "time limit of one call to OpenAI; default: `perplexity.timeout_ms`";
+
+    ANTHROPIC_API_KEY = "anthropic.api_key", ["ANTHROPIC_API_KEY"], Secret, "",
+        "API key of your Anthropic account; this section is read only if `server.providers` names `anthropic`";
+    ANTHROPIC_BASE_URL = "anthropic.base_url", ["ANTHROPIC_BASE_URL"], Address, "https://api.anthropic.com",
+        "address of Anthropic's API, with or without its version path";
+    ANTHROPIC_MODEL = "anthropic.model", ["OUTLAST_ANTHROPIC_MODEL"], Text, "",
+        "model to use instead of outlast's default";
+    ANTHROPIC_PROXY = "anthropic.proxy", ["ANTHROPIC_PROXY"], Address, "",
+        "proxy for every call to Anthropic; default: `network.proxy`";
+    ANTHROPIC_TIMEOUT_MS = "anthropic.timeout_ms", ["ANTHROPIC_TIMEOUT_MS"], Milliseconds, "",
+        "time limit of one call to Anthropic; default: `perplexity.timeout_ms`";
+
+    GEMINI_API_KEY = "gemini.api_key", ["GEMINI_API_KEY"], Secret, "",
+        "API key of your Gemini account; this section is read only if `server.providers` names `gemini`";
+    GEMINI_BASE_URL = "gemini.base_url", ["GEMINI_BASE_URL"], Address, "https://generativelanguage.googleapis.com",
+        "address of Gemini's API, with or without its version path";
+    GEMINI_MODEL = "gemini.model", ["OUTLAST_GEMINI_MODEL"], Text, "",
+        "agent to use instead of outlast's default";
+    GEMINI_PROXY = "gemini.proxy", ["GEMINI_PROXY"], Address, "",
+        "proxy for every call to Gemini; default: `network.proxy`";
+    GEMINI_TIMEOUT_MS = "gemini.timeout_ms", ["GEMINI_TIMEOUT_MS"], Milliseconds, "",
+        "time limit of one call to Gemini; default: `perplexity.timeout_ms`";
+
+    SERVER_PROVIDERS = "server.providers", ["OUTLAST_PROVIDERS"], List, "",
+        "research providers, in order of preference: `perplexity`, `openai`, `anthropic`, `gemini`, `library`; default: `perplexity` if it has a key, then `library` if it has folders";
+    SERVER_TOOLS = "server.tools", ["OUTLAST_TOOLS"], List, "",
+        "tool sets to serve, in this order; a name that two sets share belongs to the first; default: `research,research-jobs`, or `deep-research,research-jobs` if the first provider is not Perplexity";
+    SERVER_ASYNC_RESEARCH = "server.async_research", ["OUTLAST_ASYNC_RESEARCH"], Choice(&["false", "true", "auto"]), "false",
+        "how deep research in conversations is answered: `false` waits for the report, `true` answers at once, `auto` waits for the inline budget";
+    SERVER_ASYNC_MODE = "server.async_mode", ["OUTLAST_ASYNC"], Boolean, "false",
+        "start workflows as jobs (tool set `jobs`); otherwise each workflow is a tool that returns its result";
+    SERVER_FIXED_WORKFLOW = "server.fixed_workflow", [], Text, "",
+        "the only workflow that clients can start: its tool is `start_<name>` instead of `start_job`; flag `--workflow`";
+    SERVER_LONG_POLL_TIMEOUT = "server.long_poll_timeout", ["OUTLAST_POLL_TIMEOUT"], Seconds, "59",
+        "longest wait of `get_job`, from 1 to 300 seconds";
+    SERVER_CONCURRENCY = "server.concurrency", ["OUTLAST_CONCURRENCY"], Number, "5",
+        "number of jobs that a worker process runs at the same time";
+    SERVER_DETACH = "server.detach", ["OUTLAST_DETACH"], Choice(&["auto", "true", "false"]), "auto",
+        "run a stdio server's jobs in a worker process that outlives it; `auto` does so except in the first process of a container";
+    SERVER_INLINE_BUDGET_MS = "server.inline_budget_ms", ["OUTLAST_INLINE_BUDGET_MS"], Milliseconds, "45000",
+        "longest wait of a call that can also be answered with a way to get the result later";
+    SERVER_JOB_TTL_MS = "server.job_ttl_ms", ["OUTLAST_JOB_TTL_MS"], Milliseconds, "3600000",
+        "time for which finished jobs of workflows, and held calls that failed, are kept";
+    SERVER_OWNER = "server.owner", ["OUTLAST_OWNER"], Text, "local",
+        "owner of the jobs of stdio servers and of the command line";
+    SERVER_TOKENS = "server.tokens", ["OUTLAST_TOKENS"], Secret, "",
+        "tokens of HTTP clients: `name=token`, separated by commas; the name is the owner of their jobs";
+    SERVER_TOKENS_FILE = "server.tokens_file", ["OUTLAST_TOKENS_FILE"], Path, "",
+        "file with further tokens, one `name token` per line; must have mode 0600";
+    SERVER_ALLOWED_HOSTS = "server.allowed_hosts", ["OUTLAST_ALLOWED_HOSTS"], List, "",
+        "host names that HTTP clients may use for this server, with or without a port; default: the names of this machine";
+    SERVER_ALLOWED_ORIGINS = "server.allowed_origins", ["OUTLAST_ALLOWED_ORIGINS"], List, "",
+        "origins of web pages that may call this server, such as `https://app.example`; default: none";
+    SERVER_TRUSTED_PROXIES = "server.trusted_proxies", ["OUTLAST_TRUSTED_PROXIES"], List, "",
+        "addresses or networks of reverse proxies in front of `serve --http`, such as `10.0.0.0/8`; only from these is `X-Forwarded-For` accepted";
+    SERVER_PUBLIC_URL = "server.public_url", ["OUTLAST_PUBLIC_URL"], Address, "",
+        "address under which people reach this server, such as `https://research.example`: answers that start a job link its page; default: the server's own address if that is a loopback address";
+    SERVER_LOG = "server.log", ["OUTLAST_LOG"], Text, "",
+        "log level, or a tracing filter";
+
+    LIBRARY_FOLDERS = "library.folders", ["OUTLAST_LIBRARY"], Paths, "",
+        "folders of documents that the library searches; `server.library` in earlier versions";
+    LIBRARY_AGENTS_MAY_SHARE = "library.agents_may_share", ["OUTLAST_AGENTS_MAY_SHARE"], Boolean, "false",
+        "let MCP callers move a conversation that holds text of the library to another provider; otherwise only you can, on the command line or the page";
+    LIBRARY_CONVERTERS_PDFTOTEXT = "library.converters.pdftotext", [], Program, "pdftotext",
+        "program that reads the library's PDFs (package poppler-utils); its input file is `/dev/stdin`";
+    LIBRARY_CONVERTERS_PANDOC = "library.converters.pandoc", [], Program, "pandoc",
+        "program that reads the library's docx, odt, epub and rtf files from standard input";
+
+    NETWORK_PROXY = "network.proxy", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"], Address, "",
+        "proxy for other servers and for providers without a proxy setting, for `http` and `https`; never used for this machine (localhost, 127.0.0.0/8, ::1)";
+    NETWORK_NO_PROXY = "network.no_proxy", ["NO_PROXY", "no_proxy"], List, "",
+        "hosts, domains (with their subdomains), addresses or networks such as `10.0.0.0/8` that are reached without a proxy, optionally with a port; `*` for all";
+
+    STORE_URL = "store.url", ["OUTLAST_STORE"], StoreAddress, "",
+        "job store: `sqlite:FILE`, `postgres://USER@HOST/DATABASE` or `memory:`; default: `outlast.db` in the data directory";
+    STORE_PASSWORD = "store.password", ["PGPASSWORD"], Secret, "",
+        "password of the PostgreSQL store, if its address has none";
+    STORE_PASSWORD_FILE = "store.password_file", ["PGPASSFILE"], Path, "",
+        "password file in the format of `.pgpass`, mode 0600; default: `~/.pgpass`";
+    STORE_SSLMODE = "store.sslmode", ["PGSSLMODE"], Text, "",
+        "`sslmode` of the PostgreSQL store, if its address has none";
+    STORE_CONNECT_TIMEOUT = "store.connect_timeout", ["OUTLAST_STORE_CONNECT_TIMEOUT"], Duration, "30s",
+        "time for which a server or worker that starts waits for an unreachable PostgreSQL store";
+    STORE_STATEMENT_TIMEOUT = "store.statement_timeout", ["OUTLAST_STORE_STATEMENT_TIMEOUT"], Duration, "10s",
+        "time limit of one statement of the PostgreSQL store";
+    STORE_POOL_SIZE = "store.pool_size", ["OUTLAST_STORE_POOL_SIZE"], Number, "8",
+        "number of connections of a process to a PostgreSQL store, besides its session connection";
+    STORE_DATA_DIR = "store.data_dir", ["OUTLAST_DATA_DIR"], Path, "",
+        "data directory; default: `outlast` in the user's data directory";
+    STORE_CONVERSATION_LOGS_DIR = "store.conversation_logs_dir", ["CONVERSATION_LOGS_DIR"], Path, "",
+        "directory in which conversations are written as files; default: `conversation-logs` in the data directory";
+    STORE_MIRROR = "store.mirror", [], Boolean, "true",
+        "write conversations as files; never done for a `memory:` store; flag `--no-mirror`";
+
+    LIMITS_MAX_JOBS_PER_OWNER = "limits.max_jobs_per_owner", ["OUTLAST_MAX_JOBS_PER_OWNER"], Number, "1000",
+        "maximum number of unfinished jobs of one owner";
+    LIMITS_MAX_BYTES_PER_OWNER = "limits.max_bytes_per_owner", ["OUTLAST_MAX_BYTES_PER_OWNER"], Bytes, "1 GiB",
+        "maximum size of one owner's questions and results in the job store; above it new jobs are refused";
+    LIMITS_MAX_USD_PER_JOB = "limits.max_usd_per_job", ["OUTLAST_MAX_USD_PER_JOB"], Dollars, "",
+        "maximum cost of one paid job in US dollars: the provider's own limit if it has one, otherwise compared with the typical cost; default: no limit; `0` refuses everything paid";
+    LIMITS_MAX_USD_PER_DAY = "limits.max_usd_per_day", ["OUTLAST_MAX_USD_PER_DAY"], Dollars, "",
+        "maximum spend of one owner per UTC day in US dollars; default: no limit; `0` refuses everything paid";
+    LIMITS_MAX_POLLS = "limits.max_polls", ["OUTLAST_MAX_POLLS"], Number, "10000",
+        "maximum number of waiting polls";
+    LIMITS_MAX_POLLS_PER_JOB = "limits.max_polls_per_job", ["OUTLAST_MAX_POLLS_PER_JOB"], Number, "100",
+        "maximum number of waiting polls for one job";
+    LIMITS_RATE_PER_MINUTE = "limits.rate_per_minute", ["OUTLAST_RATE_PER_MINUTE"], Number, "600",
+        "maximum number of HTTP requests of one owner per minute";
+
+    NOTIFY_COMMAND = "notify.command", [], List, "",
+        "program to run when a job has ended, with its arguments, without a shell; it gets JSON on standard input; `{title}` and `{state}` in arguments are replaced, and other users of the machine can see them";
+    NOTIFY_PASS_ENV = "notify.pass_env", [], List, "",
+        "further environment variables that the command gets";
+    NOTIFY_URL = "notify.url", [], Webhook, "",
+        "address to post the JSON to instead, signed with `notify.secret`";
+    NOTIFY_SECRET = "notify.secret", [], Secret, "",
+        "secret that signs the posts; required with `notify.url`";
+
+    WRAP_AFTER = "wrap.after", [], Duration, "45s",
+        "time after which a call of a wrapped server is handed off; flag `--after`";
+    WRAP_ON_CANCEL = "wrap.on_cancel", [], Choice(&["auto", "keep", "forward"]), "auto",
+        "handling of a client's cancel: `auto` forwards a person's cancel but not a timeout, `keep` never forwards, `forward` always does";
+    WRAP_MAX_RESULT = "wrap.max_result", [], Bytes, "256KiB",
+        "maximum size of one answer with a result that was handed off; `get_result` with an offset returns the rest";
+}
+
+impl Kind {
+    /// The name of the type in the documentation.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Text => "text".to_owned(),
+            Secret => "secret".to_owned(),
+            Address | Webhook | StoreAddress => "address".to_owned(),
+            Boolean => "`true`, `false`".to_owned(),
+            Number => "number".to_owned(),
+            Milliseconds => "milliseconds".to_owned(),
+            Seconds => "seconds".to_owned(),
+            Duration => "duration".to_owned(),
+            Bytes => "bytes".to_owned(),
+            Dollars => "dollars".to_owned(),
+            Path => "path".to_owned(),
+            Paths => "paths".to_owned(),
+            Program => "program".to_owned(),
+            List => "list".to_owned(),
+            Choice(words) => {
+                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
+/// Returns the setting with a key, if there is one.
+pub(super) fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().copied().find(|setting| setting.key == key)
 }

@@ -6,19 +6,16 @@ use super::error::ConfigResult;
 use super::file::ConfigFile;
 use super::layers::{Flags, Layers, Source};
 use super::redact::presentable;
-use super::settings::SETTINGS;
+use super::settings::{self, Setting};
 use super::{Config, ResearchProvider, StoreUrl};
 
 /// A setting as people may see it.
 #[derive(Debug)]
 pub(crate) struct ShownSetting {
-    /// `section.key` in outlast.toml.
-    pub(crate) key: &'static str,
-    /// What counts; empty when there is none.
+    pub(crate) setting: &'static Setting,
+    /// The value that counts; empty if there is none.
     pub(crate) value: String,
     pub(crate) source: Source,
-    /// What it is for.
-    pub(crate) about: &'static str,
 }
 
 /// The whole configuration as people may see it.
@@ -41,14 +38,14 @@ impl ShownConfig {
 
     pub(super) fn of(layers: &mut Layers) -> Self {
         let config = Config::from_layers(layers);
-        let settings = SETTINGS.iter().map(|setting| {
-            let found = layers.find(setting.key);
-            let derived = config.as_ref().ok().and_then(|config| derived(config, setting.key));
+        let settings = settings::SETTINGS.iter().map(|setting| {
+            let found = layers.find(setting);
+            let derived = config.as_ref().ok().and_then(|config| derived(config, setting));
             let value = match (found.text.is_empty(), derived) {
                 (true, Some(derived)) => derived,
-                _ => presentable(setting.key, &found.text),
+                _ => presentable(setting, &found.text),
             };
-            ShownSetting { key: setting.key, value, source: found.source, about: setting.help }
+            ShownSetting { setting, value, source: found.source }
         });
         let settings = settings.collect();
         let file_has_secrets = layers.file.as_ref().is_some_and(ConfigFile::has_secrets);
@@ -57,25 +54,27 @@ impl ShownConfig {
     }
 
     /// One setting.
-    pub(crate) fn setting(&self, key: &str) -> Option<&ShownSetting> {
-        self.settings.iter().find(|shown| shown.key == key)
+    pub(crate) fn setting(&self, setting: &Setting) -> Option<&ShownSetting> {
+        self.settings.iter().find(|shown| shown.setting == setting)
     }
 }
 
-/// What counts where nothing is set and the default depends on other settings.
-fn derived(config: &Config, key: &str) -> Option<String> {
-    match key {
-        "store.url" => Some(match &config.store {
+/// The value of a setting that is not set and whose default depends on other settings.
+fn derived(config: &Config, setting: &Setting) -> Option<String> {
+    match setting {
+        settings::STORE_URL => Some(match &config.store {
             StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
             other => other.to_string(),
         }),
-        "store.data_dir" => Some(config.data_dir.display().to_string()),
-        "store.conversation_logs_dir" => {
+        settings::STORE_DATA_DIR => Some(config.data_dir.display().to_string()),
+        settings::STORE_CONVERSATION_LOGS_DIR => {
             config.conversation_logs.as_ref().map(|dir| dir.display().to_string())
         }
-        "server.tools" => Some(joined(config.tools.iter().map(|set| set.name()))),
-        "server.providers" => Some(joined(config.providers.iter().map(ResearchProvider::name))),
-        "server.log" => Some(config.log.clone()),
+        settings::SERVER_TOOLS => Some(joined(config.tools.iter().map(|set| set.name()))),
+        settings::SERVER_PROVIDERS => {
+            Some(joined(config.providers.iter().map(ResearchProvider::name)))
+        }
+        settings::SERVER_LOG => Some(config.log.clone()),
         _ => None,
     }
 }
@@ -86,6 +85,7 @@ fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings;
     use super::*;
 
     #[test]
@@ -98,19 +98,19 @@ mod tests {
         ];
         let file = "[server]\nconcurrency = 7\n[perplexity]\napi_key = \"pplx-hunter2\"\n";
         let showing = ShownConfig::of(&mut Layers::of(&environment, Some(file)).unwrap());
-        assert_eq!(showing.settings.len(), SETTINGS.len());
+        assert_eq!(showing.settings.len(), settings::SETTINGS.len());
         assert!(!format!("{showing:?}").contains("hunter2"), "{showing:?}");
         let cases = [
-            ("perplexity.api_key", "[redacted]", Source::Variable("PERPLEXITY_API_KEY")),
-            ("server.concurrency", "7", Source::File("outlast.toml".into())),
-            ("server.owner", "local", Source::Default),
-            ("store.url", "sqlite:/data/outlast.db", Source::Default),
-            ("network.proxy", "http://[redacted]@proxy", Source::Variable("HTTPS_PROXY")),
-            ("library.folders", "", Source::Default),
+            (settings::PERPLEXITY_API_KEY, "[redacted]", Source::Variable("PERPLEXITY_API_KEY")),
+            (settings::SERVER_CONCURRENCY, "7", Source::File("outlast.toml".into())),
+            (settings::SERVER_OWNER, "local", Source::Default),
+            (settings::STORE_URL, "sqlite:/data/outlast.db", Source::Default),
+            (settings::NETWORK_PROXY, "http://[redacted]@proxy", Source::Variable("HTTPS_PROXY")),
+            (settings::LIBRARY_FOLDERS, "", Source::Default),
         ];
-        for (key, value, source) in cases {
-            let shown = showing.setting(key).unwrap();
-            assert_eq!((shown.value.as_str(), &shown.source), (value, &source), "{key}");
+        for (setting, value, source) in cases {
+            let shown = showing.setting(setting).unwrap();
+            assert_eq!((shown.value.as_str(), &shown.source), (value, &source), "{}", setting.key);
         }
     }
 
@@ -118,8 +118,8 @@ mod tests {
     fn a_setting_that_is_not_allowed_hides_none_of_the_others() {
         let environment = [("OUTLAST_DATA_DIR", "/data"), ("OUTLAST_CONCURRENCY", "lots")];
         let showing = ShownConfig::of(&mut Layers::of(&environment, None).unwrap());
-        assert_eq!(showing.setting("server.concurrency").unwrap().value, "lots");
-        assert_eq!(showing.settings.len(), SETTINGS.len());
+        assert_eq!(showing.setting(settings::SERVER_CONCURRENCY).unwrap().value, "lots");
+        assert_eq!(showing.settings.len(), settings::SETTINGS.len());
         assert!(showing.config.is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use outlast_core::NanoUsd;
 
 use super::layers::Layers;
-use super::settings::SETTINGS;
+use super::settings::{self, Kind, SETTINGS, Setting};
 use super::*;
 
 fn load(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Config> {
@@ -310,21 +310,99 @@ fn the_old_key_of_the_library_is_still_read() {
 fn every_setting_has_one_key_and_its_own_variables() {
     let keys: HashSet<_> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys.len(), SETTINGS.len());
-    let variables: Vec<_> = SETTINGS.iter().flat_map(|setting| &setting.variables).collect();
+    let variables: Vec<_> = SETTINGS.iter().flat_map(|setting| setting.variables).collect();
     assert_eq!(variables.iter().collect::<HashSet<_>>().len(), variables.len());
 }
 
-/// A row that could not be read would be a setting that is not there.
-#[test]
-fn every_row_of_the_documented_table_is_a_setting() {
-    let page = include_str!("../../../../docs/configuration.md");
-    let rows = page.lines().filter(|line| line.starts_with("| ")).count();
-    assert_eq!(SETTINGS.len(), rows - 1, "the first row has the names of the columns");
-    assert!(SETTINGS.iter().all(|setting| setting.key.contains('.') && !setting.help.is_empty()));
-    assert_eq!(SETTINGS.iter().filter(|setting| setting.variables.is_empty()).count(), 11);
+/// The text between two markers of docs/configuration.md that is generated from the settings.
+fn documented_table() -> String {
+    let mut table =
+        "| key | variable | type | default | description |\n|---|---|---|---|---|\n".to_owned();
+    for Setting { key, variables, kind, default, description } in SETTINGS {
+        let quoted = |words: &[&str]| match words {
+            [] | [""] => "-".to_owned(),
+            words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        };
+        let (variables, default) = (quoted(variables), quoted(&[default]));
+        let kind = kind.name();
+        table
+            .push_str(&format!("| `{key}` | {variables} | {kind} | {default} | {description} |\n"));
+    }
+    table
 }
 
-/// What stands in the example for a setting that has no default.
+/// docs/configuration.md has the table of all settings; set UPDATE_DOCS=1 to write it.
+#[test]
+fn the_documented_settings_are_those_of_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("<!-- settings -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end of settings -->").unwrap();
+    let table = documented_table();
+    let expected = format!("{before}<!-- settings -->\n{table}<!-- end of settings -->{after}");
+    assert_document(path, &expected);
+}
+
+/// Every default must be a value of its type, or a mistyped default would only be found by the command that uses it.
+#[test]
+fn every_default_is_a_value_of_its_type() {
+    for Setting { key, kind, default, .. } in SETTINGS {
+        let fits = match kind {
+            _ if default.is_empty() => true,
+            Kind::Number | Kind::Milliseconds | Kind::Seconds => default.parse::<u64>().is_ok(),
+            Kind::Boolean => matches!(*default, "true" | "false"),
+            Kind::Choice(words) => words.contains(default),
+            Kind::Duration => crate::duration::parse(default).is_ok(),
+            Kind::Dollars => NanoUsd::parse(default).is_some(),
+            Kind::Address | Kind::Webhook => default.starts_with("https://"),
+            Kind::Bytes => default.ends_with("iB"),
+            Kind::Secret => false,
+            Kind::Text
+            | Kind::StoreAddress
+            | Kind::Path
+            | Kind::Paths
+            | Kind::Program
+            | Kind::List => true,
+        };
+        assert!(fits, "{key} = {default}");
+    }
+}
+
+#[test]
+fn an_unknown_key_names_its_line_and_the_nearest_key() {
+    let cases = [
+        (
+            "[server]\nowner = \"a\"\nconcurency = 7\n",
+            "line 3: unknown key `server.concurency`",
+            Some("server.concurrency"),
+        ),
+        (
+            "[sever]\nconcurrency = 7\n",
+            "line 2: unknown key `sever.concurrency`",
+            Some("server.concurrency"),
+        ),
+        ("store = 1\n", "line 1: unknown key `store`", None),
+        (
+            "[library.converters]\npdftotex = \"x\"\n",
+            "line 2: unknown key `library.converters.pdftotex`",
+            Some("library.converters.pdftotext"),
+        ),
+        ("[x]\n\n[y]\nq = 1\n", "line 4: unknown key `y.q`", None),
+    ];
+    for (file, message, nearest) in cases {
+        let error = load(&[], Some(file)).unwrap_err();
+        assert!(error.to_string().ends_with(message), "{error}");
+        let hint = error.hint();
+        match nearest {
+            Some(nearest) => {
+                assert!(hint.starts_with(&format!("did you mean `{nearest}`?")), "{hint}")
+            }
+            None => assert!(!hint.contains("did you mean"), "{hint}"),
+        }
+    }
+}
+
+/// The example value of a setting that has no default.
 fn example_of(key: &str) -> &'static str {
     match key {
         "perplexity.api_key" => "pplx-...",
@@ -380,22 +458,26 @@ fn example() -> String {
         let value = if plain { value.to_owned() } else { format!("{value:?}") };
         let variable =
             setting.variables.first().map(|name| format!(" [{name}]")).unwrap_or_default();
-        text.push_str(&format!("\n# {}{variable}\n# {name} = {value}\n", setting.help));
+        text.push_str(&format!("\n# {}{variable}\n# {name} = {value}\n", setting.description));
     }
     text
 }
 
-/// examples/outlast.toml is made from the settings; set UPDATE_DOCS=1 to write it.
-#[test]
+/// Compares a generated document with its file, or writes it when UPDATE_DOCS is set.
 #[expect(clippy::disallowed_methods, reason = "a switch for people who correct the docs")]
-fn the_example_file_is_made_from_the_settings() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/outlast.toml");
+fn assert_document(path: &str, expected: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::create_dir_all(std::path::Path::new(path).parent().unwrap()).unwrap();
-        std::fs::write(path, example()).unwrap();
+        std::fs::write(path, expected).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap();
-    assert_eq!(written, example(), "run the test with UPDATE_DOCS=1");
+    assert!(written == expected, "{path} is stale: run this test with UPDATE_DOCS=1");
+}
+
+/// examples/outlast.toml is generated from the settings; set UPDATE_DOCS=1 to write it.
+#[test]
+fn the_example_file_is_generated_from_the_settings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/outlast.toml");
+    assert_document(path, &example());
 }
 
 fn collect_keys(section: &str, entries: &toml::Table, keys: &mut HashSet<String>) {
@@ -438,7 +520,7 @@ fn the_example_file_has_every_setting_once_and_parses() {
 #[test]
 fn f10_a_quota_of_bytes_is_read_with_its_unit() {
     let read = |value| Layers::of(&[("OUTLAST_MAX_BYTES_PER_OWNER", value)], None);
-    let bytes = |value| read(value).unwrap().bytes("limits.max_bytes_per_owner");
+    let bytes = |value| read(value).unwrap().bytes(settings::LIMITS_MAX_BYTES_PER_OWNER);
     let cases =
         [("", 1 << 30), ("4096", 4096), ("4 KiB", 4096), ("2MiB", 2 << 20), ("3 GiB", 3 << 30)];
     for (value, expected) in cases {

@@ -13,18 +13,20 @@ use outlast_store::{ConnectionDefaults, ConnectionLimits};
 use super::error::{ConfigError, ConfigResult};
 use super::layers::{Layers, Source, is_placeholder};
 use super::redact::is_http;
+use super::settings::{self, Setting};
 use super::{Dialect, ResearchProvider, Secret, StoreUrl};
 
 impl Layers {
-    /// The key of a provider's account. What a client was to replace by a key and did not is none (P2): one warning, and
-    /// the next layer counts.
-    pub(super) fn api_key(&mut self, key: &str) -> Option<Secret> {
-        let found = self.find(key);
-        let placeholders = self.set(found.setting).filter(|found| is_placeholder(&found.text));
+    /// The API key of a provider. A placeholder that a client did not replace by a key counts as not set (P2): there is one
+    /// warning, and the next layer is used.
+    pub(super) fn api_key(&mut self, setting: &'static Setting) -> Option<Secret> {
+        let found = self.find(setting);
+        let placeholders = self.set(setting).filter(|found| is_placeholder(&found.text));
         let sources: Vec<_> = placeholders.map(|found| found.source.to_string()).collect();
         if !sources.is_empty() {
             self.warnings.push(format!(
-                "{key} from {} is a placeholder that nothing was put in for, and counts as not set",
+                "{} from {} is a placeholder that was not replaced, and counts as not set",
+                setting.key,
                 sources.join(" and from ")
             ));
         }
@@ -32,8 +34,8 @@ impl Layers {
     }
 
     /// Paths, separated as the system separates them; a list in the file.
-    pub(super) fn paths(&self, key: &str) -> Vec<PathBuf> {
-        let found = self.find(key);
+    pub(super) fn paths(&self, setting: &'static Setting) -> Vec<PathBuf> {
+        let found = self.find(setting);
         let split: Vec<PathBuf> = match &found.source {
             Source::File(_) => found.text.split(',').map(PathBuf::from).collect(),
             Source::Flag(_) | Source::Variable(_) | Source::Default => {
@@ -44,8 +46,8 @@ impl Layers {
     }
 
     /// A program: its name, or where it is.
-    pub(super) fn program(&self, key: &str) -> ConfigResult<PathBuf> {
-        self.parsed(key, "the name of a program, or an absolute path", |text| {
+    pub(super) fn program(&self, setting: &'static Setting) -> ConfigResult<PathBuf> {
+        self.parsed(setting, "the name of a program, or an absolute path", |text| {
             let program = PathBuf::from(text);
             (program.is_absolute() || !text.contains('/')).then_some(program)
         })
@@ -53,7 +55,7 @@ impl Layers {
 
     /// What is spoken at the provider.
     pub(super) fn dialect(&self) -> ConfigResult<Dialect> {
-        self.parsed("perplexity.api", "agent, sonar", |text| match text {
+        self.parsed(settings::PERPLEXITY_API, "agent, sonar", |text| match text {
             "agent" => Some(Dialect::Agent),
             "sonar" => Some(Dialect::Sonar),
             _ => None,
@@ -61,16 +63,20 @@ impl Layers {
     }
 
     /// A whole number in a range.
-    pub(super) fn number(&self, key: &str, range: RangeInclusive<u32>) -> ConfigResult<u32> {
+    pub(super) fn number(
+        &self,
+        setting: &'static Setting,
+        range: RangeInclusive<u32>,
+    ) -> ConfigResult<u32> {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         let within = |text: &str| text.parse().ok().filter(|number| range.contains(number));
-        self.parsed(key, &allowed, within)
+        self.parsed(setting, &allowed, within)
     }
 
     /// A number of bytes, or of KiB, MiB or GiB.
-    pub(super) fn bytes(&self, key: &str) -> ConfigResult<u64> {
+    pub(super) fn bytes(&self, setting: &'static Setting) -> ConfigResult<u64> {
         let allowed = "a number of bytes above 0, or one with KiB, MiB or GiB";
-        self.parsed(key, allowed, |text| {
+        self.parsed(setting, allowed, |text| {
             let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
             let with_unit = |(unit, shift)| Some((text.strip_suffix(unit)?, shift));
             let (number, shift) = units.into_iter().find_map(with_unit).unwrap_or((text, 0));
@@ -80,23 +86,23 @@ impl Layers {
     }
 
     /// US dollars, if there are any.
-    pub(super) fn dollars(&self, key: &str) -> ConfigResult<Option<NanoUsd>> {
+    pub(super) fn dollars(&self, setting: &'static Setting) -> ConfigResult<Option<NanoUsd>> {
         let allowed = "US dollars such as 5 or 0.25, with at most nine decimals";
-        self.parsed(key, allowed, |text| match text {
+        self.parsed(setting, allowed, |text| match text {
             "" => Some(None),
             text => NanoUsd::parse(text).map(Some),
         })
     }
 
     /// Milliseconds; what is no positive number is replaced by the default with one warning (A6).
-    pub(super) fn millis(&mut self, key: &str) -> Duration {
-        let default = self.find(key).setting.default.parse().unwrap_or(1);
-        self.millis_or(key, Duration::from_millis(default))
+    pub(super) fn millis(&mut self, setting: &'static Setting) -> Duration {
+        let default = self.find(setting).setting.default.parse().unwrap_or(1);
+        self.millis_or(setting, Duration::from_millis(default))
     }
 
     /// The same with a default that depends on other settings.
-    pub(super) fn millis_or(&mut self, key: &str, default: Duration) -> Duration {
-        let found = self.find(key);
+    pub(super) fn millis_or(&mut self, setting: &'static Setting, default: Duration) -> Duration {
+        let found = self.find(setting);
         let parsed = found.text.parse::<u64>().ok().filter(|millis| *millis > 0);
         let Some(millis) = parsed else {
             let default_ms = default.as_millis();
@@ -108,18 +114,18 @@ impl Layers {
     }
 
     /// Milliseconds; what is no positive number is refused.
-    pub(super) fn duration(&self, key: &str) -> ConfigResult<Duration> {
-        let millis = self.number(key, 1..=u32::MAX)?;
+    pub(super) fn duration(&self, setting: &'static Setting) -> ConfigResult<Duration> {
+        let millis = self.number(setting, 1..=u32::MAX)?;
         Ok(Duration::from_millis(millis.into()))
     }
 
     /// Whole seconds; a number out of bounds is brought into them with one warning, anything else is refused.
     pub(super) fn seconds_within(
         &mut self,
-        key: &str,
+        setting: &'static Setting,
         range: RangeInclusive<u32>,
     ) -> ConfigResult<Duration> {
-        let found = self.find(key);
+        let found = self.find(setting);
         let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
         let Some(number) = found.text.parse::<f64>().ok().filter(|number| number.is_finite())
         else {
@@ -138,8 +144,8 @@ impl Layers {
     }
 
     /// A switch.
-    pub(super) fn flag(&self, key: &str) -> ConfigResult<bool> {
-        self.parsed(key, "true, 1, false, 0", |text| match text.to_lowercase().as_str() {
+    pub(super) fn flag(&self, setting: &'static Setting) -> ConfigResult<bool> {
+        self.parsed(setting, "true, 1, false, 0", |text| match text.to_lowercase().as_str() {
             "true" | "1" => Some(true),
             "false" | "0" | "" => Some(false),
             _ => None,
@@ -149,9 +155,10 @@ impl Layers {
     /// How deep research is answered; an unknown word is blocking, with one warning (B1). Of its two names the new one
     /// counts.
     pub(super) fn research_mode(&mut self) -> ResearchMode {
-        let [found, old] = ["server.async_research", "perplexity.enable_async_deep_research"]
-            .map(|key| self.find(key));
-        let found = match (self.is_set(found.setting.key), self.is_set(old.setting.key)) {
+        let [found, old] =
+            [settings::SERVER_ASYNC_RESEARCH, settings::PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH]
+                .map(|setting| self.find(setting));
+        let found = match (self.is_set(found.setting), self.is_set(old.setting)) {
             (false, true) => old,
             (true, true) if !found.text.eq_ignore_ascii_case(&old.text) => {
                 self.warnings.push(format!(
@@ -181,8 +188,8 @@ impl Layers {
 
     /// An HTTP address. Credentials in it are left out, with one warning: the key is what a provider knows us by, and the
     /// address becomes part of every job's profile.
-    pub(super) fn url(&mut self, key: &str) -> ConfigResult<String> {
-        let found = self.find(key);
+    pub(super) fn url(&mut self, setting: &'static Setting) -> ConfigResult<String> {
+        let found = self.find(setting);
         if !is_http(&found.text) {
             return Err(found.bad("an address that starts with https:// or http://"));
         }
@@ -194,24 +201,28 @@ impl Layers {
     }
 
     /// The proxy to a provider: the one named for it, else the one for all programs.
-    pub(super) fn provider_proxy(&self, key: &str) -> Option<ProxyOptions> {
-        let own = self.text(key);
+    pub(super) fn provider_proxy(&self, setting: &'static Setting) -> Option<ProxyOptions> {
+        let own = self.text(setting);
         own.map(|url| self.proxy(url, ProxyScope::Everything)).or_else(|| self.common_proxy())
     }
 
     /// The proxy for all programs.
     pub(super) fn common_proxy(&self) -> Option<ProxyOptions> {
-        self.text("network.proxy").map(|url| self.proxy(url, ProxyScope::OtherMachines))
+        self.text(settings::NETWORK_PROXY).map(|url| self.proxy(url, ProxyScope::OtherMachines))
     }
 
     fn proxy(&self, url: String, scope: ProxyScope) -> ProxyOptions {
-        ProxyOptions { url, scope, except: self.text("network.no_proxy").unwrap_or_default() }
+        ProxyOptions {
+            url,
+            scope,
+            except: self.text(settings::NETWORK_NO_PROXY).unwrap_or_default(),
+        }
     }
 
     /// Whose jobs; a name that is safe in every store and log.
     pub(super) fn owner(&self) -> ConfigResult<String> {
         let allowed = "1 to 64 of the characters A-Z a-z 0-9 - _ . @";
-        self.parsed("server.owner", allowed, |text| {
+        self.parsed(settings::SERVER_OWNER, allowed, |text| {
             let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
             let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_safe);
             fits.then(|| text.to_owned())
@@ -220,12 +231,14 @@ impl Layers {
 
     /// A filter for the log.
     pub(super) fn log(&self) -> String {
-        self.text("server.log").or_else(|| self.text("perplexity.log_level")).unwrap_or_default()
+        self.text(settings::SERVER_LOG)
+            .or_else(|| self.text(settings::PERPLEXITY_LOG_LEVEL))
+            .unwrap_or_default()
     }
 
     /// The tool sets; where none is named, those that suit the provider that is asked first (G2).
     pub(super) fn tools(&self, first: Option<&ResearchProvider>) -> ConfigResult<Vec<ToolSet>> {
-        if self.find("server.tools").source == Source::Default {
+        if self.find(settings::SERVER_TOOLS).source == Source::Default {
             let research = match first {
                 Some(provider) if provider.name() != Profile::PERPLEXITY => ToolSet::DeepResearch,
                 Some(_) | None => ToolSet::Research,
@@ -234,7 +247,7 @@ impl Layers {
         }
         let allowed = ToolSet::ALL.map(ToolSet::name).join(", ");
         let mut sets = Vec::new();
-        for set in self.list("server.tools", &allowed, |name| ToolSet::named(name).ok())? {
+        for set in self.list(settings::SERVER_TOOLS, &allowed, |name| ToolSet::named(name).ok())? {
             if !sets.contains(&set) {
                 sets.push(set);
             }
@@ -245,11 +258,11 @@ impl Layers {
     /// A list separated by commas, of which each must be one of those allowed; at least one.
     pub(super) fn list<T>(
         &self,
-        key: &str,
+        setting: &'static Setting,
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> ConfigResult<Vec<T>> {
-        let mut found = self.find(key);
+        let mut found = self.find(setting);
         let mut list = Vec::new();
         for name in found.text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let Some(parsed) = parse(name) else {
@@ -263,10 +276,10 @@ impl Layers {
 
     /// Where jobs live.
     pub(super) fn store(&self) -> ConfigResult<StoreUrl> {
-        if self.text("store.url").is_none() {
+        if self.text(settings::STORE_URL).is_none() {
             return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
         }
-        let found = self.find("store.url");
+        let found = self.find(settings::STORE_URL);
         StoreUrl::parse(&found.text, &self.connection_defaults()).map_err(|why| found.bad(why))
     }
 
@@ -274,34 +287,37 @@ impl Layers {
     pub(super) fn connection_defaults(&self) -> ConnectionDefaults {
         let usual = || Some(PathBuf::from(self.environment.get("HOME")?).join(".pgpass"));
         ConnectionDefaults {
-            password: self.text("store.password"),
-            ssl_mode: self.text("store.sslmode"),
-            password_file: self.text("store.password_file").map(PathBuf::from).or_else(usual),
+            password: self.text(settings::STORE_PASSWORD),
+            ssl_mode: self.text(settings::STORE_SSLMODE),
+            password_file: self
+                .text(settings::STORE_PASSWORD_FILE)
+                .map(PathBuf::from)
+                .or_else(usual),
         }
     }
 
     /// The limits of database connections.
     pub(super) fn connection_limits(&self) -> ConfigResult<ConnectionLimits> {
-        let within = |key, range: RangeInclusive<u64>| {
+        let within = |setting, range: RangeInclusive<u64>| {
             let allowed = format!("a duration from {} s to {} s", range.start(), range.end());
-            self.parsed(key, &allowed, |text| {
+            self.parsed(setting, &allowed, |text| {
                 let duration = crate::duration::parse(text).ok()?;
                 range.contains(&duration.as_secs()).then_some(duration)
             })
         };
         Ok(ConnectionLimits {
-            connect: within("store.connect_timeout", 0..=86_400)?,
-            statement: within("store.statement_timeout", 1..=3_600)?,
-            pool_size: self.number("store.pool_size", 2..=500)? as usize,
+            connect: within(settings::STORE_CONNECT_TIMEOUT, 0..=86_400)?,
+            statement: within(settings::STORE_STATEMENT_TIMEOUT, 1..=3_600)?,
+            pool_size: self.number(settings::STORE_POOL_SIZE, 2..=500)? as usize,
         })
     }
 
     /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.
     pub(super) fn conversation_logs(&self, store: &StoreUrl) -> ConfigResult<Option<PathBuf>> {
-        if !self.flag("store.mirror")? {
+        if !self.flag(settings::STORE_MIRROR)? {
             return Ok(None);
         }
-        match self.text("store.conversation_logs_dir") {
+        match self.text(settings::STORE_CONVERSATION_LOGS_DIR) {
             Some(dir) => Ok(Some(PathBuf::from(dir))),
             None if matches!(store, StoreUrl::Postgres(_)) => Ok(None),
             None => Ok(Some(self.data_dir()?.join("conversation-logs"))),
@@ -327,7 +343,7 @@ impl Layers {
     }
 
     pub(super) fn data_dir(&self) -> ConfigResult<PathBuf> {
-        if let Some(dir) = self.text("store.data_dir") {
+        if let Some(dir) = self.text(settings::STORE_DATA_DIR) {
             return Ok(PathBuf::from(dir));
         }
         let strategy = etcetera::choose_base_strategy();

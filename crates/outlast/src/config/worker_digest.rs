@@ -13,20 +13,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::file::ConfigFile;
 use super::layers::Layers;
-use super::settings::SETTINGS;
+use super::settings::{self, Setting};
 use super::workflows::{Program, Upstream, Workflow, WorkflowAction};
 use super::{Config, Notify, Secret};
 
-/// Settings of a face alone, and those that find the store, which a worker is told apart by anyway.
-const NOT_OF_A_WORKER: [&str; 8] = [
-    "server.tools",
-    "server.async_mode",
-    "server.fixed_workflow",
-    "server.long_poll_timeout",
-    "server.detach",
-    "library.agents_may_share",
-    "store.url",
-    "store.data_dir",
+/// Settings that a worker does not use, and those that locate the store, which already identifies a worker.
+const NOT_OF_A_WORKER: [&Setting; 8] = [
+    settings::SERVER_TOOLS,
+    settings::SERVER_ASYNC_MODE,
+    settings::SERVER_FIXED_WORKFLOW,
+    settings::SERVER_LONG_POLL_TIMEOUT,
+    settings::SERVER_DETACH,
+    settings::LIBRARY_AGENTS_MAY_SHARE,
+    settings::STORE_URL,
+    settings::STORE_DATA_DIR,
 ];
 
 /// The age from which a file's stamp is trusted.
@@ -63,9 +63,9 @@ pub(super) fn of_settings(layers: &Layers) -> String {
         digest.add(path.as_os_str().as_encoded_bytes());
         digest.add(&file.text);
     }
-    for setting in SETTINGS.iter().filter(|setting| !NOT_OF_A_WORKER.contains(&setting.key)) {
+    for setting in settings::SETTINGS.iter().filter(|setting| !NOT_OF_A_WORKER.contains(setting)) {
         digest.add(setting.key);
-        digest.add(layers.find(setting.key).text);
+        digest.add(layers.find(setting).text);
     }
     digest.text()
 }

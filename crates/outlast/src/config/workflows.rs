@@ -15,6 +15,7 @@ use super::Secret;
 use super::definitions::{FilePlace, Given, UpstreamEntry, WorkflowEntry};
 use super::error::ConfigResult;
 use super::layers::Layers;
+use super::settings;
 use crate::duration::DurationValue;
 
 /// How long a command may run when its workflow does not say.
@@ -89,7 +90,7 @@ impl Layers {
     pub(super) fn fixed_workflow(&self, workflows: &[Workflow]) -> ConfigResult<Option<String>> {
         let names = workflows.iter().map(|workflow| workflow.name.as_str());
         let names: Vec<&str> = [DEEP_RESEARCH].into_iter().chain(names).collect();
-        self.parsed("server.fixed_workflow", &names.join(", "), |name| match name {
+        self.parsed(settings::SERVER_FIXED_WORKFLOW, &names.join(", "), |name| match name {
             "" => Some(None),
             name => names.contains(&name).then(|| Some(name.to_owned())),
         })

@@ -5,6 +5,7 @@ use outlast_wrap::{OnCancel, ToolPolicy, WrapSettings};
 use super::definitions::FilePlace;
 use super::error::ConfigResult;
 use super::layers::{Layers, environment};
+use super::settings;
 use crate::duration;
 
 /// Variables that differ between two starts of the same client.
@@ -13,18 +14,18 @@ const PASSING: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 impl Layers {
     /// What `[wrap]` says. Every mistake in its tools names its line.
     pub(super) fn wrap(&self) -> ConfigResult<WrapSettings> {
-        let after = self.parsed("wrap.after", "a duration such as 45s or 4m", |text| {
+        let after = self.parsed(settings::WRAP_AFTER, "a duration such as 45s or 4m", |text| {
             duration::limit(text).ok()
         })?;
         let on_cancel =
-            self.parsed("wrap.on_cancel", "auto, keep, forward", |text| match text {
+            self.parsed(settings::WRAP_ON_CANCEL, "auto, keep, forward", |text| match text {
                 "auto" => Some(OnCancel::Auto),
                 "keep" => Some(OnCancel::Keep),
                 "forward" => Some(OnCancel::Forward),
                 _ => None,
             })?;
         let mut settings = WrapSettings { after, on_cancel, ..WrapSettings::default() };
-        settings.max_result = self.bytes("wrap.max_result")?;
+        settings.max_result = self.bytes(settings::WRAP_MAX_RESULT)?;
         let Some(file) = &self.file else { return Ok(settings) };
         let at = FilePlace { path: &file.path, text: &file.text };
         let tools = file.definitions.wrap.iter().flat_map(|wrap| &wrap.tools);
