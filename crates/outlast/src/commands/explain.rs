@@ -1,34 +1,40 @@
-//! `outlast explain CODE`: what an error code means for one's money, and what to do. The text is that of docs/errors.md.
+//! `outlast explain CODE`: the meaning of an error code, its consequence for the user's money, and the next step.
+
+mod explanations;
+
+use explanations::{Explanation, GROUPS};
 
 use crate::error::{CommandResult, DONE, refuse};
 use crate::ui;
 
-const ERRORS_PAGE: &str = include_str!("../../../../docs/errors.md");
-
 pub(super) fn run(code: Option<String>) -> CommandResult {
     let Some(code) = code else {
-        sections().for_each(|(code, _)| ui::line(code));
+        explanations().for_each(|explanation| ui::line(explanation.code));
         return DONE;
     };
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
-    let Some((code, text)) = sections().find(|(code, _)| *code == wanted) else {
-        let why = format!("there is no code `{}`", ui::short(&code, 64));
+    let Some(explanation) = explanations().find(|explanation| explanation.code == wanted) else {
+        let why = format!("unknown code `{}`", ui::short(&code, 64));
         return refuse(why, "`outlast explain` lists every code");
     };
-    ui::report(&format!("# {code}\n\n{}", unlinked(text)));
+    ui::report(&format!("# {}\n\n{}", explanation.code, remove_links(&explanation.markdown())));
     DONE
 }
 
-/// Every code with its section, in the order of the page.
-fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ERRORS_PAGE.split("\n### ").skip(1).filter_map(|section| {
-        let (code, text) = section.split_once('\n')?;
-        Some((code, text.split("\n## ").next().unwrap_or_default().trim()))
-    })
+/// Every explanation, in the order of the documentation.
+fn explanations() -> impl Iterator<Item = &'static Explanation> {
+    GROUPS.iter().flat_map(|group| group.codes)
 }
 
-/// Links to other pages become their names: the reader is not where they lead.
-fn unlinked(text: &str) -> String {
+impl Explanation {
+    fn markdown(&self) -> String {
+        let Self { meaning, money, next, .. } = self;
+        format!("{meaning}\n\n**Money:** {money}\n\n**Next:** {next}")
+    }
+}
+
+/// Replaces links to other pages by their names, because the reader of a terminal cannot follow them.
+fn remove_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("](") {
@@ -48,15 +54,41 @@ mod tests {
     #[test]
     fn every_code_a_job_can_fail_with_is_explained() {
         for code in outlast_core::Code::ALL {
-            let (_, text) = sections().find(|(known, _)| *known == code.as_str()).unwrap();
-            assert!(text.contains("**Money:**") && text.contains("**Next:**"), "{code}: {text}");
-            assert!(!unlinked(text).contains("]("), "{code}");
+            assert!(explanations().any(|explanation| explanation.code == code.as_str()), "{code}");
+        }
+        for explanation in explanations() {
+            assert!(!remove_links(&explanation.markdown()).contains("]("), "{}", explanation.code);
         }
     }
 
     #[test]
     fn links_become_their_names() {
-        assert_eq!(unlinked("a [b](c.md) d [e](https://f) g"), "a b d https://f g");
-        assert_eq!(unlinked("a [b] c"), "a [b] c");
+        assert_eq!(remove_links("a [b](c.md) d [e](https://f) g"), "a b d https://f g");
+        assert_eq!(remove_links("a [b] c"), "a [b] c");
+    }
+
+    /// docs/errors.md has every explanation; set UPDATE_DOCS=1 to write them.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a switch for people who correct the docs")]
+    fn the_documented_codes_are_those_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, _) = page.split_once("<!-- codes -->\n").unwrap();
+        let mut expected = format!("{before}<!-- codes -->\n");
+        for group in GROUPS {
+            expected.push_str(&format!("\n## {}\n", group.title));
+            if !group.about.is_empty() {
+                expected.push_str(&format!("\n{}\n", group.about));
+            }
+            for explanation in group.codes {
+                let (code, text) = (explanation.code, explanation.markdown());
+                expected.push_str(&format!("\n### {code}\n\n{text}\n"));
+            }
+        }
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &expected).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap();
+        assert!(written == expected, "docs/errors.md is stale: run this test with UPDATE_DOCS=1");
     }
 }

@@ -18,7 +18,8 @@ fn markdown_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "scripts/README.md"];
+    let named =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "scripts/README.md"];
     let named = named.map(|name| root().join(name));
     markdown_files(&root().join("docs")).into_iter().chain(named).collect()
 }
@@ -68,7 +69,10 @@ fn the_index_names_every_page() {
     let linked: BTreeSet<&str> = links(&index).into_iter().collect();
     for page in markdown_files(&docs) {
         let name = page.strip_prefix(&docs).unwrap().to_str().unwrap();
-        assert!(linked.contains(name) || name == "README.md", "docs/README.md does not link {name}");
+        assert!(
+            linked.contains(name) || name == "README.md",
+            "docs/README.md does not link {name}"
+        );
     }
 }
 
@@ -79,7 +83,10 @@ fn every_script_is_described() {
     for entry in fs::read_dir(scripts).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if name != "README.md" {
-            assert!(page.contains(&format!("`{name}`")), "scripts/README.md does not describe {name}");
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "scripts/README.md does not describe {name}"
+            );
         }
     }
 }
