@@ -18,7 +18,7 @@ use anyhow::Context;
 use outlast_core::{OwnerId, Profile, SpendLimits};
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
-    Callers, Face, Hosts, HttpOptions, Origins, PageOptions, PageView, Rates, Room, Server,
+    Callers, Face, Hosts, HttpOptions, Origins, PageOptions, PageView, Rates, Room, Routes, Server,
     serve_handler,
 };
 use outlast_store::{SqliteStore, SystemClock};
@@ -48,6 +48,7 @@ async fn main() -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let owner = OwnerId::new("local");
     let options = HttpOptions {
+        routes: Routes::All,
         callers: Callers::WithoutToken(owner.clone()),
         hosts: Hosts::loopback(),
         // The runner plays a page of this very server.

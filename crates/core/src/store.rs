@@ -407,7 +407,19 @@ pub enum StoreError {
     /// Cannot be reached just now.
     #[error("the store cannot be used")]
     Unavailable(#[source] BoxError),
+    /// The same of an insert that certainly stored nothing.
+    #[error("the store cannot be used; no job was stored")]
+    NotInserted(#[source] BoxError),
     /// Went away before it said whether this was written.
     #[error("the store did not say whether this was written")]
     Unconfirmed(#[source] BoxError),
+    /// The same of an insert, whose job may be found under this id later.
+    #[error("the store did not say whether job {job} was written")]
+    InsertUnconfirmed {
+        /// The id under which it may have been stored.
+        job: JobId,
+        /// The cause.
+        #[source]
+        source: BoxError,
+    },
 }

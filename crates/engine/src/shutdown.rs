@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 /// A request to leave. What is under way may finish what it cannot leave half done.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
+    draining: CancellationToken,
     asked: CancellationToken,
 }
 
@@ -14,8 +15,24 @@ impl Shutdown {
         Self::default()
     }
 
+    /// Has workers claim nothing more from the queue, and ask for the stop themselves when no job is in hand.
+    pub fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Returns whether the process is about to leave: it drains, or was asked to stop.
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// Waits until the process drains. Cancel-safe.
+    pub(crate) async fn draining(&self) {
+        self.draining.cancelled().await;
+    }
+
     /// Asks for it: workers claim nothing more and give their jobs back, waiting polls are answered.
     pub fn ask(&self) {
+        self.draining.cancel();
         self.asked.cancel();
     }
 

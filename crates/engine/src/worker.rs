@@ -24,6 +24,9 @@ use crate::{attempt, leaving, notices, remote_stops, rescuer, sweeper};
 /// After a claim that failed, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
+/// The time that a worker which was asked to stop waits for the store to answer a claim.
+const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(700);
+
 /// The most claims made at once: other processes want their turn. There are so many only while the queue has a job for
 /// every claim.
 const MAX_CLAIMS_AT_ONCE: usize = 32;
@@ -96,10 +99,18 @@ impl Worker {
             () = rescuer::watch(&self.shared, signals, &self.id, &self.keeper) => Ok(()),
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
+            () = self.is_held_up() => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
         leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
         worked
+    }
+
+    /// Waits until a worker that was asked to stop is still waiting for its store. A claim that is given up here and committed
+    /// later is undone like that of a worker that died.
+    async fn is_held_up(&self) {
+        self.shared.stop.asked().await;
+        tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
     }
 
     /// Fills free room with jobs until asked to stop.
@@ -114,7 +125,7 @@ impl Worker {
         if let Err(error) = rescuer::rescue(&self.shared, &mut trust, Leases::MayHaveEnded).await {
             tracing::warn!(%error, "dead workers cannot be looked for at the start");
         }
-        let (mut at_once, mut idleness) = (1, Idleness::new(until));
+        let (mut at_once, mut idleness, mut has_failed) = (1, Idleness::new(until), false);
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
             for Taken { claimed, since } in signals.taken() {
@@ -131,13 +142,20 @@ impl Worker {
             if !is_current && queued.is_empty() && held.tries.is_empty() {
                 return;
             }
+            let is_draining = self.shared.stop.is_draining();
+            if is_draining && queued.is_empty() && held.tries.is_empty() {
+                self.shared.stop.ask();
+                return;
+            }
             let room = match self.takes {
-                Takes::TheQueue if is_current => {
+                Takes::TheQueue if is_current && !is_draining => {
                     self.shared.options.concurrency.saturating_sub(queued.len())
                 }
                 Takes::TheQueue | Takes::HeldCallsOnly => 0,
             };
-            let pause = match self.claim(room.min(at_once), queued).await {
+            let claimed = self.claim(room.min(at_once), queued).await;
+            has_failed = has_failed && claimed.is_err();
+            let pause = match claimed {
                 Ok(Claims::AllOfThem) if room > 0 => {
                     at_once = (2 * at_once).min(MAX_CLAIMS_AT_ONCE);
                     continue;
@@ -152,7 +170,10 @@ impl Worker {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "no job can be claimed, will try again");
+                    // Said once: the store's own log has the course of a longer failure.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!(%error, "failed to claim a job; retrying until it succeeds");
+                    }
                     at_once = 1;
                     Some(AFTER_ERROR)
                 }
@@ -163,6 +184,7 @@ impl Worker {
                 Some(ended) = queued.join_next() => leaving::log_lost_attempt(&self.id, ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
                 () = self.shared.stop.asked() => {}
+                () = self.shared.stop.draining(), if !is_draining => {}
             }
         }
     }

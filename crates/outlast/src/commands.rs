@@ -163,7 +163,7 @@ fn start_server_log(
 }
 
 fn start_log_at(global: &Global, config: &Config, filter: &str, relay: Relay) -> CommandResult<()> {
-    logging::start(std::io::stderr, global, filter, relay).map_err(|why| {
+    logging::start(std::io::stderr, global, filter, config.log_format, relay).map_err(|why| {
         let why = format!("the log filter `{}` cannot be read: {why}", config.log);
         CommandError::wrong(why, "set OUTLAST_LOG to error, warn, info, debug or trace")
     })?;

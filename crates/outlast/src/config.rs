@@ -79,6 +79,9 @@ pub(crate) struct Config {
     pub(crate) log: String,
     /// Whether a layer has it.
     pub(crate) log_is_set: bool,
+    pub(crate) log_format: LogFormat,
+    /// The time for which jobs in hand may go on after SIGTERM.
+    pub(crate) drain_timeout: Duration,
     pub(crate) store: StoreUrl,
     /// The settings of database connections that an address may leave out.
     pub(crate) connection_defaults: ConnectionDefaults,
@@ -125,6 +128,25 @@ pub(crate) struct Perplexity {
     pub(crate) research_poll_budget: Duration,
     pub(crate) research_sweep_interval: Duration,
     pub(crate) retry_base: Duration,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl LogFormat {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "text" => Some(Self::Text),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a stdio server leaves its jobs to a worker that outlives it.
@@ -287,6 +309,8 @@ impl Config {
             log: layers.log(),
             log_is_set: layers.is_set(settings::SERVER_LOG)
                 || layers.is_set(settings::PERPLEXITY_LOG_LEVEL),
+            log_format: layers.parsed(settings::SERVER_LOG_FORMAT, "text or json", LogFormat::parse)?,
+            drain_timeout: layers.drain_timeout()?,
             conversation_logs: layers.conversation_logs(&store)?,
             connection_defaults: layers.connection_defaults(),
             connection_limits: layers.connection_limits()?,

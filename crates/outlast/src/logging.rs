@@ -1,5 +1,6 @@
 //! The log: standard error, one line an event, quiet about other people's crates and about what it has just said.
 
+pub(crate) mod json;
 mod unrepeated;
 
 use std::io::Write as _;
@@ -12,6 +13,7 @@ use tracing_subscriber::fmt::format::Format;
 use tracing_subscriber::prelude::*;
 
 use crate::cli::Global;
+use crate::config::LogFormat;
 use crate::detached::log_relay::{JobDatagrams, LogRelay};
 use crate::detached::own_jobs::{OwnJobs, OwnJobsLayer};
 use unrepeated::Unrepeated;
@@ -25,6 +27,9 @@ pub(crate) enum Relay {
     FromWorkers(Arc<OwnJobs>),
 }
 
+/// The form of this process's lines.
+static FORMAT: OnceLock<LogFormat> = OnceLock::new();
+
 /// The filter of this process.
 static FILTER: OnceLock<Targets> = OnceLock::new();
 
@@ -33,6 +38,7 @@ pub(crate) fn start<W>(
     writer: W,
     global: &Global,
     configured: &str,
+    format: LogFormat,
     relay: Relay,
 ) -> Result<(), String>
 where
@@ -49,7 +55,8 @@ where
         .with_writer(writer)
         // Colour would need a feature that is off; to ask for it on a terminal would panic.
         .with_ansi(false)
-        .event_format(Unrepeated::new(Format::default().without_time().with_target(false)));
+        .event_format(Unrepeated::new(Format::default().without_time().with_target(false), format));
+    let _ = FORMAT.set(format);
     let _ = FILTER.set(filter.clone());
     let (to_servers, from_workers) = match relay {
         Relay::None => (None, None),
@@ -58,7 +65,7 @@ where
     };
     let to_servers = to_servers.map(|relay| {
         let lines = tracing_subscriber::fmt::layer().with_writer(relay).with_ansi(false);
-        let lines = lines.event_format(JobDatagrams::default());
+        let lines = lines.event_format(JobDatagrams::new(format));
         lines.with_filter(filter_fn(LogRelay::is_relayed).with_max_level_hint(LevelFilter::INFO))
     });
     // After the log itself: what waits for the line about an insert comes after it.
@@ -75,7 +82,13 @@ where
 pub(crate) fn write_relayed(level: Level, target: &str, line: &str) {
     if FILTER.get().is_some_and(|filter| filter.would_enable(target, &level)) {
         // Nobody to tell if nobody reads.
-        drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
+        let mut line = match FORMAT.get() {
+            // A worker that another server started may write text.
+            Some(LogFormat::Json) if !line.starts_with('{') => json::wrap_text(level, target, line),
+            Some(LogFormat::Json | LogFormat::Text) | None => line.to_owned(),
+        };
+        line.push('\n');
+        drop(std::io::stderr().write_all(line.as_bytes()));
     }
 }
 

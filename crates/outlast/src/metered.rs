@@ -1,13 +1,14 @@
 //! Counts what passes through the ports. Wrappers, so that the path itself knows nothing of figures.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, NanoUsd, Nature,
-    Profile, Provider, ProviderError, RemoteRun, Run, Scope, Settlement, Step, StopOutcome, Store,
-    StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
+    BeginError, Cancelled, Claimed, Cost, Fence, Insert, Inserted, Job, JobId, Lease, NanoUsd,
+    Nature, Profile, Provider, ProviderError, RemoteRun, Run, Scope, Settlement, StateKind, Step,
+    StopOutcome, Store, StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
 };
 use outlast_engine::Providers;
 use outlast_server::Metrics;
@@ -23,11 +24,31 @@ pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Provide
 
 /// A store whose writes are counted.
 pub(crate) struct MeteredStore {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) metrics: Arc<Metrics>,
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    /// When the jobs in hand were claimed here.
+    claimed: Mutex<HashMap<JobId, Instant>>,
 }
 
+/// The largest number of jobs in hand whose times are taken: a job whose lease is lost unnoticed leaves its entry behind.
+const MAX_TIMED: usize = 20_000;
+
 impl MeteredStore {
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+        Self { store, metrics, claimed: Mutex::default() }
+    }
+
+    fn claimed(&self) -> MutexGuard<'_, HashMap<JobId, Instant>> {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn takes_in_hand(&self, id: JobId) {
+        let mut claimed = self.claimed();
+        if claimed.len() < MAX_TIMED {
+            claimed.insert(id, Instant::now());
+        }
+    }
+
     fn wrote(&self, error: Option<&StoreError>) {
         match error {
             None => self.metrics.store_wrote(),
@@ -92,6 +113,9 @@ impl StoreWrapper for MeteredStore {
         let inserted = self.store.insert(insert).await?;
         if let Inserted::New(job) = &inserted {
             self.metrics.job_started(&job.new.owner, &job.new.workflow);
+            if job.state.kind() == StateKind::Running {
+                self.takes_in_hand(job.id);
+            }
         }
         Ok(inserted)
     }
@@ -106,13 +130,37 @@ impl StoreWrapper for MeteredStore {
         if !matches!(claimed, Ok(None)) {
             self.wrote(claimed.as_ref().err());
         }
+        if let Ok(Some(Claimed { job, .. })) = &claimed {
+            self.takes_in_hand(job.id);
+            if job.fence == Fence(1) {
+                let wait = self.store.now().since(job.created_at);
+                self.metrics.queue_waited(&job.new.workflow, wait);
+            }
+        }
         claimed
+    }
+
+    async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let taken = self.store.take(worker, profiles, id, lease).await?;
+        if taken.is_some() {
+            self.takes_in_hand(*id);
+        }
+        Ok(taken)
     }
 
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
         let renewed = self.store.renew(leases, lease).await;
         if !leases.is_empty() {
             self.wrote(renewed.as_ref().err());
+        }
+        if let Ok(lost) = &renewed {
+            self.claimed().retain(|id, _| !lost.contains(id));
         }
         renewed
     }
@@ -125,6 +173,9 @@ impl StoreWrapper for MeteredStore {
             Settlement::Release => ("given_back", Cost::Unknown),
         };
         let job = self.store.settle(lease, settlement).await?;
+        if let Some(claimed) = self.claimed().remove(&job.id) {
+            self.metrics.ran(&job.new.workflow, claimed.elapsed());
+        }
         self.metrics.attempted(&job.new.owner, attempt);
         self.metrics.spent(&job.new.owner, job.new.profile.provider(), cost);
         self.ended(&job);
@@ -134,6 +185,7 @@ impl StoreWrapper for MeteredStore {
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
         let cancelled = self.store.cancel(scope, id).await?;
         if let Cancelled::Now(job) = &cancelled {
+            self.claimed().remove(id);
             self.ended(job);
         }
         Ok(cancelled)

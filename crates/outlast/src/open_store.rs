@@ -162,7 +162,7 @@ impl OpenStore {
             metrics.with_database(move || database_figures(store.upgrade().as_deref()));
         }
         let metrics = Arc::clone(metrics);
-        Self { store: Arc::new(MeteredStore { store: self.store, metrics }), ..self }
+        Self { store: Arc::new(MeteredStore::new(self.store, metrics)), ..self }
     }
 
     /// Makes an engine over it.
@@ -216,9 +216,11 @@ impl OpenStore {
 /// How the database stands; a store that is closed has no connection.
 fn database_figures(store: Option<&PostgresStore>) -> DatabaseFigures {
     let connections = store.map(PostgresStore::connections);
-    let Connections { open, idle, waiting, lag } = connections.unwrap_or_default();
+    let Connections { open, idle, waiting, lag, silent_for, sound_for } =
+        connections.unwrap_or_default();
     let is_told = store.is_some_and(|store| store.wakeup_mode() == WakeupMode::Sessions);
-    DatabaseFigures { open, idle, waiting, lag, is_told }
+    let is_silent = silent_for.is_some();
+    DatabaseFigures { open, idle, waiting, lag, is_told, is_silent, sound_for }
 }
 
 fn or_system(clock: Option<Arc<dyn Clock>>) -> Arc<dyn Clock> {

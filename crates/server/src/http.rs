@@ -55,8 +55,19 @@ const ANSWER_GRACE: Duration = Duration::from_millis(1200);
 /// How long connections may take to close after that.
 const CLOSE_GRACE: Duration = Duration::from_millis(300);
 
+/// The routes that a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routes {
+    /// MCP, the page, health and metrics.
+    All,
+    /// Health and metrics: for a process that takes no calls.
+    OfOperators,
+}
+
 /// What an HTTP server is told once.
 pub struct HttpOptions {
+    /// The routes.
+    pub routes: Routes,
     /// Who may ask.
     pub callers: Callers,
     /// The names this server answers to.
@@ -134,7 +145,10 @@ pub async fn serve_handler<H: ServerHandler + Clone>(
         async move { tokio::join!(app.sessions.reap(session_idle), app.limits.forget()) }
     }));
     if let Ok(address) = listener.local_addr() {
-        tracing::info!("listening on http://{address}/mcp");
+        match app.options.routes {
+            Routes::All => tracing::info!("listening on http://{address}/mcp"),
+            Routes::OfOperators => tracing::info!("serving health and metrics on http://{address}"),
+        }
     }
     let open = TaskTracker::new();
     let accepting = Listener {

@@ -21,7 +21,7 @@ pub use stdio::{MAX_UNANSWERED, ServeError, serve_stdio};
 
 mod http;
 pub use http::{
-    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Room, Token, Tokens,
+    BadToken, Callers, Hosts, HttpOptions, NotAName, Origins, Rates, Room, Routes, Token, Tokens,
     TrustedProxies, serve_handler, serve_http,
 };
 

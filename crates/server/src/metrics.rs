@@ -27,8 +27,28 @@ pub struct Metrics {
     store_errors: Counter,
     requests: Counter,
     wakes: Mutex<Histogram>,
-    refused_at: Mutex<Option<Instant>>,
+    queue_waits: ByWorkflow,
+    runs: ByWorkflow,
+    refused: Mutex<Option<RefusedWrite>>,
     database: OnceLock<Box<dyn Fn() -> DatabaseFigures + Send + Sync>>,
+}
+
+/// A write that the store did not take.
+#[derive(Clone, Copy, Debug)]
+struct RefusedWrite {
+    at: Instant,
+    /// The store could not be reached, which passes without a write.
+    is_passing: bool,
+}
+
+/// The state of the store, as far as this process knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreHealth {
+    Sound,
+    /// It refused the last write, not long ago.
+    RefusesWrites,
+    /// The database has not answered for a while.
+    Silent,
 }
 
 /// How this process stands with the database that has the jobs.
@@ -44,6 +64,10 @@ pub struct DatabaseFigures {
     pub lag: Duration,
     /// Whether changes are told; else they are looked for.
     pub is_told: bool,
+    /// Whether a request has been left without an answer for too long.
+    pub is_silent: bool,
+    /// The time since the database answered again after such a silence; writes that were refused before met the silence.
+    pub sound_for: Option<Duration>,
 }
 
 impl Metrics {
@@ -82,7 +106,7 @@ impl Metrics {
 
     /// The store took a write.
     pub fn store_wrote(&self) {
-        *self.refused_at.lock() = None;
+        *self.refused.lock() = None;
     }
 
     /// The store answered a write with an error; only some of them make it unhealthy.
@@ -92,7 +116,10 @@ impl Metrics {
             StoreError::Corrupt { .. } => "corrupt",
             StoreError::Newer { .. } => "newer",
             StoreError::Outdated { .. } => "outdated",
-            StoreError::Unavailable(_) | StoreError::Unconfirmed(_) => "unavailable",
+            StoreError::Unavailable(_)
+            | StoreError::Unconfirmed(_)
+            | StoreError::InsertUnconfirmed { .. }
+            | StoreError::NotInserted(_) => "unavailable",
             StoreError::KeyConflict(_)
             | StoreError::ConversationBusy(_)
             | StoreError::TooManyJobs
@@ -102,12 +129,36 @@ impl Metrics {
             | StoreError::NotFound => return,
         };
         self.store_errors.add(None, &[("kind", kind)], 1);
-        *self.refused_at.lock() = Some(Instant::now());
+        *self.refused.lock() =
+            Some(RefusedWrite { at: Instant::now(), is_passing: kind == "unavailable" });
     }
 
-    /// Whether the store refused the last write, and not long ago.
-    pub(crate) fn store_refuses(&self) -> bool {
-        self.refused_at.lock().is_some_and(|at| at.elapsed() < UNHEALTHY_AFTER_REFUSAL)
+    /// Reports the state of the store.
+    pub(crate) fn store_health(&self) -> StoreHealth {
+        let database = self.database.get().map(|figures| figures());
+        if database.is_some_and(|database| database.is_silent) {
+            return StoreHealth::Silent;
+        }
+        let sound_for = database.and_then(|database| database.sound_for);
+        let counts = |refused: &RefusedWrite| {
+            let ago = refused.at.elapsed();
+            let met_silence = refused.is_passing && sound_for.is_some_and(|sound| ago >= sound);
+            ago < UNHEALTHY_AFTER_REFUSAL && !met_silence
+        };
+        match self.refused.lock().is_some_and(|refused| counts(&refused)) {
+            true => StoreHealth::RefusesWrites,
+            false => StoreHealth::Sound,
+        }
+    }
+
+    /// A worker of this process claimed a job for the first time, so long after it was made.
+    pub fn queue_waited(&self, workflow: &str, wait: Duration) {
+        self.queue_waits.observe(workflow, wait);
+    }
+
+    /// A try of a job ended, so long after this process claimed it.
+    pub fn ran(&self, workflow: &str, time: Duration) {
+        self.runs.observe(workflow, time);
     }
 
     /// A held call noticed the end of its job so long after it.
@@ -121,15 +172,12 @@ impl Metrics {
     }
 
     /// What `reader` may see of it, as Prometheus reads it.
-    pub(crate) fn text(&self, reader: &Scope, now: &Snapshot) -> String {
+    /// `now` is what the store holds, if it could be read.
+    pub(crate) fn text(&self, reader: &Scope, now: Option<&Snapshot>, calls: usize) -> String {
         let mut text = MetricsText(String::new());
-        text.head("outlast_jobs", "gauge", "unfinished jobs in the store");
-        for ((workflow, state), jobs) in &now.unfinished {
-            let labels = labels(&[("workflow", workflow), ("state", state)]);
-            text.line("outlast_jobs", &labels, jobs);
+        if let Some(now) = now {
+            text.snapshot(now);
         }
-        let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
-        text.gauge("outlast_queue_oldest_seconds", "age of the oldest queued job", oldest);
         text.counter("outlast_jobs_started_total", "jobs made here", &self.started, reader);
         text.counter("outlast_jobs_ended_total", "jobs that ended here", &self.ended, reader);
         text.counter("outlast_attempts_total", "tries that ended here", &self.attempts, reader);
@@ -140,7 +188,10 @@ impl Metrics {
         if let Scope::Owner(_) = reader {
             return text.0;
         }
-        text.gauge("outlast_calls_under_way", "tool calls that wait or work", now.calls);
+        let is_up = now.is_some() && self.store_health() == StoreHealth::Sound;
+        let help = "1 while the store answers and takes writes";
+        text.gauge("outlast_store_up", help, u8::from(is_up));
+        text.gauge("outlast_calls_under_way", "tool calls that wait or work", calls);
         let calls = &self.provider_calls;
         text.counter("outlast_provider_calls_total", "calls to providers", calls, reader);
         let errors = &self.store_errors;
@@ -159,6 +210,10 @@ impl Metrics {
             "from the end of a job to the answer of a call that waited for it",
             &mut text,
         );
+        let help = "from the start of a job to its first claim from the queue by this process";
+        self.queue_waits.write("outlast_queue_wait_seconds", help, &mut text);
+        let help = "from a claim of a job by this process to the end of the try";
+        self.runs.write("outlast_run_seconds", help, &mut text);
         text.0
     }
 }
@@ -168,7 +223,6 @@ pub(crate) struct Snapshot {
     /// By workflow and the word for the state.
     pub(crate) unfinished: BTreeMap<(String, &'static str), u64>,
     pub(crate) oldest_queued: Option<Duration>,
-    pub(crate) calls: usize,
 }
 
 /// Counts by owner, where they are one owner's, and by labels.
@@ -200,34 +254,82 @@ fn labels(names: &[(&str, &str)]) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// How late calls woke, in the buckets that tell a wake-up from a look at the clock.
-#[derive(Default)]
+/// The buckets that tell a wake-up from a look at the clock.
+const WAKES: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// The buckets of jobs, which take from a moment to hours.
+const JOBS: &[f64] = &[
+    0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0,
+    14400.0, 28800.0,
+];
+
+/// The largest number of workflows with figures of their own; the others share one.
+const MAX_WORKFLOWS: usize = 50;
+const OTHER_WORKFLOWS: &str = "other";
+
+/// Times in buckets.
 struct Histogram {
-    buckets: [u64; Self::BOUNDS.len()],
+    bounds: &'static [f64],
+    buckets: Vec<u64>,
     count: u64,
     sum: f64,
 }
 
-impl Histogram {
-    const BOUNDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new(WAKES)
+    }
+}
 
-    fn observe(&mut self, late: Duration) {
-        let late = late.as_secs_f64();
+impl Histogram {
+    fn new(bounds: &'static [f64]) -> Self {
+        Self { bounds, buckets: vec![0; bounds.len()], count: 0, sum: 0.0 }
+    }
+
+    fn observe(&mut self, time: Duration) {
+        let time = time.as_secs_f64();
         self.count += 1;
-        self.sum += late;
-        for (bucket, bound) in self.buckets.iter_mut().zip(Self::BOUNDS) {
-            *bucket += u64::from(late <= bound);
+        self.sum += time;
+        for (bucket, bound) in self.buckets.iter_mut().zip(self.bounds) {
+            *bucket += u64::from(time <= *bound);
         }
     }
 
     fn write(&self, name: &str, help: &str, text: &mut MetricsText) {
         text.head(name, "histogram", help);
-        for (bucket, bound) in self.buckets.iter().zip(Self::BOUNDS) {
-            text.line(&format!("{name}_bucket"), &format!("le=\"{bound}\""), bucket);
+        self.write_lines(name, "", text);
+    }
+
+    fn write_lines(&self, name: &str, labels: &str, text: &mut MetricsText) {
+        let separator = if labels.is_empty() { "" } else { "," };
+        for (bucket, bound) in self.buckets.iter().zip(self.bounds) {
+            let labels = format!("{labels}{separator}le=\"{bound}\"");
+            text.line(&format!("{name}_bucket"), &labels, bucket);
         }
-        text.line(&format!("{name}_bucket"), "le=\"+Inf\"", self.count);
-        text.line(&format!("{name}_sum"), "", self.sum);
-        text.line(&format!("{name}_count"), "", self.count);
+        let infinite = format!("{labels}{separator}le=\"+Inf\"");
+        text.line(&format!("{name}_bucket"), &infinite, self.count);
+        text.line(&format!("{name}_sum"), labels, self.sum);
+        text.line(&format!("{name}_count"), labels, self.count);
+    }
+}
+
+/// A histogram for each workflow.
+#[derive(Default)]
+struct ByWorkflow(Mutex<BTreeMap<String, Histogram>>);
+
+impl ByWorkflow {
+    fn observe(&self, workflow: &str, time: Duration) {
+        let mut all = self.0.lock();
+        let has_room = all.len() < MAX_WORKFLOWS || all.contains_key(workflow);
+        let name = if has_room { workflow } else { OTHER_WORKFLOWS };
+        all.entry(name.to_owned()).or_insert_with(|| Histogram::new(JOBS)).observe(time);
+    }
+
+    fn write(&self, name: &str, help: &str, text: &mut MetricsText) {
+        text.head(name, "histogram", help);
+        for (workflow, histogram) in self.0.lock().iter() {
+            histogram.write_lines(name, &labels(&[("workflow", workflow)]), text);
+        }
     }
 }
 
@@ -249,8 +351,18 @@ impl MetricsText {
         self.line(name, "", value);
     }
 
+    fn snapshot(&mut self, now: &Snapshot) {
+        self.head("outlast_jobs", "gauge", "unfinished jobs in the store");
+        for ((workflow, state), jobs) in &now.unfinished {
+            let labels = labels(&[("workflow", workflow), ("state", state)]);
+            self.line("outlast_jobs", &labels, jobs);
+        }
+        let oldest = now.oldest_queued.map_or(0.0, |age| age.as_secs_f64());
+        self.gauge("outlast_queue_oldest_seconds", "age of the oldest queued job", oldest);
+    }
+
     fn database(&mut self, figures: &DatabaseFigures) {
-        let DatabaseFigures { open, idle, waiting, lag, is_told } = *figures;
+        let DatabaseFigures { open, idle, waiting, lag, is_told, .. } = *figures;
         let name = "outlast_database_connections";
         self.head(name, "gauge", "connections of the pool to the database");
         self.line(name, "state=\"busy\"", open.saturating_sub(idle));
@@ -291,9 +403,8 @@ mod tests {
         metrics.woke(Duration::from_millis(20));
         metrics.woke(Duration::from_secs(60));
         let unfinished = BTreeMap::from([(("deep_research".to_owned(), "queued"), 2)]);
-        let now =
-            Snapshot { unfinished, oldest_queued: Some(Duration::from_millis(1500)), calls: 3 };
-        let text = metrics.text(&Scope::Operator, &now);
+        let now = Snapshot { unfinished, oldest_queued: Some(Duration::from_millis(1500)) };
+        let text = metrics.text(&Scope::Operator, Some(&now), 3);
         for line in [
             "# TYPE outlast_jobs gauge",
             "outlast_jobs{workflow=\"deep_research\",state=\"queued\"} 2",
@@ -309,7 +420,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|written| written == line), "{line}:\n{text}");
         }
-        let text = metrics.text(&Scope::Owner(bob), &now);
+        let text = metrics.text(&Scope::Owner(bob), Some(&now), 3);
         let spent = r#"outlast_spend_usd_total{provider="perplexity",kind="reported"} 0.5"#;
         assert!(text.contains(spent), "{text}");
         for hidden in ["say", "outlast_calls_under_way", "outlast_poll_wake", "outlast_http"] {
@@ -321,13 +432,13 @@ mod tests {
     async fn a_refused_write_makes_the_store_unhealthy_until_one_is_taken_or_it_is_long_ago() {
         let metrics = Metrics::default();
         metrics.store_refused(&StoreError::TooManyJobs);
-        assert!(!metrics.store_refuses(), "that was the caller");
+        assert_eq!(metrics.store_health(), StoreHealth::Sound, "that was the caller");
         metrics.store_refused(&StoreError::Full);
-        assert!(metrics.store_refuses());
+        assert_eq!(metrics.store_health(), StoreHealth::RefusesWrites);
         metrics.store_wrote();
-        assert!(!metrics.store_refuses());
+        assert_eq!(metrics.store_health(), StoreHealth::Sound);
         metrics.store_refused(&StoreError::Full);
         tokio::time::advance(UNHEALTHY_AFTER_REFUSAL).await;
-        assert!(!metrics.store_refuses());
+        assert_eq!(metrics.store_health(), StoreHealth::Sound);
     }
 }

@@ -1,6 +1,6 @@
 //! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
 
-use outlast_core::{Code, Job, StoreError};
+use outlast_core::{Code, Job, JobId, StoreError};
 use outlast_engine::PollError;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -99,6 +99,8 @@ pub(crate) struct Refusal {
     sentence: String,
     /// Where trying again may help: after so many seconds.
     retry_after: Option<u64>,
+    /// The job that may have been started.
+    job: Option<JobId>,
 }
 
 /// The code of a refusal. What a job can fail with has core's.
@@ -148,7 +150,7 @@ impl Refusal {
     /// A refusal of this kind; one that passes says when to try again.
     pub(crate) fn because(code: impl Into<RefusalCode>, sentence: impl Into<String>) -> Self {
         let RefusalCode { text, retry_after } = code.into();
-        Self { code: text, sentence: sentence.into(), retry_after }
+        Self { code: text, sentence: sentence.into(), retry_after, job: None }
     }
 
     /// Why a held call failed, as it was stored for clients. Made again, the call would buy anew what may be on its way.
@@ -185,14 +187,15 @@ impl Refusal {
 
     /// As MCP has it: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
-        let Self { code, sentence, retry_after } = self;
+        let Self { code, sentence, retry_after, job } = self;
         let mut result =
             CallToolResult::error(vec![ContentBlock::text(format!("{code}: {sentence}"))]);
         let error = without_nulls(json!({
             "code": code,
             "message": sentence,
             "retryable": retry_after.is_some(),
-            "retry_after_seconds": retry_after
+            "retry_after_seconds": retry_after,
+            "job_id": job.map(|id| id.to_string())
         }));
         let mut meta = MetaObject::default();
         meta.0.insert("outlast/error".to_owned(), error);
@@ -245,6 +248,17 @@ impl From<StoreError> for Refusal {
                 RefusalCode::STORE_UNAVAILABLE,
                 "the job store cannot be used just now; try again",
             ),
+            StoreError::NotInserted(_) => Self::because(
+                RefusalCode::STORE_UNAVAILABLE,
+                "the job store cannot be used just now, and no job was started; try again",
+            ),
+            StoreError::InsertUnconfirmed { job, .. } => {
+                let sentence = format!(
+                    "the job store went away before it confirmed job {job}, which may have been started; look for that job when \
+                     the store answers again, and start another only if it is not found"
+                );
+                Self { job: Some(*job), ..Self::because(RefusalCode::STORE_UNCONFIRMED, sentence) }
+            }
             StoreError::Unconfirmed(_) => Self::because(
                 RefusalCode::STORE_UNCONFIRMED,
                 "the job store went away before it confirmed this call, which may have been carried out or not; list your jobs before you make it again",

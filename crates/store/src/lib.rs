@@ -61,6 +61,9 @@ fn copied(error: &StoreError) -> StoreError {
         StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
         StoreError::Unavailable(source) => unavailable(source.to_string()),
         StoreError::Unconfirmed(source) => StoreError::Unconfirmed(source.to_string().into()),
+        StoreError::InsertUnconfirmed { job, source } => {
+            StoreError::InsertUnconfirmed { job: *job, source: source.to_string().into() }
+        }
         // A refusal ends its own call, never the transaction.
         refused => unavailable(refused.to_string()),
     }

@@ -99,6 +99,11 @@ pub struct Connections {
     pub waiting: usize,
     /// How late other processes hear of a change of this one.
     pub lag: Duration,
+    /// The time for which the database has not answered; `None` while it does.
+    pub silent_for: Option<Duration>,
+    /// The time since it answered again after such a silence, less the limit of a statement: a step that failed before may have
+    /// met the silence.
+    pub sound_for: Option<Duration>,
 }
 
 /// What the parts of a store share.
@@ -191,6 +196,12 @@ impl PostgresStore {
             idle: pool.available,
             waiting: pool.waiting,
             lag: self.shared.session.lag(),
+            silent_for: self.shared.session.silent_for(),
+            sound_for: self
+                .shared
+                .session
+                .recovered_for()
+                .map(|since| since.saturating_sub(self.shared.limits.statement)),
         }
     }
 

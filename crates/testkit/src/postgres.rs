@@ -1,7 +1,11 @@
 //! The PostgreSQL server that `scripts/with-postgres` starts: a schema of its own for every test.
 
+mod relay;
+
 use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
+
+pub use relay::{Passing, Relay};
 
 /// The server's URL; `None` where there is no server.
 #[expect(

@@ -85,6 +85,9 @@ pub(crate) struct WorkerArgs {
     /// Leave when there is nothing left to do
     #[arg(long)]
     pub(crate) until_idle: bool,
+    /// Serve health and metrics at this address, such as 127.0.0.1:9090
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) http: Option<SocketAddr>,
     /// Work on the documents in this folder; for the worker that research leaves behind
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) library: Vec<PathBuf>,

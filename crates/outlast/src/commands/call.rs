@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::signals::{INTERRUPTED, Signals, StopSignal};
 use crate::cli::{CallArgs, Global};
+use crate::config::LogFormat;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::logging::{self, Relay};
 use crate::ui::{self, Bars, Cell, Mark};
@@ -27,7 +28,7 @@ const CANCELLING: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
     // Of our configuration only the proxy counts: another server is called, and it has its own.
-    let logs = logging::start(std::io::stderr, global, "error", Relay::None);
+    let logs = logging::start(std::io::stderr, global, "error", LogFormat::Text, Relay::None);
     logs.map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
     let limits = Limits {

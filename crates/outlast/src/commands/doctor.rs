@@ -81,6 +81,7 @@ async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     let data = config.as_ref().map_or_else(Check::unconfigured, |it| local::data_dir(&it.data_dir));
     let tools = config.as_ref().map_or_else(Check::unconfigured, |it| local::tools(&it.data_dir));
     let mut all = vec![("configuration", configuration), ("data", data), ("store", store)];
+    all.extend(store::owner(config.as_ref()).map(|owner| ("owner", owner)));
     all.extend([("sqlite", local::sqlite()), ("locks", locks)]);
     all.extend(providers.into_iter().map(|provider| ("provider", provider)));
     all.extend([("clock", clock), ("pdftotext", pdftotext), ("pandoc", pandoc), ("ports", ports)]);

@@ -1,6 +1,6 @@
 //! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
 
-mod http;
+pub(super) mod http;
 pub(super) mod jobs;
 pub(super) mod tool_schemas;
 
@@ -33,7 +33,7 @@ use crate::ui;
 use crate::wire::{WAYS, no_provider, research_providers, workflow_providers};
 use http::raise_open_files;
 
-use super::signals::stop_on_signals;
+use super::signals::drain_on_signals;
 use super::{FlagValue, configured};
 
 /// How long the worker may take to give its jobs back.
@@ -130,7 +130,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, Some(own_jobs)));
     log_providers(&profiles);
     log_mode(&config, takes);
-    outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
 
     match &http {
         None if std::io::stdin().is_terminal() => ui::waiting(

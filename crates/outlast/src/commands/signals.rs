@@ -1,8 +1,11 @@
 //! Signals: the first asks everything to stop, a second one leaves at once. A closed terminal (SIGHUP) asks as Ctrl-C
 //! does, but never leaves at once: the shell and the kernel both tell of it, and jobs must be left to a worker first.
 
+use std::time::Duration;
+
 use outlast_engine::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 
 /// What the shell sees when the person left before the end.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -56,16 +59,49 @@ impl Signals {
 
 /// The first signal asks everything to stop; a second one leaves at once.
 pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Output = ()>> {
+    drain_on_signals(stop, Duration::ZERO)
+}
+
+/// The same, but the first SIGTERM lets jobs in hand go on for this long before it stops everything.
+pub(super) fn drain_on_signals(
+    stop: Shutdown,
+    drain: Duration,
+) -> std::io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::listen()?;
     Ok(async move {
+        let mut deadline = None;
         loop {
-            let asked = signals.next().await;
+            let asked = tokio::select! {
+                asked = signals.next() => asked,
+                () = past(deadline) => {
+                    deadline = None;
+                    if !stop.is_asked() {
+                        tracing::info!("the time to drain is over; jobs in hand are given back");
+                        stop.ask();
+                    }
+                    continue;
+                }
+            };
+            if asked == StopSignal::Terminate && !drain.is_zero() && !stop.is_draining() {
+                tracing::info!("draining for up to {} s", drain.as_secs());
+                deadline = Some(Instant::now() + drain);
+                stop.drain();
+                continue;
+            }
             if stop.is_asked() && asked != StopSignal::HangUp {
                 std::process::exit(INTERRUPTED.into());
             }
             stop.ask();
         }
     })
+}
+
+/// Waits for a deadline, if there is one.
+async fn past(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether this process was started with a signal ignored; where the system does not say, it was not.

@@ -81,6 +81,12 @@ pub(super) fn refused(error: StoreError) -> CommandError {
             format!("{}; `outlast spend` shows what was spent", refused.next_step())
         }
         StoreError::Full => "make room on the disk".to_owned(),
+        StoreError::NotInserted(_) => {
+            "no job was started; start it again when the database answers".to_owned()
+        }
+        StoreError::InsertUnconfirmed { job, .. } => {
+            format!("`outlast jobs show {job}` tells whether it was, once the database answers; look before you start it again")
+        }
         StoreError::Unconfirmed(_) => {
             "the job may have been started: look at `outlast jobs list` before you start it again".to_owned()
         }

@@ -15,7 +15,7 @@ use outlast_core::{Job, Profile};
 use outlast_engine::{Providers, Takes, Until, Worker};
 use outlast_server::{
     Callers, Carry, Face, Hosts, HttpOptions, Origins, PageEntry, PageOptions, PageResearch,
-    PageView, Rates, Room, Server, Tokens, TrustedProxies, serve_http,
+    PageView, Rates, Room, Routes, Server, Tokens, TrustedProxies, serve_http,
 };
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
@@ -70,6 +70,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             ..page_options(&config, &profiles, carry)
         };
         let options = HttpOptions {
+            routes: Routes::All,
             // None: the link is the only way in, and no MCP is served.
             callers: Callers::WithToken(Tokens::default()),
             hosts: Hosts::loopback(),

@@ -8,11 +8,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use outlast_core::Profile;
 use outlast_engine::{Shutdown, Takes, Until, Worker};
+use outlast_server::{Face, Metrics, Server, serve_http};
 use outlast_store::Judgement;
 
 use super::configured;
-use super::serve::keep_looking;
-use super::signals::stop_on_signals;
+use super::serve::{self, keep_looking};
+use super::signals::drain_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::{Config, settings};
 use crate::data_dir;
@@ -23,6 +24,7 @@ use crate::detached::{self, Identity, Workers, telling};
 use crate::error::{CommandResult, DONE};
 use crate::front::RunsJobs;
 use crate::logging::{self, Relay};
+use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, Patience, options};
 use crate::ui;
 use crate::wire::{library_provider, no_provider, research_providers, workflow_providers};
@@ -44,6 +46,10 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
             None
         }
     };
+    let http = match args.http {
+        Some(address) => Some(serve::http::open_for_operators(address, &config).await?),
+        None => None,
+    };
     let mut providers = workflow_providers(&config, None)?;
     let research = match args.library.as_slice() {
         [] => research_providers(&config)?,
@@ -60,7 +66,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let folder = folder.filter(|folder| identity.is_some() || folder.is_beside_a_file);
     let own = identity.as_ref().map_or_else(SocketFolder::front_name, Identity::socket_name);
     let opened = OpenStore::open_by(&config, None, Judgement::default(), Patience::AsConfigured);
-    let store = opened.await?.telling(folder.clone(), own);
+    let metrics = Arc::new(Metrics::default());
+    let store = opened.await?.metered(&metrics).telling(folder.clone(), own);
     let again = global.clone();
     let reload = Box::new(move || configured(&again, &flags));
     let workers = Workers::new(global, &config, &args.library, reload);
@@ -70,16 +77,23 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         None => (None, workers),
     };
     let (store, front) = store.fronted(workers.map(|workers| (workers, RunsJobs::Here)));
-    let OpenEngine { engine, follower, mirror } =
-        store.engine(&config, options(&config), providers, stop.clone()).await?;
+    let OpenEngine { engine, follower, mirror } = store
+        .engine(&config, options(&config), metered::providers(providers, &metrics), stop.clone())
+        .await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     // A detached worker has a socket of its own.
     let folder = folder.filter(|_| identity.is_none());
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, None));
-    outlast_engine::spawn(stop_on_signals(stop.clone())?);
+    outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
     if let Some(front) = &front {
         outlast_engine::spawn(keep_looking(Arc::clone(front), engine.clone()));
     }
+    let serving = http.map(|(listener, http)| {
+        let face =
+            Face { owner: config.owner.clone(), engine: engine.clone(), sets: vec![], page: None };
+        let server = Server::new(face).counted(metrics);
+        outlast_engine::spawn(serve_http(server, http, listener, stop.clone()))
+    });
     let worked = match &identity {
         Some(identity) => {
             let workers = detached_workers.as_ref();
@@ -96,6 +110,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     };
 
     stop.ask();
+    if let Some(serving) = serving {
+        drop(serving.await);
+    }
     if let Some(front) = front {
         front.close().await;
     }
@@ -124,7 +141,8 @@ fn start_detached(
     let relay = SocketFolder::of(config).map(LogRelay::start).transpose();
     let relay = relay.context("start the thread that passes log lines on")?;
     let others = relay.clone().map_or(Relay::None, Relay::ToServers);
-    logging::start(Arc::new(log), global, &config.log, others).map_err(anyhow::Error::msg)?;
+    logging::start(Arc::new(log), global, &config.log, config.log_format, others)
+        .map_err(anyhow::Error::msg)?;
     if args.detached != Some(own.to_string()) {
         let why = "the configuration or the program has changed since the process that wants a worker was started";
         return Err(anyhow::anyhow!(why).into());

@@ -167,6 +167,10 @@ settings! {
         "address under which people reach this server, such as `https://research.example`: answers that start a job link its page; default: the server's own address if that is a loopback address";
     SERVER_LOG = "server.log", ["OUTLAST_LOG"], Text, "",
         "log level, or a tracing filter";
+    SERVER_LOG_FORMAT = "server.log_format", ["OUTLAST_LOG_FORMAT"], Choice(&["text", "json"]), "text",
+        "format of log lines; `json` is one JSON object per line";
+    SERVER_DRAIN_TIMEOUT = "server.drain_timeout", ["OUTLAST_DRAIN_TIMEOUT"], Duration, "0s",
+        "time for which running jobs may continue after SIGTERM before they are released; meanwhile no job is claimed";
 
     LIBRARY_FOLDERS = "library.folders", ["OUTLAST_LIBRARY"], Paths, "",
         "folders of documents that the library searches; `server.library` in earlier versions";

@@ -296,18 +296,26 @@ impl Layers {
         }
     }
 
+    /// The time for which jobs in hand may go on after SIGTERM.
+    pub(super) fn drain_timeout(&self) -> ConfigResult<Duration> {
+        self.duration_within(settings::SERVER_DRAIN_TIMEOUT, 0..=86_400)
+    }
+
+    fn duration_within(
+        &self,
+        setting: &'static Setting, range: RangeInclusive<u64>) -> ConfigResult<Duration> {
+        let allowed = format!("a duration from {} s to {} s", range.start(), range.end());
+        self.parsed(setting, &allowed, |text| {
+            let duration = crate::duration::parse(text).ok()?;
+            range.contains(&duration.as_secs()).then_some(duration)
+        })
+    }
+
     /// The limits of database connections.
     pub(super) fn connection_limits(&self) -> ConfigResult<ConnectionLimits> {
-        let within = |setting, range: RangeInclusive<u64>| {
-            let allowed = format!("a duration from {} s to {} s", range.start(), range.end());
-            self.parsed(setting, &allowed, |text| {
-                let duration = crate::duration::parse(text).ok()?;
-                range.contains(&duration.as_secs()).then_some(duration)
-            })
-        };
         Ok(ConnectionLimits {
-            connect: within(settings::STORE_CONNECT_TIMEOUT, 0..=86_400)?,
-            statement: within(settings::STORE_STATEMENT_TIMEOUT, 1..=3_600)?,
+            connect: self.duration_within(settings::STORE_CONNECT_TIMEOUT, 0..=86_400)?,
+            statement: self.duration_within(settings::STORE_STATEMENT_TIMEOUT, 1..=3_600)?,
             pool_size: self.number(settings::STORE_POOL_SIZE, 2..=500)? as usize,
         })
     }

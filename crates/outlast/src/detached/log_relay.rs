@@ -23,6 +23,8 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use super::socket::SocketFolder;
+use crate::config::LogFormat;
+use crate::logging::json;
 
 /// The number of lines that may wait to be sent.
 const MAX_WAITING: usize = 1024;
@@ -161,11 +163,14 @@ impl Sender {
 }
 
 /// Writes an event as a datagram: its level, target and job, then the line as the worker's log has it.
-pub(crate) struct JobDatagrams(Format<Full, ()>);
+pub(crate) struct JobDatagrams {
+    text: Format<Full, ()>,
+    format: LogFormat,
+}
 
-impl Default for JobDatagrams {
-    fn default() -> Self {
-        Self(Format::default().without_time().with_target(false))
+impl JobDatagrams {
+    pub(crate) fn new(format: LogFormat) -> Self {
+        Self { text: Format::default().without_time().with_target(false), format }
     }
 }
 
@@ -182,10 +187,15 @@ where
     ) -> fmt::Result {
         let Some(job) = job_of(event) else { return Ok(()) };
         let mut line = String::new();
-        SystemTime.format_time(&mut Writer::new(&mut line))?;
-        line.push(' ');
-        self.0.format_event(context, Writer::new(&mut line), event)?;
-        line.truncate(line.floor_char_boundary(MAX_LINE));
+        match self.format {
+            LogFormat::Text => {
+                SystemTime.format_time(&mut Writer::new(&mut line))?;
+                line.push(' ');
+                self.text.format_event(context, Writer::new(&mut line), event)?;
+                line.truncate(line.floor_char_boundary(MAX_LINE));
+            }
+            LogFormat::Json => line = json::line(event, MAX_LINE),
+        }
         let (level, target) = (event.metadata().level(), event.metadata().target());
         write!(writer, "{LINE}{level} {target} {job}\n{}", line.trim_end())
     }

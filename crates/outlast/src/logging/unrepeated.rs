@@ -6,12 +6,16 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use super::json;
+use crate::config::LogFormat;
 
 /// The same trouble is not said again before this.
 const QUIET: Duration = Duration::from_secs(10);
@@ -22,6 +26,7 @@ const REMEMBERED: usize = 64;
 #[derive(Debug)]
 pub(super) struct Unrepeated<F> {
     lines: F,
+    format: LogFormat,
     said: Mutex<VecDeque<SaidLine>>,
 }
 
@@ -34,8 +39,8 @@ struct SaidLine {
 }
 
 impl<F> Unrepeated<F> {
-    pub(super) fn new(lines: F) -> Self {
-        Self { lines, said: Mutex::default() }
+    pub(super) fn new(lines: F, format: LogFormat) -> Self {
+        Self { lines, format, said: Mutex::default() }
     }
 
     /// Whether to say this now, and how often it was not said before.
@@ -70,7 +75,17 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut line = String::new();
-        self.lines.format_event(context, Writer::new(&mut line), event)?;
+        let object = match self.format {
+            LogFormat::Text => {
+                self.lines.format_event(context, Writer::new(&mut line), event)?;
+                None
+            }
+            LogFormat::Json => {
+                let object = json::object(event);
+                line = Value::Object(object.clone()).to_string();
+                Some(object)
+            }
+        };
         let line = line.trim_end();
         let about_a_job = event.metadata().fields().field("job.id").is_some();
         let trouble = *event.metadata().level() <= Level::WARN && !about_a_job;
@@ -79,6 +94,12 @@ where
             Some(Some(unsaid)) => unsaid,
             None => 0,
         };
+        if let Some(mut object) = object {
+            if unsaid > 0 {
+                object.insert("repeated".to_owned(), unsaid.into());
+            }
+            return writeln!(writer, "{}", Value::Object(json::with_time(object)));
+        }
         SystemTime.format_time(&mut writer)?;
         write!(writer, " {line}")?;
         if unsaid > 0 {
@@ -94,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_same_trouble_is_said_once_in_a_while_with_a_count() {
-        let (log, start) = (Unrepeated::new(()), Instant::now());
+        let (log, start) = (Unrepeated::new((), LogFormat::Text), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!(log.says("no disk", at(0)), Some(0));
         assert_eq!(log.says("no disk", at(1)), None);
@@ -106,7 +127,7 @@ mod tests {
 
     #[test]
     fn it_forgets_the_oldest() {
-        let (log, now) = (Unrepeated::new(()), Instant::now());
+        let (log, now) = (Unrepeated::new((), LogFormat::Text), Instant::now());
         for number in 0..=REMEMBERED {
             assert_eq!(log.says(&number.to_string(), now), Some(0));
         }

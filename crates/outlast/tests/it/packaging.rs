@@ -1,10 +1,12 @@
 //! The files others install this program by: the registry's server.json, the bundle's manifest, the image. The rules are
 //! those of the public schemas (server.json of 2025-12-11, MCPB manifest 0.3), as far as our files touch them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::http::client::{ANN, Served};
 use crate::support::World;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -171,4 +173,59 @@ async fn p9_the_readme_begins_with_a_report_and_with_every_test() {
     let ran = world.run(&["research", "--library", docs, question]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains(question) && ran.stdout.contains("[1]"), "{}", ran.stdout);
+}
+
+/// F9: the page lists the metrics that a server has, and alerts use no others and are all explained.
+#[tokio::test]
+async fn f9_the_page_lists_every_metric_and_alert() {
+    let mut world = World::on_postgres().await;
+    world.set("OUTLAST_OWNER", "ann");
+    let served = Served::start(&mut world, &[]).await;
+    let figures = served.client(ANN).send("GET /metrics", &[], "").await.body().await;
+    let typed = figures.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let served: BTreeSet<(String, String)> = typed
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, of)| (name.into(), of.into()))
+        .collect();
+    let page = read("docs/operating.md");
+    let table = page.split("<!-- metrics -->").nth(1).unwrap();
+    let table = table.split("<!-- end of metrics -->").next().unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: BTreeSet<(String, String)> = rows
+        .map(|row| {
+            let mut cells = row.split(" | ");
+            let name = cells.next().unwrap().trim_end_matches('`').to_owned();
+            (name, cells.next().unwrap().to_owned())
+        })
+        .collect();
+    assert_eq!(served, listed);
+    let rules = read("packaging/prometheus/alerts.yml");
+    let words = rules.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    for used in words.filter(|word| word.starts_with("outlast_")) {
+        let name = used.strip_suffix("_bucket").unwrap_or(used);
+        assert!(listed.iter().any(|(listed, _)| listed == name), "{used} is no metric");
+    }
+    for alert in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(page.contains(&format!("| `{alert}` |")), "{alert} is not explained");
+    }
+}
+
+/// F9: the time that Kubernetes gives a pod is that of the pause, of the drain and of the end, as docs/operating.md says.
+#[test]
+fn f9_pods_are_given_the_time_to_drain() {
+    for (file, pause) in [("servers", 5), ("workers", 0)] {
+        let manifest = read(&format!("packaging/kubernetes/{file}.yaml"));
+        let after = |key: &str| {
+            manifest.split(key).nth(1).unwrap().lines().next().unwrap().trim().to_owned()
+        };
+        let grace: u64 = after("terminationGracePeriodSeconds: ").parse().unwrap();
+        let drain = manifest.split("OUTLAST_DRAIN_TIMEOUT\n").nth(1).unwrap();
+        let drain = drain.split("value: ").nth(1).unwrap().lines().next().unwrap();
+        let drain = match drain.strip_suffix('m') {
+            Some(minutes) => 60 * minutes.parse::<u64>().unwrap(),
+            None => drain.trim_end_matches('s').parse().unwrap(),
+        };
+        assert_eq!(grace, pause + drain + 5, "{file}");
+        assert!(manifest.contains(&format!(":{VERSION}\n")), "one version everywhere");
+    }
 }

@@ -46,6 +46,11 @@ async fn f1_owners_must_have_names() {
             "{ran:?}"
         );
     }
+    let checked = world.run(&["doctor"]).await;
+    assert!(checked.stdout.contains("OUTLAST_OWNER is not set"), "{checked:?}");
+    world.set("OUTLAST_OWNER", "ann");
+    let checked = world.run(&["doctor"]).await;
+    assert!(checked.stdout.contains("belong to `ann`"), "{checked:?}");
 }
 
 /// F1: the database's password is in no output, no log and no argument of a process.

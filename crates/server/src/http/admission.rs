@@ -1,6 +1,6 @@
 //! Checks every request before its route: the host, the origin, the token, the connection, the rate, in this order.
 //!
-//! Without a token nothing is served but `/health`, what a browser asks before it asks (CORS), the latter only for
+//! Without a token nothing is served but `/livez`, `/readyz` and `/health`, what a browser asks before it asks (CORS), the latter only for
 //! origins that are listed, and that there is nothing under `/.well-known/`.
 
 use std::net::IpAddr;
@@ -17,7 +17,8 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use outlast_core::OwnerId;
 
-use super::app::{App, HEALTH};
+use super::Routes;
+use super::app::{App, HEALTH, LIVEZ, METRICS, READYZ};
 use super::connections::Connection;
 use super::http_refusal::HttpRefusal;
 use super::page_admission;
@@ -46,12 +47,14 @@ pub(super) async fn guard(
 ) -> Response {
     let route = match request.uri().path() {
         "/mcp" => "/mcp",
-        "/metrics" => "/metrics",
+        METRICS => METRICS,
         HEALTH => HEALTH,
+        LIVEZ => LIVEZ,
+        READYZ => READYZ,
         path if page::is_page(path) => "/ui",
         _ => "other",
     };
-    let is_page = page::is_page(request.uri().path());
+    let is_page = app.options.routes == Routes::All && page::is_page(request.uri().path());
     let response = match is_page {
         true => page_admission::checked(&app, &peer, request, next).await,
         false => checked(&app, &peer, request, next).await,
@@ -82,7 +85,14 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
 /// Checks that the request is meant for us and comes from a page that may ask; returns the page's origin.
 fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
     let headers = request.headers();
-    own_host(app, request)?;
+    // Orchestrators and Prometheus ask by the address of a machine. A page that tricked a browser into asking learns that a server
+    // is there, and shows no token.
+    let is_guarded = matches!(app.options.callers, Callers::WithToken(_));
+    match request.uri().path() {
+        HEALTH | LIVEZ | READYZ => {}
+        METRICS if is_guarded => {}
+        _ => own_host(app, request).map(drop)?,
+    }
     if !headers.contains_key(ORIGIN) {
         return Ok(None);
     }
@@ -107,7 +117,7 @@ pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, H
 
 /// Finds out who asks and puts their name on the request.
 fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
-    if request.uri().path() == HEALTH {
+    if matches!(request.uri().path(), HEALTH | LIVEZ | READYZ) {
         return Ok(request);
     }
     let owner: OwnerId = match &app.options.callers {

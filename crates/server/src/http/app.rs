@@ -23,8 +23,12 @@ use super::unheld_calls::UnheldCalls;
 use crate::page::SignedOut;
 use crate::server::Server;
 
-/// The one route that asks for no token.
+/// The routes that ask for no token.
 pub(super) const HEALTH: &str = "/health";
+pub(super) const LIVEZ: &str = "/livez";
+pub(super) const READYZ: &str = "/readyz";
+/// The figures.
+pub(super) const METRICS: &str = "/metrics";
 
 /// What every request can reach.
 pub(crate) struct App {

@@ -45,8 +45,6 @@ refusals! {
         "too many sessions are in use; end some with DELETE, or try again later";
     leaving = SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", retry after: Some(2),
         "the server is about to stop; try again in a few seconds";
-    store_unreadable = SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", retry after: Some(5),
-        "the job store cannot be read just now; try again";
     too_slow = REQUEST_TIMEOUT, "TIMEOUT", retry after: None,
         "the body did not arrive in time; send it again";
     broken_body = BAD_REQUEST, "BAD_REQUEST", retry after: None,

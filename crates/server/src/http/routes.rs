@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::Router;
@@ -15,13 +16,16 @@ use outlast_core::rules::Sharing;
 use outlast_core::{JobQuery, OwnerId, Scope, StateKind, StoreError};
 use serde_json::json;
 
-use super::app::{App, HEALTH};
+use super::Routes;
+use super::app::{App, HEALTH, LIVEZ, METRICS, READYZ};
 use super::http_refusal::HttpRefusal;
 use super::{admission, mcp};
 use crate::caller::Principal;
-use crate::metrics::Snapshot;
+use crate::metrics::{Snapshot, StoreHealth};
 use crate::page;
 
+/// The time limit of what metrics read from the store: shorter than a scrape.
+const SNAPSHOT: Duration = Duration::from_secs(3);
 /// How many unfinished jobs are read at a time.
 const JOBS_PER_READ: u32 = 500;
 /// How many are read in all; where there are more, the figure is too low.
@@ -29,25 +33,37 @@ const MAX_JOBS_READ: usize = 50_000;
 
 /// Every route, behind [`admission`].
 pub(super) fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
-        .route(HEALTH, get(health))
-        .route("/metrics", get(metrics))
-        .merge(page::router())
+    let of_operators = Router::new()
+        .route(LIVEZ, get(livez))
+        .route(READYZ, get(readyz))
+        .route(HEALTH, get(readyz))
+        .route(METRICS, get(metrics));
+    let routes = match app.options.routes {
+        Routes::OfOperators => of_operators,
+        Routes::All => of_operators
+            .route("/mcp", get(mcp::endpoint).post(mcp::endpoint).delete(mcp::endpoint))
+            .merge(page::router()),
+    };
+    routes
         .fallback(|| async { HttpRefusal::not_found() })
         .method_not_allowed_fallback(|| async { HttpRefusal::bad_method() })
         .layer(from_fn_with_state(Arc::clone(&app), admission::guard))
         .with_state(app)
 }
 
-/// Whether calls are worth making. Names no owner and no job.
-async fn health(State(app): State<Arc<App>>) -> Response {
-    let (status, word) = if app.stop.is_asked() {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if app.server.metrics.store_refuses() {
-        (StatusCode::SERVICE_UNAVAILABLE, "store refuses writes")
-    } else {
-        (StatusCode::OK, "ok")
+/// Answers as long as the process does: a restart would not help a store that is away.
+async fn livez() -> Response {
+    Json(json!({ "status": "ok" })).into_response()
+}
+
+/// Reports whether calls are worth making. Names no owner and no job.
+async fn readyz(State(app): State<Arc<App>>) -> Response {
+    let store = app.server.metrics.store_health();
+    let (status, word) = match store {
+        _ if app.stop.is_draining() => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        StoreHealth::Silent => (StatusCode::SERVICE_UNAVAILABLE, "store does not answer"),
+        StoreHealth::RefusesWrites => (StatusCode::SERVICE_UNAVAILABLE, "store refuses writes"),
+        StoreHealth::Sound => (StatusCode::OK, "ok"),
     };
     (status, Json(json!({ "status": word }))).into_response()
 }
@@ -58,16 +74,20 @@ async fn metrics(
     Extension(Principal(owner)): Extension<Principal>,
 ) -> Response {
     let reader = reader(&app, owner);
-    match snapshot(&app, &reader).await {
-        Ok(now) => {
-            let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-            (kind, app.server.metrics.text(&reader, &now)).into_response()
+    // What this process counted is worth most while its store is in trouble.
+    let silent = app.server.metrics.store_health() == StoreHealth::Silent;
+    let read = async { if silent { None } else { Some(snapshot(&app, &reader).await) } };
+    let now = match tokio::time::timeout(SNAPSHOT, read).await {
+        Ok(Some(Ok(now))) => Some(now),
+        Ok(Some(Err(error))) => {
+            tracing::warn!(%error, "failed to count the jobs of the store for metrics");
+            None
         }
-        Err(error) => {
-            tracing::warn!(%error, "metrics cannot be read");
-            HttpRefusal::store_unreadable().into_response()
-        }
-    }
+        Ok(None) | Err(_) => None,
+    };
+    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    let calls = app.server.calls.len();
+    (kind, app.server.metrics.text(&reader, now.as_ref(), calls)).into_response()
 }
 
 /// Who reads: the owner that this server's own command line works for sees everything, and so does an only owner; of
@@ -104,9 +124,5 @@ async fn snapshot(app: &App, reader: &Scope) -> Result<Snapshot, StoreError> {
         }
     }
     let now = app.server.face.engine.now();
-    Ok(Snapshot {
-        unfinished,
-        oldest_queued: oldest.map(|oldest| now.since(oldest)),
-        calls: app.server.calls.len(),
-    })
+    Ok(Snapshot { unfinished, oldest_queued: oldest.map(|oldest| now.since(oldest)) })
 }

@@ -28,6 +28,14 @@ pub struct PageOptions {
     pub entry: Option<PageEntry>,
 }
 
+impl PageOptions {
+    /// A page that nobody is shown.
+    pub fn none() -> Self {
+        let limits = SpendLimits::default();
+        Self { research: None, limits, view: PageView::Own, entry: None }
+    }
+}
+
 /// Whose jobs are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageView {

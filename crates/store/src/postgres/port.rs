@@ -45,7 +45,12 @@ impl Store for PostgresStore {
         // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
         // does not ask a second time and pay twice.
         let id = JobId::new(Uuid::new_v4());
-        batch::ask(&self.shared.inserts, (insert, id)).await
+        let inserted = batch::ask(&self.shared.inserts, (insert, id)).await;
+        inserted.map_err(|error| match error {
+            StoreError::Unconfirmed(source) => StoreError::InsertUnconfirmed { job: id, source },
+            StoreError::Unavailable(source) => StoreError::NotInserted(source),
+            other => other,
+        })
     }
 
     async fn claim(

@@ -42,7 +42,7 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// How often the workers of a process say that they live where no lock says it.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(10);
 
-/// The interval at which an idle session checks that the database still answers.
+/// The longest interval at which an idle session checks that the database still answers.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// A worker that has not said so for this long is not known to live: the length of a lease.
@@ -95,6 +95,10 @@ pub(super) struct Session {
     told_in: Mutex<Duration>,
     /// Since when no connection stands; from the first one on.
     down_since: Mutex<Option<Instant>>,
+    /// The time of the request that the database has left without an answer for too long.
+    silent_since: Mutex<Option<Instant>>,
+    /// The time of the latest recovery from that.
+    recovered_at: Mutex<Option<Instant>>,
     /// The last probe that was heard.
     probed: watch::Sender<String>,
     /// The workers of this process, with the numbers of their locks.
@@ -120,6 +124,8 @@ impl Session {
             mode: OnceLock::new(),
             told_in: Mutex::default(),
             down_since: Mutex::default(),
+            silent_since: Mutex::default(),
+            recovered_at: Mutex::default(),
             probed: watch::Sender::default(),
             own: Mutex::default(),
             holding: tokio::sync::Mutex::default(),
@@ -144,7 +150,8 @@ impl Session {
             // What happened meanwhile is read again.
             wakeups.hear();
             if let Err(fault) = ended {
-                if stood.is_some() {
+                let is_silent = locked(&self.silent_since).is_some();
+                if stood.is_some() && !is_silent {
                     tracing::warn!(error = %fault.describe(), "lost the session with the database; reconnecting");
                 } else {
                     tracing::debug!(error = %fault.describe(), "failed to open a session with the database");
@@ -191,19 +198,19 @@ impl Session {
             loop {
                 match self.mode() {
                     WakeupMode::Sessions => {
-                        let told = tokio::time::timeout(PING_EVERY, wakeups.tell.notified()).await;
-                        if told.is_err() {
-                            within(self.limit, heard.batch_execute("")).await?;
+                        let told = wakeups.tell.notified();
+                        if tokio::time::timeout(self.ping_every(), told).await.is_err() {
+                            self.watched(heard.batch_execute("")).await?;
                             continue;
                         }
                         let begun = Instant::now();
                         let notify = "select pg_notify($1, '')";
-                        within(self.limit, heard.execute(notify, &[&channel])).await?;
+                        self.watched(heard.execute(notify, &[&channel])).await?;
                         *locked(&self.told_in) = begun.elapsed();
                     }
                     WakeupMode::Looking => {
-                        tokio::time::sleep(SHOW_LIFE_EVERY).await;
-                        within(self.limit, self.say_alive(&heard)).await?;
+                        tokio::time::sleep(SHOW_LIFE_EVERY.min(self.ping_every())).await;
+                        self.watched(self.say_alive(&heard)).await?;
                     }
                 }
             }
@@ -214,6 +221,63 @@ impl Session {
             () = closed.cancelled() => Ok(()),
         };
         ended
+    }
+
+    /// The interval of checks that finds a database that hangs within the limit of a statement.
+    fn ping_every(&self) -> Duration {
+        (self.limit / 3).min(PING_EVERY)
+    }
+
+    /// Waits for an answer, and reports a database that leaves it out long before the connection is given up.
+    async fn watched<T, E: Into<Fault>>(
+        &self,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Fault> {
+        let asked = Instant::now();
+        let mut answer = std::pin::pin!(within(self.limit, answer));
+        let soon = tokio::time::timeout((self.limit / 3).min(PING_EVERY), &mut answer).await;
+        let answered = match soon {
+            Ok(answered) => answered,
+            Err(_) => {
+                self.fall_silent(asked);
+                answer.await
+            }
+        };
+        if answered.is_ok() {
+            self.end_silence();
+        }
+        answered
+    }
+
+    fn fall_silent(&self, since: Instant) {
+        let mut silent_since = locked(&self.silent_since);
+        if silent_since.is_none() {
+            *silent_since = Some(since);
+            let seconds = since.elapsed().as_secs_f32();
+            tracing::warn!(
+                "the database does not answer, for {seconds:.1} s now; calls are refused until it does"
+            );
+        }
+    }
+
+    fn end_silence(&self) {
+        let (silent, down) = (locked(&self.silent_since).take(), locked(&self.down_since).take());
+        if let Some(since) = silent.into_iter().chain(down).min() {
+            *locked(&self.recovered_at) = Some(Instant::now());
+            let seconds = since.elapsed().as_secs_f32();
+            tracing::info!("the database answers again, after {seconds:.1} s");
+        }
+    }
+
+    /// The time for which the database has left a request without an answer, or this process without a connection.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        let since = [*locked(&self.silent_since), *locked(&self.down_since)];
+        since.into_iter().flatten().min().map(|since| since.elapsed())
+    }
+
+    /// The time since the database answered again after a silence.
+    pub(super) fn recovered_for(&self) -> Option<Duration> {
+        locked(&self.recovered_at).map(|at| at.elapsed())
     }
 
     /// Takes the locks of this process's workers again before anything else, then listens.
@@ -235,7 +299,7 @@ impl Session {
             listening => listening?,
         }
         self.live.send_replace(Some(Live { client: Arc::clone(client), since: Instant::now() }));
-        *locked(&self.down_since) = None;
+        self.end_silence();
         Ok(channel)
     }
 
@@ -364,7 +428,9 @@ impl Session {
     /// Lets every lock go at once, before the connection ends; where that cannot be done, its end does it.
     pub(super) async fn let_all_go(&self) {
         let live = self.live.borrow().clone();
-        if let Some(live) = live {
+        if let Some(live) = live
+            && self.silent_for().is_none()
+        {
             let unlock = live.client.batch_execute("select pg_advisory_unlock_all()");
             let _ = tokio::time::timeout(PROBE_WAIT, unlock).await;
         }

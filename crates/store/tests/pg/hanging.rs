@@ -1,84 +1,29 @@
 //! A database that is connected and does not answer: a full disk of the host, a frozen machine, a firewall that drops packets.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{EndNotices, Inserted, Job, Scope, Store, StoreError};
 use outlast_store::{ConnectionLimits, PostgresOptions, PostgresStore};
+use outlast_testkit::postgres::{Passing, Relay};
 use outlast_testkit::store_suite::{a_job, an_insert};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, UnixStream};
-use tokio::sync::watch;
+use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use crate::database::{AT_ONCE, Database};
 
-/// The part of the bytes that a relay lets through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passing {
-    Everything,
-    /// From the store to the server alone: the server works, and nobody hears of it.
-    Requests,
-    Nothing,
-}
-
-/// Passes bytes on between a store and the server, and keeps connections open while it does not.
-struct Relay {
-    passing: watch::Sender<Passing>,
-}
-
-impl Relay {
-    async fn start(listener: TcpListener) -> Self {
-        let passing = watch::Sender::new(Passing::Everything);
-        let (sender, socket) = (passing.clone(), outlast_testkit::postgres::socket());
-        tokio::spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                let far = UnixStream::connect(&socket).await.unwrap();
-                let ((near_read, near_write), (far_read, far_write)) =
-                    (near.into_split(), far.into_split());
-                let may_ask = |passing: Passing| passing != Passing::Nothing;
-                let may_answer = |passing: Passing| passing == Passing::Everything;
-                tokio::spawn(pass(near_read, far_write, sender.subscribe(), may_ask));
-                tokio::spawn(pass(far_read, near_write, sender.subscribe(), may_answer));
-            }
-        });
-        Self { passing }
-    }
-}
-
-async fn pass(
-    mut from: impl AsyncReadExt + Unpin,
-    mut to: impl AsyncWriteExt + Unpin,
-    mut passing: watch::Receiver<Passing>,
-    may_pass: fn(Passing) -> bool,
-) {
-    let mut bytes = [0; 16_384];
-    while let Ok(read @ 1..) = from.read(&mut bytes).await {
-        if passing.wait_for(|passing| may_pass(*passing)).await.is_err()
-            || to.write_all(&bytes[..read]).await.is_err()
-        {
-            return;
-        }
-    }
-}
-
 const LIMITS: ConnectionLimits =
     ConnectionLimits { connect: Duration::ZERO, statement: Duration::from_secs(1), pool_size: 4 };
 
-async fn open(database: &Database, port: u16, limits: ConnectionLimits) -> PostgresStore {
-    let options = database.url().split_once("options=").unwrap().1;
-    let url =
-        format!("postgres://outlast@127.0.0.1:{port}/postgres?sslmode=disable&options={options}");
+async fn open(url: String, limits: ConnectionLimits) -> PostgresStore {
     let options =
         PostgresOptions { url, clock: None, judgement: AT_ONCE, notices: EndNotices::Off, limits };
     PostgresStore::open(options).await.unwrap()
 }
 
 async fn relayed(database: &Database) -> (Relay, PostgresStore) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let relay = Relay::start(listener).await;
-    (relay, open(database, port, LIMITS).await)
+    let relay = Relay::start().await;
+    let store = open(relay.url(database.url()), LIMITS).await;
+    (relay, store)
 }
 
 async fn insert(store: &PostgresStore) -> Result<Job, StoreError> {
@@ -105,12 +50,12 @@ async fn f2_a_database_that_does_not_answer_is_reported_in_time() {
     let database = Database::fresh().await;
     let (relay, store) = relayed(&database).await;
     insert(&store).await.unwrap();
-    relay.passing.send_replace(Passing::Nothing);
+    relay.pass(Passing::Nothing);
     let read = store.job(&Scope::Operator, &a_known_id()).await;
     assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     let written = insert(&store).await;
     assert!(matches!(written, Err(StoreError::Unavailable(_))), "{written:?}");
-    relay.passing.send_replace(Passing::Everything);
+    relay.pass(Passing::Everything);
     let job = recovered(&store).await;
     assert!(store.job(&Scope::Operator, &job.id).await.unwrap().is_some());
     store.close().await;
@@ -135,17 +80,21 @@ async fn f2_an_insert_that_is_not_answered_may_have_been_stored() {
         while watcher.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::task::yield_now().await;
         }
-        relay.passing.send_replace(Passing::Requests);
+        relay.pass(Passing::Requests);
         tx.rollback().await.unwrap();
     };
     let (inserted, ()) = tokio::join!(inserting, stopping);
-    assert!(matches!(inserted, Err(StoreError::Unconfirmed(_))), "{inserted:?}");
+    let Err(StoreError::InsertUnconfirmed { job, .. }) = inserted else { panic!("{inserted:?}") };
     let stored = async {
         while count(&database).await == before {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), stored).await.expect("the job was stored");
+    let client = database.client().await;
+    let named =
+        client.query("select 1 from jobs where id = $1", &[&job.to_string()]).await.unwrap();
+    assert_eq!(named.len(), 1, "the error names the job that was stored");
     store.close().await;
 }
 
@@ -157,18 +106,43 @@ async fn f6_opening_waits_for_a_database_that_is_away() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let limits = ConnectionLimits { connect: Duration::from_secs(30), ..LIMITS };
-    let (begun, database) = (Instant::now(), Arc::new(database));
-    let opening = tokio::spawn({
-        let database = Arc::clone(&database);
-        async move { open(&database, port, limits).await }
-    });
+    let options = database.url().split_once("options=").unwrap().1;
+    let url =
+        format!("postgres://outlast@127.0.0.1:{port}/postgres?sslmode=disable&options={options}");
+    let begun = Instant::now();
+    let opening = tokio::spawn(open(url, limits));
     // Nothing listens for a while; the open is still under way then.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!opening.is_finished());
-    let _relay = Relay::start(TcpListener::bind(("127.0.0.1", port)).await.unwrap()).await;
+    let _relay = Relay::on(TcpListener::bind(("127.0.0.1", port)).await.unwrap());
     let store = opening.await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(30));
     insert(&store).await.unwrap();
+    store.close().await;
+}
+
+/// F2: an idle store notices that its database hangs within the limit of a statement, and that it answers again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f2_an_idle_store_notices_a_database_that_hangs() {
+    let database = Database::fresh().await;
+    let (relay, store) = relayed(&database).await;
+    assert_eq!(store.connections().silent_for, None);
+    relay.pass(Passing::Nothing);
+    let hung = Instant::now();
+    let noticed = async {
+        while store.connections().silent_for.is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), noticed).await.expect("it notices");
+    println!("noticed after {:.0?}", hung.elapsed());
+    relay.pass(Passing::Everything);
+    let recovered = async {
+        while store.connections().silent_for.is_some() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), recovered).await.expect("it answers again");
     store.close().await;
 }
 

@@ -10,7 +10,7 @@ use outlast_store::{
 use tokio::runtime::Handle;
 
 use super::check::Check;
-use crate::config::{Config, Secret, StoreUrl};
+use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::open_store::store_hint;
 
 /// What another process says about locks it should not have been given.
@@ -33,6 +33,20 @@ pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] 
             database(&url.unwrap_or(StoreUrl::Memory), found)
         }
     }
+}
+
+/// Whose jobs commands and stdio servers of this machine start; `None` where jobs are this machine's own.
+pub(super) fn owner(config: Option<&Config>) -> Option<Check> {
+    let config = config.filter(|config| matches!(config.store, StoreUrl::Postgres(_)))?;
+    let owner = &config.owner;
+    Some(match owner.as_str() {
+        LOCAL => Check::warn(
+            "OUTLAST_OWNER is not set: commands and stdio servers refuse a store that many machines share without it; \
+             workers, and servers over HTTP with tokens, do not need it",
+            "set OUTLAST_OWNER to your name",
+        ),
+        _ => Check::pass(format!("jobs that are started here belong to `{owner}`")),
+    })
 }
 
 fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [Check; 2] {

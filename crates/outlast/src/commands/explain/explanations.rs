@@ -83,9 +83,9 @@ A workflow whose server no longer knows its task ends with this code too."#,
     Explanation {
         code: "SERVICE_UNAVAILABLE",
         meaning: "The provider is down or unreachable and all attempts are used up, the job store cannot be used at the moment, or this server is shutting down (HTTP status 503).\n\
-              Retryable. If the sentence says that the store did not confirm the call, it is not: the job may have been stored.",
+              Retryable. If the sentence says that the store did not confirm the call, it is not: the job may have been stored, and the sentence and `job_id` in `outlast/error` name it.",
         money: "none, except for such a job. A question that the provider may have accepted ends with SUBMIT_UNKNOWN instead, and a known run is resumed.",
-        next: "if the call was not confirmed, look for its job first (`outlast jobs list`). Otherwise try again; after a server shut down, the same call continues where it was.\n\
+        next: "if the call was not confirmed, look for its job first (`outlast jobs show ID`). Otherwise try again; after a server shut down, the same call continues where it was.\n\
               If the error stays, check the network, the address in the sentence and the proxy: `outlast doctor` tests all of them.",
     },
     Explanation {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outlast_core::OwnerId;
-use outlast_server::{Callers, Hosts, HttpOptions, PageOptions, Rates, Room};
+use outlast_server::{Callers, Hosts, HttpOptions, PageOptions, Rates, Room, Routes};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -23,6 +23,38 @@ const OPEN_FILES: usize = 256;
 const OPEN_FILES_PER_JOB: usize = 4;
 /// Wrong tokens a minute from one address.
 const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
+
+/// Opens the socket of a worker, which serves health and metrics alone.
+pub(in crate::commands) async fn open_for_operators(
+    address: SocketAddr,
+    config: &Config,
+) -> CommandResult<(TcpListener, HttpOptions)> {
+    let callers = callers(false, config)?;
+    let listener = listen(address).await?;
+    let room = Room::default();
+    let options = HttpOptions {
+        routes: Routes::OfOperators,
+        callers,
+        // Its routes answer to any name.
+        hosts: Hosts::loopback(),
+        origins: config.http.origins.clone(),
+        trusted_proxies: config.http.trusted_proxies.clone(),
+        rates: Rates { per_owner: config.http.rate_per_minute, strangers: STRANGERS },
+        session_idle: SESSION_IDLE,
+        room: Room { connections: connections(config, &room), ..room },
+        page: PageOptions::none(),
+    };
+    Ok((listener, options))
+}
+
+async fn listen(address: SocketAddr) -> CommandResult<TcpListener> {
+    let listening = TcpListener::bind(address).await;
+    let listener = listening
+        .with_context(|| format!("listen on {address}"))
+        .or_usage("choose another address or port, or port 0 for any that is free")?;
+    raise_open_files();
+    Ok(listener)
+}
 
 /// Checks what was asked for and opens the socket.
 pub(super) async fn open(
@@ -46,13 +78,10 @@ pub(super) async fn open(
         }
     };
     let callers = callers(no_auth, config)?;
-    let listening = TcpListener::bind(address).await;
-    let listener = listening
-        .with_context(|| format!("listen on {address}"))
-        .or_usage("choose another address or port, or port 0 for any that is free")?;
-    raise_open_files();
+    let listener = listen(address).await?;
     let room = Room::default();
     let options = HttpOptions {
+        routes: Routes::All,
         callers,
         hosts,
         origins: config.http.origins.clone(),

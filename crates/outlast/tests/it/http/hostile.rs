@@ -30,6 +30,10 @@ fn get(line: &str, headers: &[&str]) -> Vec<u8> {
     said(line, headers, "")
 }
 
+fn unknown(headers: &[&str]) -> Vec<u8> {
+    get("GET /nothing", headers)
+}
+
 fn health(headers: &[&str]) -> Vec<u8> {
     get("GET /health", headers)
 }
@@ -82,26 +86,34 @@ async fn every_hostile_request_gets_its_status() {
         ("health of an absolute target", get("GET http://localhost/health", &[HOST]), 200),
         // The host.
         ("another host", post(&["Host: evil.example", TOKEN, TYPE, ACCEPT], hello), 421),
-        ("another host, health", health(&["Host: evil.example"]), 421),
-        ("no host", health(&[]), 421),
-        ("no host in HTTP/1.0", b"GET /health HTTP/1.0\r\n\r\n".to_vec(), 421),
-        ("an empty host", health(&["Host:"]), 421),
-        ("two hosts", health(&[HOST, "Host: evil.example"]), 421),
-        ("two hosts the other way", health(&["Host: evil.example", HOST]), 421),
-        ("the same host twice", health(&[HOST, HOST]), 421),
-        ("a host with a user", health(&["Host: evil.example@127.0.0.1"]), 421),
-        ("a host like ours", health(&["Host: localhost.evil.example"]), 421),
-        ("a host that rebinds", health(&["Host: 127.0.0.1.nip.io"]), 421),
-        ("a list of hosts", health(&["Host: 127.0.0.1, evil.example"]), 421),
-        ("an absolute target elsewhere", get("GET http://evil.example/health", &[HOST]), 421),
+        ("another host, health", health(&["Host: evil.example"]), 200),
+        ("no host, ready", get("GET /readyz", &[]), 200),
+        ("another host, alive", get("GET /livez", &["Host: evil.example"]), 200),
+        ("another host, figures", get("GET /metrics", &["Host: evil.example", TOKEN]), 200),
+        (
+            "another host, figures without a token",
+            get("GET /metrics", &["Host: evil.example"]),
+            401,
+        ),
+        ("no host", unknown(&[]), 421),
+        ("no host in HTTP/1.0", b"GET /nothing HTTP/1.0\r\n\r\n".to_vec(), 421),
+        ("an empty host", unknown(&["Host:"]), 421),
+        ("two hosts", unknown(&[HOST, "Host: evil.example"]), 421),
+        ("two hosts the other way", unknown(&["Host: evil.example", HOST]), 421),
+        ("the same host twice", unknown(&[HOST, HOST]), 421),
+        ("a host with a user", unknown(&["Host: evil.example@127.0.0.1"]), 421),
+        ("a host like ours", unknown(&["Host: localhost.evil.example"]), 421),
+        ("a host that rebinds", unknown(&["Host: 127.0.0.1.nip.io"]), 421),
+        ("a list of hosts", unknown(&["Host: 127.0.0.1, evil.example"]), 421),
+        ("an absolute target elsewhere", get("GET http://evil.example/nothing", &[HOST]), 421),
         (
             "an absolute target, host elsewhere",
-            get("GET http://localhost/health", &["Host: evil.example"]),
+            get("GET http://localhost/nothing", &["Host: evil.example"]),
             421,
         ),
         (
             "forwarded to another host",
-            health(&["Host: evil.example", "X-Forwarded-Host: 127.0.0.1"]),
+            unknown(&["Host: evil.example", "X-Forwarded-Host: 127.0.0.1"]),
             421,
         ),
         // The origin.
@@ -242,13 +254,13 @@ async fn every_hostile_request_gets_its_status() {
 async fn nothing_is_served_without_a_token_but_the_health() {
     let mut world = World::new().await;
     let served = Served::start(&mut world, &[]).await;
-    for path in ["/", "/mcp", "/metrics", "/health", "/nothing", "*"] {
+    for path in ["/", "/mcp", "/metrics", "/health", "/livez", "/readyz", "/nothing", "*"] {
         for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
             let reply = served.say(&get(&format!("{method} {path}"), &[HOST])).await;
             let status = reply.expect("an answer").status;
             let expected = match (path, method) {
-                ("/health", "GET" | "HEAD") => 200,
-                ("/health", _) => 405,
+                ("/health" | "/livez" | "/readyz", "GET" | "HEAD") => 200,
+                ("/health" | "/livez" | "/readyz", _) => 405,
                 // On to the page, which asks who it is.
                 ("/", "GET" | "HEAD") => 303,
                 // A change that comes from no page of ours.
