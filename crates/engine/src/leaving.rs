@@ -12,7 +12,7 @@ use crate::wakeups::WorkerSignals;
 const LEAVING: Duration = Duration::from_millis(1_500);
 
 /// The time that a store which does not answer may delay the end of a worker.
-const DEREGISTER: Duration = Duration::from_secs(1);
+const DEREGISTER: Duration = Duration::from_millis(500);
 
 /// Waits until no try is under way, for a while.
 pub(crate) async fn leave(

@@ -122,9 +122,13 @@ async fn f2_a_start_that_the_database_never_received_may_be_repeated() {
 async fn f2_a_start_that_was_not_confirmed_names_its_job() {
     let (mut world, relay, direct) = relayed().await;
     world.set("OUTLAST_STORE_STATEMENT_TIMEOUT", "2s");
+    world.set("OUTLAST_STORE_POOL_SIZE", "2");
     let mut server = world.serve_with(&["--no-detach"]).await;
-    let first = start(&mut server, "ok;words=20;delay_ms=0").await;
-    assert_eq!(finished(&mut server, &first).await["status"], "COMPLETED");
+    // Each connection has prepared its statements: preparing would wait for the lock below before anything is written.
+    for _ in 0..8 {
+        let id = start(&mut server, "ok;words=20;delay_ms=0").await;
+        assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
+    }
     // The insert can read but not write, so that the relay changes between its two halves.
     let (mut other, watcher) = (postgres::connect(&direct).await, postgres::connect(&direct).await);
     let tx = other.transaction().await.unwrap();
@@ -153,7 +157,7 @@ async fn f2_a_start_that_was_not_confirmed_names_its_job() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), found).await.expect("the job is found by its id");
-    assert_eq!(world.submits(), 2, "bought once");
+    assert_eq!(world.submits(), 9, "bought once");
 }
 
 /// F2: every kind of process ends within 5 s of SIGTERM while its database hangs, with a job in hand.
@@ -161,6 +165,7 @@ async fn f2_a_start_that_was_not_confirmed_names_its_job() {
 async fn f2_processes_end_when_asked_while_their_database_hangs() {
     let (mut world, relay, _) = relayed().await;
     world.set("OUTLAST_OWNER", "ann");
+    world.set("OUTLAST_DETACH", "auto");
     let mut stdio = world.serve_with(&["--no-detach"]).await;
     let id = start(&mut stdio, "stuck").await;
     running(&world, &id).await;

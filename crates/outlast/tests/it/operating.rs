@@ -27,6 +27,7 @@ fn lines(log: &str) -> Vec<Value> {
 async fn f9_the_log_is_json_where_it_is_wanted() {
     let mut world = World::new().await;
     world.set("OUTLAST_LOG_FORMAT", "json");
+    world.set("OUTLAST_DETACH", "auto");
     let mut server = world.serve().await;
     let id = start(&mut server, "ok;words=20;delay_ms=0").await;
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");

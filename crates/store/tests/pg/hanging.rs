@@ -54,7 +54,7 @@ async fn f2_a_database_that_does_not_answer_is_reported_in_time() {
     let read = store.job(&Scope::Operator, &a_known_id()).await;
     assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     let written = insert(&store).await;
-    assert!(matches!(written, Err(StoreError::Unavailable(_))), "{written:?}");
+    assert!(matches!(written, Err(StoreError::NotInserted(_))), "{written:?}");
     relay.pass(Passing::Everything);
     let job = recovered(&store).await;
     assert!(store.job(&Scope::Operator, &job.id).await.unwrap().is_some());
