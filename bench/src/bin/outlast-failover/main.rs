@@ -1,5 +1,6 @@
 //! Failover: a PostgreSQL primary is killed under load and its standby promoted, again and again. With a synchronous standby nothing
-//! that was acknowledged may be lost, and no change number may be given out twice; with an asynchronous one the loss is measured.
+//! that was acknowledged may be lost, and no change number may be given out twice; with an asynchronous one the loss is measured. A real
+//! server runs jobs across each promotion: every job that is left must end.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,8 +9,10 @@
 )]
 
 mod cluster;
+mod server;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,10 +23,14 @@ use outlast_core::{Inserted, Job, JobId, NewJob, OwnerId, Profile, Rev, Scope, S
 use outlast_store::{Judgement, PostgresOptions, PostgresStore};
 use outlast_testkit::store_suite::an_insert;
 use serde_json::json;
+use server::RunningServer;
 
 /// Kills primaries and compares what was acknowledged with what is there.
 #[derive(Parser)]
 struct Cli {
+    /// The program whose jobs run across each promotion
+    #[arg(long)]
+    binary: PathBuf,
     /// How many primaries are killed
     #[arg(long, default_value_t = 20)]
     rounds: u32,
@@ -71,10 +78,11 @@ async fn main() {
                 writers.spawn(write(Arc::clone(&store), process, owner, Arc::clone(&told)));
             }
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut server = RunningServer::start(&cli.binary, &pair.url).await;
+        server.start_jobs(Duration::from_secs(1)).await;
         // The standby falls a second behind, unless the primary waits for it.
         pair.hold_replication_back();
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        server.start_jobs(Duration::from_secs(1)).await;
         told.killed.store(true, Ordering::SeqCst);
         pair.kill_primary();
         pair.promote_standby();
@@ -87,7 +95,10 @@ async fn main() {
         let twice = given_twice(&told.jobs.lock().unwrap());
         assert!(twice.is_empty(), "change numbers were given out twice: {twice:?}");
         assert!(cli.asynchronous || missing == 0, "{missing} of {jobs} acknowledged jobs are lost");
-        println!("round {round}: {jobs} jobs acknowledged, {missing} lost");
+        let ended = server.end().await;
+        println!(
+            "round {round}: {jobs} jobs acknowledged, {missing} lost; {ended} jobs of a server ended"
+        );
         acknowledged += jobs;
         lost += missing;
         refused += *told.refused.lock().unwrap();
