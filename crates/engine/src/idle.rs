@@ -31,11 +31,24 @@ pub enum Until {
 pub(crate) struct Idleness {
     until: Until,
     since: Option<Instant>,
+    /// Since when it has had nothing in hand and the store has given it nothing.
+    refused_since: Option<Instant>,
 }
 
 impl Idleness {
     pub(crate) fn new(until: Until) -> Self {
-        Self { until, since: None }
+        Self { until, since: None, refused_since: None }
+    }
+
+    /// Judges a worker that could not claim: with nothing in hand it leaves after some minutes. A store may be readable all the same,
+    /// and refuse every claim for good.
+    pub(crate) fn without_claims(&mut self, has_tries: bool) -> ControlFlow<()> {
+        if self.until == Until::Asked || has_tries {
+            self.refused_since = None;
+        } else if self.refused_since.get_or_insert_with(Instant::now).elapsed() >= GIVES_UP {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 
     /// What a worker does that found no job: it leaves, or waits for news, so long at most.
@@ -45,6 +58,7 @@ impl Idleness {
         profiles: &[Profile],
         has_tries: bool,
     ) -> ControlFlow<(), Option<Duration>> {
+        self.refused_since = None;
         let Until::IdleFor(limit) = self.until else { return ControlFlow::Continue(None) };
         if has_tries {
             self.since = None;

@@ -175,6 +175,11 @@ impl Worker {
                         tracing::warn!(%error, "failed to claim a job; retrying until it succeeds");
                     }
                     at_once = 1;
+                    let has_tries = !queued.is_empty() || !held.tries.is_empty();
+                    if idleness.without_claims(has_tries).is_break() {
+                        tracing::error!(%error, "failed to claim a job for minutes and have none in hand; leaving");
+                        return;
+                    }
                     Some(AFTER_ERROR)
                 }
             };

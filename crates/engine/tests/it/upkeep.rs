@@ -169,6 +169,25 @@ async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() 
     assert!((seconds(300)..seconds(330)).contains(&gone.elapsed()), "{:?}", gone.elapsed());
 }
 
+/// H1: a store that can be read and gives no job keeps no worker that has nothing in hand; one that is at work stays.
+#[tokio::test(start_paused = true)]
+async fn h1_a_worker_until_idle_gives_up_a_store_that_refuses_every_claim_for_minutes() {
+    let bench = Bench::new();
+    let face = bench.process_without_worker().await;
+    face.start(research()).await;
+    let worker = tokio::spawn(
+        Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
+    );
+    bench.until(|| bench.provider.keys().len() == 1).await;
+    bench.store.next(Method::Claim, vec![Mood::Unavailable; 100_000]);
+    tokio::time::sleep(seconds(900)).await;
+    assert!(!worker.is_finished(), "it is at work");
+    bench.provider.act(1, Act::Done("because"));
+    let done = Instant::now();
+    worker.await.unwrap().unwrap();
+    assert!((seconds(300)..seconds(330)).contains(&done.elapsed()), "{:?}", done.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_until_idle_does_owed_stops_before_it_leaves() {
     let bench = Bench::new();
