@@ -87,8 +87,15 @@ impl OpenStore {
                     }
                     Patience::AsConfigured => config.connection_limits,
                 };
-                let options =
-                    PostgresOptions { url: address.clone(), clock, judgement, notices, limits };
+                let state_dir = Some(marks_of(config).to_owned());
+                let options = PostgresOptions {
+                    url: address.clone(),
+                    clock,
+                    judgement,
+                    notices,
+                    limits,
+                    state_dir,
+                };
                 let opened = PostgresStore::open(options).await;
                 let store = Arc::new(opened.map_err(|error| cannot_open(error, url))?);
                 Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })
@@ -99,7 +106,13 @@ impl OpenStore {
     /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
     pub(crate) async fn to_read(config: &Config) -> CommandResult<Self> {
         let url = &config.store;
-        let StoreUrl::Sqlite(path) = url else { return Self::open(config).await };
+        let path = match url {
+            StoreUrl::Sqlite(path) => path,
+            StoreUrl::Postgres(Secret(address)) => {
+                return Self::database_to_read(config, address).await;
+            }
+            StoreUrl::Memory => return Self::open(config).await,
+        };
         if !is_there(url, path)? {
             return Ok(Self::memory(None, EndNotices::Off));
         }
@@ -107,6 +120,19 @@ impl OpenStore {
         match read.map_err(|error| cannot_open(error, url))? {
             Some(sqlite) => Ok(Self::sqlite_store(sqlite)),
             // Of an older schema: it is brought up to date first.
+            None => Self::open(config).await,
+        }
+    }
+
+    /// The same for a database, which may be a standby.
+    async fn database_to_read(config: &Config, address: &str) -> CommandResult<Self> {
+        let limits = ConnectionLimits { connect: Duration::ZERO, ..config.connection_limits };
+        let read = PostgresStore::read(address, limits).await;
+        match read.map_err(|error| cannot_open(error, &config.store))? {
+            Some(store) => {
+                let store = Arc::new(store);
+                Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })
+            }
             None => Self::open(config).await,
         }
     }
@@ -211,6 +237,11 @@ impl OpenStore {
             Backend::Postgres(store) => store.close().await,
         }
     }
+}
+
+/// The directory with the marks of databases: of the user's state, or the data where there is no home directory.
+pub(crate) fn marks_of(config: &Config) -> &Path {
+    config.state_dir.as_deref().unwrap_or(&config.data_dir)
 }
 
 /// How the database stands; a store that is closed has no connection.

@@ -59,6 +59,7 @@ fn copied(error: &StoreError) -> StoreError {
     match error {
         StoreError::Full => StoreError::Full,
         StoreError::Corrupt { at } => StoreError::Corrupt { at: at.clone() },
+        StoreError::Outdated { why } => StoreError::Outdated { why: why.clone() },
         StoreError::Unavailable(source) => unavailable(source.to_string()),
         StoreError::Unconfirmed(source) => StoreError::Unconfirmed(source.to_string().into()),
         StoreError::InsertUnconfirmed { job, source } => {

@@ -26,6 +26,8 @@ mod partials;
 mod prune;
 mod upkeep;
 mod alone;
+mod lineage;
+mod mark;
 mod restore;
 mod transfer;
 mod reads;
@@ -40,6 +42,7 @@ mod time;
 
 mod fault;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -62,6 +65,7 @@ use batch::Queue;
 use claims::Claim;
 pub use connect::ConnectionLimits;
 use connect::Target;
+use lineage::Lineage;
 use session::{Session, Wakeups};
 use time::Time;
 use workers::Suspects;
@@ -79,6 +83,8 @@ pub struct PostgresOptions {
     pub notices: EndNotices,
     /// The limits of its connections.
     pub limits: ConnectionLimits,
+    /// The user's state directory, which has a mark of how far the store has come.
+    pub state_dir: Option<PathBuf>,
 }
 
 /// Keeps jobs in a PostgreSQL database.
@@ -110,6 +116,8 @@ pub struct Connections {
 struct Shared {
     pool: Pool,
     time: Time,
+    /// `None` in a store that was opened only to be read.
+    lineage: Option<Arc<Lineage>>,
     session: Arc<Session>,
     wakeups: Arc<Wakeups>,
     suspects: Suspects,
@@ -138,35 +146,25 @@ impl PostgresStore {
         let (mut client, connection) = target.connect_within(limits.connect).await?;
         let driving = tokio::spawn(connection);
         target.prepare(&client).await?;
-        schema::prepare(&mut client).await?;
+        let state_dir = options.state_dir.as_deref();
+        schema::prepare(&mut client, state_dir).await?;
         alone::refuse_closed(&client).await?;
         let time = Time::of(options.clock, &client).await?;
         let id = schema::store_id(&client).await?;
+        let lineage = Arc::new(Lineage::open(&client, &id, state_dir).await?);
         drop(client);
         driving.abort();
-        let pool = target.pool(limits)?;
+        let pool = target.pool(limits, Some(Arc::clone(&lineage)))?;
         let session = Arc::new(Session::new(limits.statement));
         let wakeups = Arc::new(Wakeups::new());
         let closed = CancellationToken::new();
         let running =
             Arc::clone(&session).run(Arc::clone(&target), Arc::clone(&wakeups), closed.clone());
         tokio::spawn(running.boxed());
-        let shared = Arc::new(Shared {
-            pool,
-            time,
-            session,
-            wakeups,
-            suspects: Suspects::default(),
-            judgement: options.judgement,
-            notices: options.notices,
-            limits,
-            inserts: OnceLock::new(),
-            writes: OnceLock::new(),
-            notes: OnceLock::new(),
-            claims: OnceLock::new(),
-            owed_words: Arc::new(Notify::new()),
-            answers: RwLock::new(()),
-        });
+        let judged = (options.judgement, options.notices);
+        let shared =
+            Shared::new(pool, (session, wakeups), time, Some(Arc::clone(&lineage)), judged, limits);
+        let shared = Arc::new(shared);
         // A store that cannot be opened ends its session when it is dropped.
         let store = Self { shared, closed, id };
         let Self { shared, closed, .. } = &store;
@@ -175,7 +173,29 @@ impl PostgresStore {
         Shared::gather(shared);
         let owed_words = Arc::clone(&shared.owed_words);
         tokio::spawn(words::run(Arc::downgrade(shared), owed_words, closed.clone()).boxed());
+        tokio::spawn(lineage.keep_mark(closed.clone()).boxed());
         Ok(store)
+    }
+
+    /// Opens a database to read it, also on a standby: nothing is made or changed in it, and no other process is told. `None` if its tables
+    /// are not of this version.
+    pub async fn read(url: &str, limits: ConnectionLimits) -> Result<Option<Self>, StoreError> {
+        let target = Target::parse(url)?;
+        let (client, connection) = target.connect_within(limits.connect).await?;
+        let driving = tokio::spawn(connection);
+        target.prepare(&client).await?;
+        let (schema, newest) = schema::version(&client).await?;
+        if schema != Some(newest) {
+            return Ok(None);
+        }
+        let time = Time::of(None, &client).await?;
+        let id = schema::store_id(&client).await?;
+        driving.abort();
+        let pool = target.pool(limits, None)?;
+        let told = (Arc::new(Session::new(limits.statement)), Arc::new(Wakeups::new()));
+        let judged = (Judgement::default(), EndNotices::Off);
+        let shared = Arc::new(Shared::new(pool, told, time, None, judged, limits));
+        Ok(Some(Self { shared, closed: CancellationToken::new(), id }))
     }
 
     /// Names this store, whatever its address.
@@ -208,6 +228,9 @@ impl PostgresStore {
     /// Ends the session: this process's workers count as dead from now on.
     pub async fn close(&self) {
         self.shared.session.let_all_go().await;
+        if let Some(lineage) = &self.shared.lineage {
+            lineage.write_mark();
+        }
         self.closed.cancel();
         self.shared.pool.close();
     }
@@ -220,6 +243,33 @@ impl Drop for PostgresStore {
 }
 
 impl Shared {
+    fn new(
+        pool: Pool,
+        (session, wakeups): (Arc<Session>, Arc<Wakeups>),
+        time: Time,
+        lineage: Option<Arc<Lineage>>,
+        (judgement, notices): (Judgement, EndNotices),
+        limits: ConnectionLimits,
+    ) -> Self {
+        Self {
+            pool,
+            time,
+            lineage,
+            session,
+            wakeups,
+            suspects: Suspects::default(),
+            judgement,
+            notices,
+            limits,
+            inserts: OnceLock::new(),
+            writes: OnceLock::new(),
+            notes: OnceLock::new(),
+            claims: OnceLock::new(),
+            owed_words: Arc::new(Notify::new()),
+            answers: RwLock::new(()),
+        }
+    }
+
     fn now(&self) -> Timestamp {
         self.time.now()
     }

@@ -60,6 +60,7 @@ use outlast_core::{
 use rusqlite::Connection;
 use tokio::time::Instant;
 
+pub(crate) use files::{make_private_dir, open_private_file};
 pub use inspect::{Inspection, inspect, is_there, sqlite_version};
 pub use locks::{HeldLocks, hold_locks, locks_that_give_way};
 pub use restore::Restore;

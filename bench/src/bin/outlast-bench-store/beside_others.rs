@@ -153,6 +153,7 @@ pub(crate) async fn open(url: &str) -> PostgresStore {
         judgement: Judgement::default(),
         notices: outlast_core::EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: None,
     };
     PostgresStore::open(options).await.unwrap()
 }

@@ -117,6 +117,7 @@ async fn open(url: &str) -> PostgresStore {
         judgement: Judgement::default(),
         notices: outlast_core::EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: None,
     };
     PostgresStore::open(options).await.unwrap()
 }

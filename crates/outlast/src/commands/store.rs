@@ -99,7 +99,7 @@ async fn schema(url: &StoreUrl) -> CommandResult<Option<u32>> {
             outlast_store::inspect(path).map(|found| found.map(|found| found.schema))
         }
         StoreUrl::Postgres(Secret(address)) => {
-            PostgresStore::inspect(address).await.map(|found| found.schema)
+            PostgresStore::inspect(address, None).await.map(|found| found.schema)
         }
     };
     let attempt = format!("look at the job store at {url}");

@@ -58,6 +58,7 @@ mod sharing;
 mod sonar;
 mod spending;
 mod postgres_store;
+mod postgres_restored;
 mod standing;
 mod upkeep;
 mod workflows_alone;

@@ -113,14 +113,14 @@ async fn f3_another_machine_takes_over_the_job_of_a_killed_server() {
 }
 
 /// A PostgreSQL server of the test's own, so that it can be stopped and killed.
-struct OwnServer {
+pub(crate) struct OwnServer {
     script: tokio::process::Child,
-    url: String,
-    control: String,
+    pub(crate) url: String,
+    pub(crate) control: String,
 }
 
 impl OwnServer {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let script =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/with-postgres");
         let tell = "echo \"$OUTLAST_TEST_POSTGRES\"; echo \"$OUTLAST_TEST_POSTGRES_CONTROL\"; cat";
@@ -136,12 +136,12 @@ impl OwnServer {
         Self { script, url, control }
     }
 
-    async fn control(&self, action: &str) {
+    pub(crate) async fn control(&self, action: &str) {
         let done = tokio::process::Command::new(&self.control).arg(action).status().await.unwrap();
         assert!(done.success(), "{action}");
     }
 
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         drop(self.script.stdin.take());
         assert!(self.script.wait().await.unwrap().success());
     }

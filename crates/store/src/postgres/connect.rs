@@ -20,7 +20,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{self, TlsMode, TlsSettings};
 use super::fault::{Fault, within};
-use crate::unavailable;
+use super::lineage::{FoundDatabase, Lineage};
+use crate::{columns, unavailable};
 
 /// What every connection is told. Behind a pooler these cannot be startup parameters. A plan that was made while a table was small
 /// is kept until the table is analyzed, so none may read a whole table where an index leads to its rows.
@@ -134,14 +135,23 @@ impl Target {
         Ok(client.batch_execute(SETTINGS).await?)
     }
 
-    /// The connections for reads and steps, made when they are needed.
-    pub(super) fn pool(&self, limits: ConnectionLimits) -> Result<Pool, StoreError> {
+    /// The connections for reads and steps, made when they are needed. Each is to the database with this lineage; without one, nothing is
+    /// written over them.
+    pub(super) fn pool(
+        &self,
+        limits: ConnectionLimits,
+        lineage: Option<Arc<Lineage>>,
+    ) -> Result<Pool, StoreError> {
         let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), fast);
-        let settings = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        let settings = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+            let lineage = lineage.clone();
             Box::pin(async move {
                 client.batch_execute(SETTINGS).await.map_err(HookError::Backend)?;
-                client.batch_execute(SKIP_LOST_REVS).await.map_err(HookError::Backend)
+                match lineage {
+                    Some(lineage) => begin_writing(client, &lineage).await.map_err(hook_error),
+                    None => Ok(()),
+                }
             })
         });
         Pool::builder(manager)
@@ -153,6 +163,24 @@ impl Target {
             .post_create(settings)
             .build()
             .map_err(unavailable)
+    }
+}
+
+/// Recognizes the database before the first write over a fresh connection, and moves its change numbers on.
+async fn begin_writing(client: &Client, lineage: &Lineage) -> Result<(), Fault> {
+    lineage.recognize(&FoundDatabase::look(client).await?)?;
+    let expected = lineage.expected();
+    let rows = client.query_typed(SKIP_LOST_REVS, &[]).await?;
+    let rev = rows.first().map(|row| row.try_get(0)).transpose()?;
+    lineage.saw(&expected, columns::rev(rev.unwrap_or(0)));
+    Ok(())
+}
+
+fn hook_error(fault: Fault) -> HookError {
+    match fault {
+        Fault::Sql(error) => HookError::Backend(error),
+        Fault::Refused(StoreError::Outdated { why }) => HookError::message(why),
+        other => HookError::message(other.describe()),
     }
 }
 

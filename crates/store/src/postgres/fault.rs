@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use deadpool_postgres::HookError;
 use outlast_core::{BoxError, StoreError};
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -78,10 +79,15 @@ impl Fault {
         match self {
             Self::Refused(_) | Self::CommitUnknown(_) | Self::NoAnswer(_) => false,
             Self::NoConnection(_) => true,
-            Self::Sql(error) => match error.code() {
-                Some(code) => TRANSIENT.contains(code),
-                None => error.is_closed() || is_io(error),
-            },
+            Self::Sql(error) => Self::is_sql_transient(error),
+        }
+    }
+
+    /// The same for an error of the database, or of the connection to it.
+    pub(super) fn is_sql_transient(error: &tokio_postgres::Error) -> bool {
+        match error.code() {
+            Some(code) => TRANSIENT.contains(code),
+            None => error.is_closed() || is_io(error),
         }
     }
 }
@@ -113,7 +119,14 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
 impl From<deadpool_postgres::PoolError> for Fault {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
-            deadpool_postgres::PoolError::Backend(error) => Self::Sql(error),
+            deadpool_postgres::PoolError::Backend(error)
+            | deadpool_postgres::PoolError::PostCreateHook(HookError::Backend(error)) => {
+                Self::Sql(error)
+            }
+            // Only a database that is refused makes a hook say something itself: see `connect.rs`.
+            deadpool_postgres::PoolError::PostCreateHook(HookError::Message(why)) => {
+                Self::Refused(StoreError::Outdated { why: why.into_owned() })
+            }
             other => Self::NoConnection(other.into()),
         }
     }

@@ -1,50 +1,57 @@
 //! Ends what may have been paid for since a dump was made, in a database that the dump was restored to.
 
+use std::path::Path;
+
 use outlast_core::rules::{self, Fate};
 use outlast_core::{EndNotices, Nature, Profile, Timestamp};
 use serde_json::Value;
 use tokio_postgres::Transaction;
 
 use super::alone::Alone;
-use super::connect::SKIP_LOST_REVS;
 use super::fault::Fault;
+use super::lineage::{self, FoundDatabase};
 use super::rows::{self, Stored};
 use super::tx::{CHANGED, borrowed, columns_of};
 use super::{PostgresStore, ledger, notices, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
 impl PostgresStore {
-    /// Decides about every unfinished job of a database that was restored from a dump. Nothing in a database shows that it is
-    /// an older copy, so jobs are ended only with `force`, and `notices` are kept
+    /// Decides about every unfinished job of a database that was restored from a dump, and makes the store's own database of it. Jobs are
+    /// ended if something shows that it is an older copy, or with `force`, and `notices` are kept
     /// of their ends or not. `nature` is what the provider of these jobs says of a request.
     pub async fn restore_in_place(
         url: &str,
+        state_dir: Option<&Path>,
         nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
         notices: EndNotices,
         force: bool,
     ) -> Result<Restored, RestoreError> {
         let mut alone = Alone::connect(url).await?;
-        schema::prepare(&mut alone.client).await?;
+        schema::migrate(&mut alone.client).await?;
         if !alone.lock().await? {
             return Err(RestoreError::InUse);
         }
+        let store = schema::store_id(&alone.client).await?;
+        let found = FoundDatabase::look(&alone.client).await?;
+        let is_outdated = lineage::outdated(&alone.client, &found, state_dir).await?.is_some();
         let tx = alone.client.transaction().await.map_err(Fault::from)?;
         // A server that could not be seen cannot write meanwhile.
         let lock = "lock table jobs, keys, ledger in share row exclusive mode";
         tx.batch_execute(lock).await.map_err(Fault::from)?;
         let decided = decided(&tx, nature).await?;
         let ended = decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count();
-        let may_end = ended == 0 || force;
+        let may_end = ended == 0 || is_outdated || force;
         let saved = if may_end {
-            save(tx, &decided, notices).await
+            let adopted = lineage::adopt(tx.client(), &found, &store, state_dir).await?;
+            save(tx, &decided, notices).await.map(|()| Some(adopted))
         } else {
-            tx.rollback().await.map_err(Fault::from)
+            tx.rollback().await.map(|()| None).map_err(Fault::from)
         };
         alone.close().await;
-        saved?;
-        if !may_end {
+        let Some((mark, position)) = saved? else {
             return Err(RestoreError::Current { jobs: ended });
-        }
+        };
+        mark.replace(&position);
         let jobs = decided.into_iter();
         let jobs = jobs.map(|(stored, fate)| RestoredJob { job: stored.record.job, fate });
         Ok(Restored { jobs: jobs.collect(), kept: None })
@@ -76,13 +83,12 @@ async fn decided(
     Ok(decided)
 }
 
-/// With change numbers above every one that the database may have given out since the dump.
+/// Saves what was decided.
 async fn save(
     tx: Transaction<'_>,
     decided: &[(Stored, Fate)],
     notices: EndNotices,
 ) -> Result<(), Fault> {
-    tx.batch_execute(SKIP_LOST_REVS).await?;
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
     let (mut writes, mut saved) = (Vec::new(), Vec::with_capacity(decided.len()));
     for (Stored { seq, record, key }, fate) in decided {

@@ -1,11 +1,14 @@
 //! The tables: made at the first open, brought up to date by later versions, one process at a time.
 
+use std::path::Path;
+
 use outlast_core::StoreError;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
 use super::fault::Fault;
+use super::lineage::{self, FoundDatabase};
 use crate::unavailable;
 
 /// What brings the tables from one version to the next.
@@ -20,8 +23,24 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/8.sql"),
 ];
 
-/// Makes sure that the tables are those of this version.
-pub(super) async fn prepare(client: &mut Client) -> Result<(), Fault> {
+/// Makes sure that the tables are those of this version. Those of an older copy of the store stay as they are.
+pub(super) async fn prepare(client: &mut Client, state_dir: Option<&Path>) -> Result<(), Fault> {
+    let (present, newest) = version(client).await?;
+    // Those of this version are recognized when they are opened.
+    if present.is_some_and(|present| present < newest) {
+        let found = FoundDatabase::look(client).await?;
+        if found.is_standby {
+            return Err(unavailable(lineage::STANDBY).into());
+        }
+        if let Some(why) = lineage::outdated(client, &found, state_dir).await? {
+            return Err(StoreError::Outdated { why }.into());
+        }
+    }
+    migrate(client).await
+}
+
+/// Makes the tables, or brings them up to date.
+pub(super) async fn migrate(client: &mut Client) -> Result<(), Fault> {
     let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     refuse_other_encodings(client).await?;
     if found(client).await? == Some(newest) {

@@ -88,13 +88,21 @@ impl Shared {
             Durability::Commit => "begin",
             Durability::Soon => "begin; set local synchronous_commit = off",
         };
-        let mut tx =
-            Tx::new(self.pool.get().await?, self.time.given(), begin, self.limits.statement);
+        let Some(lineage) = &self.lineage else {
+            return Err(unavailable("it was opened only to be read").into());
+        };
+        let client = self.pool.get().await?;
+        let expected = lineage.expected();
+        let mut tx = Tx::new(client, self.time.given(), begin, self.limits.statement, expected);
         match work(input, &mut tx).await {
             Ok(value) => {
                 let rev = tx.commit().await?;
                 if rev > Rev::default() {
                     self.wakeups.committed();
+                    match durability {
+                        Durability::Commit => lineage.saw(&expected, rev),
+                        Durability::Soon => {}
+                    }
                 }
                 Ok((value, rev))
             }

@@ -64,7 +64,7 @@ impl PostgresSide {
     pub(crate) async fn target(url: &str) -> Result<Self, CopyRefusal> {
         let mut alone = Alone::connect(url).await?;
         match schema::version(&alone.client).await? {
-            (None, _) => schema::prepare(&mut alone.client).await?,
+            (None, _) => schema::migrate(&mut alone.client).await?,
             (schema, newest) => refuse_other(schema, newest)?,
         }
         Self::locked(alone).await

@@ -13,6 +13,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Row, Statement};
 
 use super::fault::{Fault, within};
+use super::lineage::Expected;
 use crate::{columns, unavailable};
 
 /// A statement with what it is given.
@@ -24,9 +25,11 @@ pub(super) type Param = Box<dyn ToSql + Sync + Send>;
 /// A statement that is sent later, with what it is given.
 type Later = (Statement, Vec<Param>);
 
-/// The time of the transaction: the one given, or the server's. Never now(), which may lie before a row that was waited for.
+/// The time of the transaction: the one given, or the server's. Never now(), which may lie before a row that was waited for. With it,
+/// what shows that the tables are those that were opened: a dump may be restored into them while servers run.
 const NOW: &str =
-    "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)";
+    "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint),
+       'meta'::regclass::oid::bigint, (select last_value - (not is_called)::int from rev)";
 
 /// Gives the changed jobs the number of this commit.
 pub(super) const CHANGED: &str = "insert into revs (job, rev)
@@ -49,6 +52,7 @@ pub(super) struct Tx {
     begin: &'static str,
     /// The time limit of each statement.
     limit: Duration,
+    expected: Expected,
 }
 
 impl Tx {
@@ -58,6 +62,7 @@ impl Tx {
         given: Option<Timestamp>,
         begin: &'static str,
         limit: Duration,
+        expected: Expected,
     ) -> Self {
         Self {
             client,
@@ -69,6 +74,7 @@ impl Tx {
             changed: Vec::new(),
             begin,
             limit,
+            expected,
         }
     }
 
@@ -110,6 +116,7 @@ impl Tx {
         let mut answers = within(self.limit, InOrder::new(sent)).await?;
         if let Some(row) = answers.pop().and_then(|rows| rows.into_iter().next()) {
             self.now = Timestamp::from_millis(row.try_get(0)?);
+            self.expected.check(row.try_get(1)?, row.try_get(2)?)?;
         }
         let queried = answers.split_off(answers.len() - N);
         let count = "as many answers as queries were expected";

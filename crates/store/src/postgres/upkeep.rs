@@ -1,9 +1,12 @@
 //! What an operator asks of the database: how it stands, and whether anything in it is damaged.
 
+use std::path::Path;
+
 use outlast_core::StoreError;
 
 use super::connect::Target;
 use super::fault::Fault;
+use super::lineage::{self, FoundDatabase};
 use super::rows::{self, get};
 use super::{PostgresStore, schema};
 use crate::columns::Columns as _;
@@ -27,6 +30,10 @@ pub struct DatabaseInspection {
     pub is_standby: bool,
     /// Connections to the server, and how many it allows.
     pub connections: (u32, u32),
+    /// Why the store is an older copy of itself, if it is.
+    pub outdated: Option<String>,
+    /// Whether the server says which one it is, so that a dump restored to another server is recognized.
+    pub is_identified: bool,
     /// Jobs that have not ended.
     pub unfinished: u64,
     /// Workers whose lock is held, or who said of late that they live.
@@ -35,11 +42,23 @@ pub struct DatabaseInspection {
 
 impl PostgresStore {
     /// Looks at a database without changing anything.
-    pub async fn inspect(url: &str) -> Result<DatabaseInspection, StoreError> {
+    pub async fn inspect(
+        url: &str,
+        state_dir: Option<&Path>,
+    ) -> Result<DatabaseInspection, StoreError> {
         let target = Target::parse(url)?;
         let (client, connection) = target.connect().await?;
         let driving = tokio::spawn(connection);
-        let found = look(&client).await;
+        let found = async {
+            let mut found = look(&client).await?;
+            if found.schema.is_some() {
+                let database = FoundDatabase::look(&client).await?;
+                found.is_identified = database.identity.system.is_some();
+                found.outdated = lineage::outdated(&client, &database, state_dir).await?;
+            }
+            Ok::<_, Fault>(found)
+        };
+        let found = found.await;
         driving.abort();
         Ok(found?)
     }
@@ -110,6 +129,8 @@ pub(super) async fn look(client: &tokio_postgres::Client) -> Result<DatabaseInsp
         may_create: get(&server, "may_create")?,
         is_standby: get(&server, "is_standby")?,
         connections: (server.small("connections")?, server.small("allowed")?),
+        outdated: None,
+        is_identified: true,
         unfinished: 0,
         live_workers: 0,
     };

@@ -101,8 +101,17 @@ impl Shared {
         if fitting.iter().any(|worker| self.session.is_own(worker)) {
             return Ok(true);
         }
+        if self.lineage.is_none() && self.is_standby().await? {
+            // Locks are at the primary: a worker that is on record may live.
+            return Ok(!fitting.is_empty());
+        }
         let known = self.known().await?;
         Ok(known.iter().any(|known| known.lives && fitting.contains(&known.worker)))
+    }
+
+    async fn is_standby(&self) -> Result<bool, StoreError> {
+        let rows = self.read("select pg_is_in_recovery() as is_standby", &[]).await?;
+        Ok(rows.first().map_or(Ok(false), |row| get(row, "is_standby"))?)
     }
 
     /// Lets the worker's lock go, so that it counts as dead, and takes it off the record.
@@ -166,6 +175,9 @@ impl Shared {
     }
 
     async fn rescue_proven(self: &Arc<Self>) -> Result<Rescued, StoreError> {
+        if self.lineage.is_none() {
+            return Ok(Rescued::default());
+        }
         let mut known = self.known().await?;
         known.retain(|known| !self.session.is_own(&known.worker));
         let holders = known.iter().filter(|known| known.holds_jobs).count();

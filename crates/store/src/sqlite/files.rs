@@ -25,7 +25,7 @@ pub(super) fn directory_of(path: &Path) -> PathBuf {
 }
 
 /// Makes a directory; leaves an existing one as it is.
-pub(super) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
+pub(crate) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
     if dir.is_dir() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(super) fn make_private_file(path: &Path) -> io::Result<fs::File> {
 }
 
 /// Opens a file; makes it where there is none.
-pub(super) fn open_private_file(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn open_private_file(path: &Path) -> io::Result<fs::File> {
     private_options().create(true).truncate(false).open(path)
 }
 

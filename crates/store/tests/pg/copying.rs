@@ -406,6 +406,7 @@ async fn refused_open(database: &Database) -> String {
         judgement: Judgement::default(),
         notices: EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: None,
     };
     match PostgresStore::open(options).await {
         Ok(_) => "it was opened".to_owned(),

@@ -276,6 +276,7 @@ async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {
         judgement: AT_ONCE,
         notices: EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: None,
     };
     let opening = PostgresStore::open(options);
     tokio::time::timeout(Duration::from_secs(20), opening).await.unwrap().unwrap()

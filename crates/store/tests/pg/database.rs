@@ -63,6 +63,7 @@ impl Database {
             judgement,
             notices: EndNotices::Kept,
             limits: outlast_store::ConnectionLimits::default(),
+            state_dir: None,
         };
         PostgresStore::open(options).await.expect("the store opens")
     }

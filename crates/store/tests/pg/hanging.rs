@@ -15,8 +15,14 @@ const LIMITS: ConnectionLimits =
     ConnectionLimits { connect: Duration::ZERO, statement: Duration::from_secs(1), pool_size: 4 };
 
 async fn open(url: String, limits: ConnectionLimits) -> PostgresStore {
-    let options =
-        PostgresOptions { url, clock: None, judgement: AT_ONCE, notices: EndNotices::Off, limits };
+    let options = PostgresOptions {
+        url,
+        clock: None,
+        judgement: AT_ONCE,
+        notices: EndNotices::Off,
+        limits,
+        state_dir: None,
+    };
     PostgresStore::open(options).await.unwrap()
 }
 

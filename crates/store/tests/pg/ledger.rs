@@ -74,6 +74,7 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     let restoring = async {
         while let Err(error) = PostgresStore::restore_in_place(
             database.url(),
+            None,
             &natures,
             outlast_core::EndNotices::Off,
             true,

@@ -16,6 +16,7 @@ mod cuts;
 mod hanging;
 mod copying;
 mod ledger;
+mod restored;
 mod operating;
 
 use std::path::Path;

@@ -60,6 +60,7 @@ impl Role {
             judgement,
             notices,
             limits: outlast_store::ConnectionLimits::default(),
+            state_dir: None,
         })
         .await
     }
@@ -127,6 +128,7 @@ async fn f1_a_database_of_a_newer_version_is_left_as_it_is() {
         judgement: Judgement::default(),
         notices: EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: None,
     };
     let refused = PostgresStore::open(options).await.err().unwrap();
     assert!(matches!(refused, StoreError::Newer { schema: 99 }), "{refused:?}");
@@ -263,7 +265,7 @@ async fn f1_a_restore_of_locked_tables_ends() {
     client.batch_execute("begin; lock table jobs").await.unwrap();
     let natures = |_: &outlast_core::Profile, _: &serde_json::Value| None;
     let restoring =
-        PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, true);
+        PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, true);
     let ended = tokio::time::timeout(Duration::from_secs(60), restoring).await;
     let Err(RestoreError::Store(StoreError::Unavailable(error))) = ended.unwrap() else {
         panic!("it is refused")
@@ -343,16 +345,18 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
     let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
     let in_use =
-        PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, true).await;
+        PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, true)
+            .await;
     assert!(matches!(in_use, Err(RestoreError::InUse)), "{in_use:?}");
     let rev = store.rev().await.unwrap();
     store.close().await;
     let unforced =
-        PostgresStore::restore_in_place(database.url(), &natures, EndNotices::Off, false).await;
+        PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, false)
+            .await;
     assert!(matches!(unforced, Err(RestoreError::Current { jobs: 1 })), "{unforced:?}");
     let kept = EndNotices::Kept;
     let restored =
-        PostgresStore::restore_in_place(database.url(), &natures, kept, true).await.unwrap();
+        PostgresStore::restore_in_place(database.url(), None, &natures, kept, true).await.unwrap();
     let fates: Vec<_> = restored.jobs.iter().map(|job| (job.job.id, job.fate)).collect();
     assert_eq!(fates, [(queued.id, Fate::Ended), (resumed.id, Fate::Resumes)]);
 
@@ -420,6 +424,7 @@ async fn f1_a_database_that_is_not_utf_8_is_refused() {
         judgement: Judgement::default(),
         notices: EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: None,
     };
     let Err(StoreError::Unavailable(why)) = PostgresStore::open(options).await else {
         panic!("it was opened");
@@ -441,6 +446,7 @@ async fn f1_twenty_first_starts_at_once_all_succeed() {
                 judgement: Judgement::default(),
                 notices: EndNotices::Off,
                 limits: outlast_store::ConnectionLimits::default(),
+                state_dir: None,
             }))
         }));
         for store in opened.await {

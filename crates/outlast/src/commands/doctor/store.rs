@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::check::Check;
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
-use crate::open_store::store_hint;
+use crate::open_store::{marks_of, store_hint};
 
 /// What another process says about locks it should not have been given.
 const GAVE_WAY: u8 = 3;
@@ -20,6 +20,7 @@ const GAVE_WAY: u8 = 3;
 pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
     let url = config.map(|config| config.store.clone());
     let state_dir = config.and_then(|config| config.state_dir.clone());
+    let marks = config.map(|config| marks_of(config).to_owned());
     move || match url {
         None => [Check::unconfigured(), Check::unconfigured()],
         Some(StoreUrl::Memory) => {
@@ -29,7 +30,8 @@ pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] 
         }
         Some(StoreUrl::Sqlite(path)) => file(&path, state_dir.as_deref()),
         Some(StoreUrl::Postgres(Secret(ref address))) => {
-            let found = Handle::current().block_on(PostgresStore::inspect(address));
+            let found =
+                Handle::current().block_on(PostgresStore::inspect(address, marks.as_deref()));
             database(&url.unwrap_or(StoreUrl::Memory), found)
         }
     }
@@ -61,9 +63,16 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
             return unusable(format!("{:#}", anyhow::Error::new(error)), fix);
         }
     };
+    if let Some(why) = found.outdated {
+        let error = StoreError::Outdated { why };
+        return unusable(error.to_string(), store_hint(&error, url));
+    }
     if found.is_standby {
-        let fix = "name the primary, or all hosts with target_session_attrs=read-write";
-        return unusable("the server is a standby and cannot be written".to_owned(), fix);
+        let line = format!("{url}: the server is a standby: it can be read and not written");
+        let fix =
+            "to run jobs, name the primary, or all hosts with target_session_attrs=read-write";
+        let workers = Check::skipped("not looked at: a standby does not see who is alive");
+        return [Check::warn(line, fix), workers];
     }
     let schema = match found.schema {
         Some(newest) if newest == found.newest_schema => schema(newest, newest),
@@ -87,7 +96,16 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
         "{url}: PostgreSQL {}, {schema}, {used} of {allowed} connections in use",
         found.server
     );
-    [Check::pass(line), workers(found.live_workers, found.unfinished)]
+    let store = if found.is_identified {
+        Check::pass(line)
+    } else {
+        let line = format!("{line}; its user may not call pg_control_system()");
+        Check::warn(
+            line,
+            "grant it, so that a dump restored to another server is always recognized",
+        )
+    };
+    [store, workers(found.live_workers, found.unfinished)]
 }
 
 fn schema(is: u32, newest: u32) -> String {
@@ -150,23 +168,29 @@ fn unmade(path: &Path) -> Check {
 /// Locks keep two processes apart where the store is.
 pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Send + 'static {
     let url = config.map(|config| config.store.clone());
+    let marks = config.map(|config| marks_of(config).to_owned());
     move || {
         [match url {
             None => Check::unconfigured(),
             Some(StoreUrl::Memory) => Check::skipped("a store in memory needs none"),
             Some(StoreUrl::Sqlite(path)) => tried(&nearest(&path)),
             Some(StoreUrl::Postgres(Secret(address))) => {
-                Handle::current().block_on(sessions(address))
+                Handle::current().block_on(sessions(address, marks))
             }
         }]
     }
 }
 
 /// How processes on a database hear of each other. Not asked where there are no tables yet: they would be made.
-async fn sessions(address: String) -> Check {
-    let is_made = PostgresStore::inspect(&address).await;
-    if !is_made.is_ok_and(|found| found.schema == Some(found.newest_schema)) {
+async fn sessions(address: String, marks: Option<PathBuf>) -> Check {
+    let Ok(found) = PostgresStore::inspect(&address, marks.as_deref()).await else {
+        return Check::skipped("not tried: the database cannot be used");
+    };
+    if found.schema != Some(found.newest_schema) {
         return Check::skipped("not tried: the database has no tables of this version");
+    }
+    if found.is_standby || found.outdated.is_some() {
+        return Check::skipped("not tried: the database cannot be written");
     }
     let options = PostgresOptions {
         url: address,
@@ -174,6 +198,7 @@ async fn sessions(address: String) -> Check {
         judgement: Judgement::default(),
         notices: EndNotices::Off,
         limits: outlast_store::ConnectionLimits::default(),
+        state_dir: marks,
     };
     match PostgresStore::open(options).await {
         Ok(store) => {

@@ -13,7 +13,7 @@ use super::quoted;
 use crate::cli::RestoreArgs;
 use crate::config::{Config, Secret, StoreUrl};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
-use crate::open_store::store_hint;
+use crate::open_store::{marks_of, store_hint};
 use crate::ui;
 use crate::wire::natures;
 
@@ -62,14 +62,16 @@ async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> Comma
         let address = quoted(&url.without_password());
         let hint = format!(
             "pg_restore --clean --if-exists --dbname={address} {file}\n      \
-             then end what may have been paid for since: outlast store restore --in-place --force"
+             then end what may have been paid for since: outlast store restore --in-place"
         );
         return refuse("PostgreSQL's own programs restore a dump", hint);
     }
     let providers = natures(config)?;
     let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
+    let state_dir = Some(marks_of(config));
+    let notices = config.end_notices();
     let restored =
-        PostgresStore::restore_in_place(&url.0, &nature, config.end_notices(), args.force).await;
+        PostgresStore::restore_in_place(&url.0, state_dir, &nature, notices, args.force).await;
     restored.map_err(|error| not_restored(error, &config.store, None))
 }
 
@@ -183,7 +185,7 @@ fn not_restored(error: RestoreError, store: &StoreUrl, file: Option<&Path>) -> C
             "--force replaces it; it is kept beside the restored one, under another name"
         }
         RestoreError::Current { .. } if matches!(store, StoreUrl::Postgres(_)) => {
-            "nothing in a database shows that it is an older copy: if a dump was restored to it, add --force"
+            "nothing shows that this database is an older copy: if a dump was restored to it, add --force"
         }
         RestoreError::Current { .. } => {
             "give the backup's FILE, or --force if this store is an older copy all the same"

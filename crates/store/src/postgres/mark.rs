@@ -1,0 +1,122 @@
+//! The mark: how far a process of this user saw the store come, in a file of the user's state directory.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outlast_core::{Rev, Timestamp};
+
+use super::lineage::DatabaseIdentity;
+use crate::sqlite::{make_private_dir, open_private_file};
+
+/// A place in the history of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    /// The time of the last `store restore`, or zero.
+    pub(super) restored_at: Timestamp,
+    /// The timeline of the server; `None` if it is not known.
+    pub(super) timeline: Option<u32>,
+    /// The latest durable change.
+    pub(super) rev: Rev,
+}
+
+impl Position {
+    /// One line of a fixed length, written at once: no reader and no crash finds half of it.
+    fn text(&self) -> String {
+        let Self { restored_at, timeline, rev } = self;
+        format!("{:>20} {:>10} {:>20}\n", restored_at.as_millis(), timeline.unwrap_or(0), rev.0)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let restored_at = Timestamp::from_millis(words.next()?.parse().ok()?);
+        let timeline = words.next()?.parse().ok()?;
+        let rev = Rev(words.next()?.parse().ok()?);
+        let timeline = (timeline != 0).then_some(timeline);
+        words.next().is_none().then_some(Self { restored_at, timeline, rev })
+    }
+
+    fn is_ahead_of(&self, other: &Self) -> bool {
+        (self.restored_at, self.timeline, self.rev)
+            >= (other.restored_at, other.timeline, other.rev)
+    }
+}
+
+/// The file of one store in one database; there may be no directory for it.
+pub(super) struct MarkFile {
+    path: Option<PathBuf>,
+    is_reported: AtomicBool,
+}
+
+impl MarkFile {
+    /// The mark of this store in this database.
+    pub(super) fn of(state_dir: Option<&Path>, store: &str, of: &DatabaseIdentity) -> Self {
+        let DatabaseIdentity { system, database, tables } = of;
+        let name = format!("{store}-{:016x}-{database}-{tables}", system.unwrap_or(0));
+        let path = state_dir.map(|state_dir| state_dir.join("marks").join(name));
+        Self { path, is_reported: AtomicBool::new(false) }
+    }
+
+    /// Reads it; `None` if it cannot be read.
+    pub(super) fn read(&self) -> Option<Position> {
+        Position::parse(&fs::read_to_string(self.path.as_ref()?).ok()?)
+    }
+
+    /// Writes it, unless another process has seen the store come further.
+    pub(super) fn write(&self, position: &Position) {
+        if !self.read().is_some_and(|known| known.is_ahead_of(position)) {
+            self.replace(position);
+        }
+    }
+
+    /// Writes it, whatever was written before.
+    pub(super) fn replace(&self, position: &Position) {
+        let Some(path) = &self.path else { return };
+        let write = |directory: &Path| {
+            make_private_dir(directory).map_err(io::Error::other)?;
+            open_private_file(path)?.write_all(position.text().as_bytes())
+        };
+        if let Some(Err(error)) = path.parent().map(write)
+            && !self.is_reported.swap(true, Ordering::Relaxed)
+        {
+            let path = path.display();
+            tracing::warn!(%error, "failed to write {path}: a rollback of the database could go unnoticed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(restored_at: i64, timeline: u32, rev: u64) -> Position {
+        let timeline = (timeline != 0).then_some(timeline);
+        Position { restored_at: Timestamp::from_millis(restored_at), timeline, rev: Rev(rev) }
+    }
+
+    #[test]
+    fn f6_a_mark_only_rises_and_belongs_to_one_database() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let identity = DatabaseIdentity { system: Some(-1), database: 5, tables: 16_390 };
+        let mark = MarkFile::of(Some(folder.path()), "store", &identity);
+        assert_eq!(mark.read(), None);
+        let steps = [
+            (at(0, 1, 50), at(0, 1, 50)),
+            (at(0, 1, 30), at(0, 1, 50)),
+            (at(0, 2, 40), at(0, 2, 40)),
+            (at(0, 1, 90), at(0, 2, 40)),
+            (at(7, 1, 1), at(7, 1, 1)),
+            (at(7, 0, u64::MAX >> 1), at(7, 1, 1)),
+        ];
+        for (written, expected) in steps {
+            mark.write(&written);
+            assert_eq!(mark.read(), Some(expected), "{written:?}");
+        }
+        mark.replace(&at(7, 1, 0));
+        assert_eq!(mark.read(), Some(at(7, 1, 0)));
+        let again = DatabaseIdentity { tables: 16_400, ..identity };
+        assert_eq!(MarkFile::of(Some(folder.path()), "store", &again).read(), None);
+        assert_eq!(MarkFile::of(None, "store", &identity).read(), None);
+    }
+}
