@@ -10,11 +10,15 @@ use crate::columns::{Columns, damaged, job_id};
 pub(crate) const COUNTED: &str =
     "CASE state WHEN 'spent' THEN amount WHEN 'released' THEN 0 ELSE coalesce(reserved, 0) END";
 
-/// The sum of what rows count for, at most `NanoUsd::MAX_SUM`. A plain sum could overflow: SQLite makes that an error. `filter`
-/// is empty or an aggregate's FILTER clause.
+/// The sum of what rows count for, at most `NanoUsd::MAX_SUM`. `filter` is empty or an aggregate's FILTER clause.
 pub(crate) fn counted_sum(filter: &str) -> String {
-    let whole = format!("coalesce(sum(({COUNTED}) / 1000000000) {filter}, 0)");
-    let rest = format!("coalesce(sum(({COUNTED}) % 1000000000) {filter}, 0)");
+    bounded_sum(&format!("({COUNTED}) / 1000000000"), &format!("({COUNTED}) % 1000000000"), filter)
+}
+
+/// The sum of amounts in dollars and the billionths beside them. A plain sum of billionths could overflow: SQLite makes that an error.
+fn bounded_sum(dollars: &str, rest: &str, filter: &str) -> String {
+    let whole = format!("coalesce(sum({dollars}) {filter}, 0)");
+    let rest = format!("coalesce(sum({rest}) {filter}, 0)");
     format!(
         "CAST(CASE WHEN {whole} + {rest} / 1000000000 >= 9223372036 THEN 9223372036854775807
            ELSE {whole} * 1000000000 + {rest} END AS BIGINT)"
@@ -32,21 +36,25 @@ pub(crate) fn charge_columns() -> String {
     )
 }
 
-/// The sums over the rows that a condition names: of one owner or all, from a day on.
-pub(crate) fn sums(by: SpendBy, condition: &str) -> String {
+/// The sums over the days (`ledger_days`) that a condition names: of one owner or all, from a day on. Each table has a part of
+/// every day.
+pub(crate) fn sums(by: SpendBy, condition: &str, tables: &[&str]) -> String {
     let key = match by {
         SpendBy::Day => "CAST(day AS TEXT)",
         SpendBy::Provider => "provider",
-        SpendBy::Model => "model",
+        SpendBy::Model => "CASE WHEN has_model THEN model END",
         SpendBy::Owner => "owner",
     };
-    let part = |state| counted_sum(&format!("FILTER (WHERE state = '{state}')"));
+    let part = |state| bounded_sum("dollars", "rest", &format!("FILTER (WHERE state = '{state}')"));
+    let parts: Vec<String> =
+        tables.iter().map(|table| format!("SELECT * FROM {table} WHERE {condition}")).collect();
     format!(
-        "SELECT {key} AS key, {} AS spent, {} AS reserved, {} AS maybe, count(*) AS runs
-         FROM ledger WHERE state <> 'released' AND {condition} GROUP BY 1",
+        "SELECT {key} AS key, {} AS spent, {} AS reserved, {} AS maybe, CAST(sum(runs) AS BIGINT) AS runs
+         FROM ({}) AS days GROUP BY 1 HAVING sum(runs) > 0",
         part("spent"),
         part("reserved"),
         part("maybe"),
+        parts.join(" UNION ALL "),
     )
 }
 

@@ -7,7 +7,10 @@ pub(crate) fn of_states(states: &[StateKind]) -> Vec<String> {
     let ended = match states {
         [] => return Vec::new(),
         states if all_unfinished(states) => Some("ended_at IS NULL"),
-        // The index of ends has the order of a list for one state alone.
+        // The indexes of ends have the order of a list for one state alone.
+        [StateKind::Failed | StateKind::Cancelled] => {
+            Some("ended_at IS NOT NULL AND state <> 'succeeded'")
+        }
         [_] => Some("ended_at IS NOT NULL"),
         _ => None,
     };
@@ -26,24 +29,22 @@ fn in_states(states: &[StateKind]) -> String {
 }
 
 /// Selects a page of an owner's (`$1`) conversations, and one more: as they are seen at a moment (`$2`), before a number (`$3`). Each
-/// stands where its last shown turn does in the order of arrival.
-pub(crate) fn conversations(query: &ConversationQuery) -> String {
+/// stands where its last shown turn does in the order of arrival. `index` names the index, in a database that is told.
+pub(crate) fn conversations(query: &ConversationQuery, index: &str) -> String {
     const KEPT: &str = "(expires_at IS NULL OR expires_at > $2)";
     // The same test as `Job::is_shown`.
     const SHOWN: &str = "(visibility <> 'unpromised' OR state = 'succeeded')";
     let turns = "FROM jobs WHERE owner = last.owner AND conversation = last.conversation";
-    let wanted = match query.states.as_slice() {
-        [] => String::new(),
-        states => format!("AND {}", in_states(states)),
-    };
+    let wanted: String =
+        of_states(&query.states).iter().map(|condition| format!(" AND {condition}")).collect();
     format!(
         "SELECT seq, id, conversation, state, updated_at,
            (SELECT count(*) {turns} AND {SHOWN} AND {KEPT}) AS turns,
            (SELECT count(*) {turns} AND state = 'succeeded' AND {KEPT}) AS reports,
            (SELECT title {turns} AND {SHOWN} AND {KEPT} ORDER BY turn LIMIT 1) AS title,
            (SELECT created_at {turns} AND {SHOWN} AND {KEPT} ORDER BY turn LIMIT 1) AS created_at
-         FROM jobs AS last
-         WHERE owner = $1 AND conversation IS NOT NULL AND {SHOWN} AND {KEPT} AND seq < $3 {wanted}
+         FROM jobs AS last {index}
+         WHERE owner = $1 AND conversation IS NOT NULL AND {SHOWN} AND {KEPT} AND seq < $3{wanted}
            AND NOT EXISTS (SELECT 1 {turns} AND turn > last.turn AND {SHOWN} AND {KEPT})
          ORDER BY seq DESC LIMIT {}",
         u64::from(query.limit) + 1

@@ -105,3 +105,49 @@ async fn g7_a_worker_without_notify_keeps_the_notice_that_the_insert_asked_for()
         assert_eq!(matches!(notice, NoticeClaim::Claimed(_)), is_told, "{title}: {notice:?}");
     }
 }
+
+/// A running process of the previous version replaces rows of the ledger, and knows no sums.
+#[tokio::test]
+async fn g6_sums_follow_every_write_of_the_previous_version() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("jobs.db");
+    let store = open(&path);
+    #[expect(clippy::disallowed_methods, reason = "writes as an earlier program does")]
+    let previous = rusqlite::Connection::open(&path).unwrap();
+    let put = |job: &str, model: Option<&str>, amount: Option<i64>, state: &str| {
+        let kind = if amount.is_some() { "reported" } else { "unknown" };
+        let put = "INSERT OR REPLACE INTO ledger (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote, run_id)
+                   VALUES (?1, 1, 'ann', 'openai', ?2, 0, 7, 2000000001, ?3, ?4, ?5, NULL, NULL)";
+        previous.execute(put, (job, model, amount, kind, state)).unwrap();
+    };
+    let sums = async || {
+        assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+        let query = SpendQuery { by: SpendBy::Model, since: Day(0) };
+        let sums = store.spend(&Scope::Operator, &query).await.unwrap();
+        sums.iter()
+            .map(|sum| (sum.key.clone(), sum.spent.0, sum.maybe.0, sum.runs))
+            .collect::<Vec<_>>()
+    };
+    put("a", None, None, "maybe");
+    put("b", Some(""), None, "maybe");
+    let unknown = ("unknown".to_owned(), 0, 2_000_000_001, 1);
+    assert_eq!(sums().await, [(String::new(), 0, 2_000_000_001, 1), unknown.clone()]);
+    put("b", Some("m"), Some(3_999_999_999), "spent");
+    assert_eq!(sums().await, [("m".to_owned(), 3_999_999_999, 0, 1), unknown]);
+    put("a", None, None, "released");
+    put("b", Some("m"), Some(4_000_000_000), "spent");
+    assert_eq!(sums().await, [("m".to_owned(), 4_000_000_000, 0, 1)]);
+    previous.execute("UPDATE ledger SET job = 'c', state = 'spent' WHERE job = 'b'", []).unwrap();
+    assert_eq!(sums().await, [("m".to_owned(), 4_000_000_000, 0, 1)]);
+    previous.execute("DELETE FROM ledger", []).unwrap();
+    assert_eq!(sums().await, []);
+    let left: i64 = previous
+        .query_row(
+            "SELECT count(*) FROM ledger_days WHERE runs <> 0 OR dollars <> 0 OR rest <> 0",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(left, 0);
+    store.close().await;
+}

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::RunCharge;
 use outlast_core::{
-    Checkpoint, CountedSpend, Day, Job, LedgerRow, NanoUsd, Record, RemoteRun, Scope, StoreError,
-    Timestamp, rules,
+    Checkpoint, CountedSpend, Day, Job, LedgerRow, NanoUsd, Record, RemoteRun, Scope, SpendBy,
+    StoreError, Timestamp, rules,
 };
 
 use super::Shared;
@@ -14,7 +14,7 @@ use super::step::Durability;
 use super::text::{escaped, escaped_owner};
 use super::tx::{Param, Tx};
 use crate::columns::{Columns as _, signed};
-use crate::ledger_columns::counted_sum;
+use crate::ledger_columns::{self, counted_sum};
 
 /// Adds a row.
 pub(super) const ADD: &str =
@@ -133,7 +133,39 @@ pub(super) fn charged(
     writes
 }
 
+/// The tables whose sums are those of the ledger.
+const DAYS: [&str; 2] = ["ledger_days", "ledger_changes"];
+
+/// The columns by which both of them are told apart.
+const DAY_KEY: &str = "owner, day, provider, has_model, model, state";
+
+/// How many changes a sum may read: some milliseconds.
+const FEW_CHANGES: i64 = 2_000;
+
+/// Selects what was spent from a day (`$1`) on, by one owner (`$2`) or all.
+pub(super) fn sums_of(scope: &Scope, by: SpendBy) -> String {
+    let owned = if scope.owner().is_some() { "owner = $2" } else { "$2::text is null" };
+    ledger_columns::sums(by, &format!("day >= $1 and {owned}"), &DAYS)
+}
+
 impl Shared {
+    /// Adds the changes of the ledger to its days, if sums would take long otherwise.
+    pub(super) async fn fold_many_ledger_changes(self: &Arc<Self>) {
+        const MANY: &str = "select 1 from ledger_changes offset $1 limit 1";
+        let many = self.read(MANY, &[&FEW_CHANGES]).await;
+        if many.is_ok_and(|many| !many.is_empty()) {
+            self.fold_ledger_changes().await;
+        }
+    }
+
+    /// Adds the changes of the ledger to its days. Sums are the same before and after, also if this fails.
+    pub(super) async fn fold_ledger_changes(self: &Arc<Self>) {
+        let fold = self.try_step(Durability::Soon, &(), |(), tx| Box::pin(fold_changes(tx))).await;
+        if let Err(error) = fold {
+            tracing::debug!(%error, "failed to add up changes of the ledger; the next writer tries again");
+        }
+    }
+
     /// Records that old rows were found on this day, and removes those that enough days are recorded for.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str =
@@ -149,10 +181,30 @@ impl Shared {
     }
 }
 
+async fn fold_changes(tx: &mut Tx) -> Result<(), Fault> {
+    // One process at a time: two would wait for each other's days, and what one takes the other need not.
+    const ALONE: &str =
+        "select pg_try_advisory_xact_lock(lock_class('ledger_changes')) as is_alone";
+    let [alone] = tx.load([(ALONE, &[])]).await?;
+    if !alone.first().map_or(Ok(false), |row| row.try_get("is_alone"))? {
+        return Ok(());
+    }
+    let fold = format!(
+        "with taken as (delete from ledger_changes returning *)
+         insert into ledger_days ({DAY_KEY}, runs, dollars, rest)
+           select {DAY_KEY}, sum(runs), sum(dollars), sum(rest) from taken group by {DAY_KEY}
+         on conflict ({DAY_KEY}) do update set runs = ledger_days.runs + excluded.runs,
+           dollars = ledger_days.dollars + excluded.dollars, rest = ledger_days.rest + excluded.rest"
+    );
+    let [_] = tx.load([(&fold, &[])]).await?;
+    Ok(())
+}
+
 async fn remove_old(tx: &mut Tx, owner: Option<&str>) -> Result<(), Fault> {
     const RECORD: &str = "insert into ledger_sweeps (day) values ($1) on conflict do nothing";
     const FORGET: &str = "delete from ledger_sweeps where day < $1";
     const DAYS: &str = "select day from ledger_sweeps";
+    const EMPTY: &str = "delete from ledger_days where day <= $1 and runs = 0";
     const DELETE: &str = "delete from ledger where day <= $1 and ($2::text is null or owner = $2)";
     // The server's clock is known after the first answer.
     let [_] = tx.load([(DAYS, &[])]).await?;
@@ -162,7 +214,7 @@ async fn remove_old(tx: &mut Tx, owner: Option<&str>) -> Result<(), Fault> {
         tx.load([(RECORD, &[&today.0]), (FORGET, &[&needed.0]), (DAYS, &[])]).await?;
     let days = rows.iter().map(|row| row.number("day").map(Day)).collect::<Result<Vec<_>, _>>()?;
     if let Some(until) = rules::ledger_removable_until(&days, today) {
-        tx.load([(DELETE, &[&until.0, &owner])]).await?;
+        tx.load([(DELETE, &[&until.0, &owner]), (EMPTY, &[&until.0])]).await?;
     }
     Ok(())
 }

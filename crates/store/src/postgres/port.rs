@@ -13,7 +13,7 @@ use outlast_core::{
     Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
     StateCount, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::claims::{Claim, take};
@@ -22,9 +22,9 @@ use super::reads::names;
 use super::rows::{self, get};
 use super::step::Durability;
 use super::text::{escaped, escaped_owner};
-use super::tx::Tx;
+use super::tx::{Param, Tx};
 use super::writes::{self, Effect, Reads, Write, light, lost};
-use super::{PostgresStore, batch, identities, insert, notices, partials};
+use super::{PostgresStore, batch, identities, insert, ledger, notices, partials};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::{self, LedgerColumns as _};
 use crate::{listing, page};
@@ -293,10 +293,12 @@ impl Store for PostgresStore {
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError> {
         let after = query.after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
-        let owner = escaped(owner.as_str());
-        let select = listing::conversations(query);
-        let rows =
-            self.shared.read(&select, &[&owner, &self.shared.now().as_millis(), &after]).await?;
+        let values: [(Param, Type); 3] = [
+            (Box::new(escaped(owner.as_str())), Type::TEXT),
+            (Box::new(self.shared.now().as_millis()), Type::INT8),
+            (Box::new(after), Type::INT8),
+        ];
+        let rows = self.shared.read_planned(&listing::conversations(query, ""), &values).await?;
         let (conversations, next) = page(rows.iter().map(Columns::conversation), query.limit)?;
         Ok(ConversationPage { conversations, next })
     }
@@ -322,9 +324,10 @@ impl Store for PostgresStore {
     }
 
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError> {
-        let select =
-            ledger_columns::sums(query.by, "day >= $1 and ($2::text is null or owner = $2)");
-        let rows = self.shared.read(&select, &[&query.since.0, &escaped_owner(scope)]).await?;
+        self.shared.fold_many_ledger_changes().await;
+        let owner = escaped_owner(scope);
+        let select = ledger::sums_of(scope, query.by);
+        let rows = self.shared.read(&select, &[&query.since.0, &owner]).await?;
         let sums = rows.iter().map(|row| row.spend_sum(query.by)).collect::<Result<_, Fault>>()?;
         Ok(ledger_columns::in_order(sums))
     }

@@ -53,7 +53,11 @@ impl Shared {
 
     /// The same for a statement whose best plan depends on the values: it is planned for these, where all others have one plan for any
     /// values (`connect.rs`).
-    async fn read_planned(&self, sql: &str, values: &[(Param, Type)]) -> Result<Vec<Row>, Fault> {
+    pub(super) async fn read_planned(
+        &self,
+        sql: &str,
+        values: &[(Param, Type)],
+    ) -> Result<Vec<Row>, Fault> {
         let typed: Vec<(&(dyn ToSql + Sync), Type)> = values
             .iter()
             .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))

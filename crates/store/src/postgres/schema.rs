@@ -12,7 +12,7 @@ use super::lineage::{self, FoundDatabase};
 use crate::unavailable;
 
 /// What brings the tables from one version to the next.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
@@ -21,6 +21,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/6.sql"),
     include_str!("migrations/7.sql"),
     include_str!("migrations/8.sql"),
+    include_str!("migrations/9.sql"),
 ];
 
 /// Makes sure that the tables are those of this version. Those of an older copy of the store stay as they are.

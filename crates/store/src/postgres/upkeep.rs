@@ -90,7 +90,7 @@ impl PostgresStore {
 }
 
 /// What a query can say about many rows at once. Each selects a line for everything that is wrong.
-const QUERIES: [&str; 5] = [
+const QUERIES: [&str; 6] = [
     "select 'job ' || id || ' has no body' as line from jobs
      where not exists (select 1 from bodies where bodies.job = jobs.seq) limit 100",
     "select 'job ' || id || ' has no change number' as line from jobs
@@ -102,6 +102,13 @@ const QUERIES: [&str; 5] = [
        <> (select coalesce(sum(jobs.bytes), 0) from jobs where jobs.owner = owners.owner) limit 100",
     "select 'run ' || run || ' of job ' || job || ' is reserved, and the job is not unfinished' as line from ledger
      where state = 'reserved' and not exists (select 1 from jobs where id = job and ended_at is null) limit 100",
+    "select 'the sums of owner ' || owner || ' on day ' || day || ' are not those of the ledger' as line from (
+       select * from ledger_days union all select * from ledger_changes union all
+       select owner, day, provider, model is not null, coalesce(model, ''), state, -1, -(counted / 1000000000), -(counted % 1000000000)
+       from (select *, case state when 'spent' then amount else coalesce(reserved, 0) end as counted
+             from ledger where state <> 'released') as counted) as days
+     group by owner, day, provider, has_model, model, state
+     having sum(runs) <> 0 or sum(dollars) <> 0 or sum(rest) <> 0 limit 100",
 ];
 
 fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {

@@ -43,6 +43,7 @@ pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: Cancell
             if let Err(error) = shared.put_owed_words().await {
                 tracing::debug!(%error, "words could not be put; the next writer or search tries again");
             }
+            shared.fold_ledger_changes().await;
             drop(shared);
             owed.notified().await;
         }

@@ -63,7 +63,7 @@ fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
 
 /// What a query can say about many rows at once. Each selects a line for everything that is wrong.
 fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
-    const QUERIES: [&str; 6] = [
+    const QUERIES: [&str; 7] = [
         "SELECT 'job ' || id || ' has no body' FROM jobs
          WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.job = jobs.seq)",
         "SELECT 'job ' || id || ' is ' || state || ' and has an output'
@@ -84,6 +84,12 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
          WHERE owner NOT IN (SELECT owner FROM owners) GROUP BY owner",
         "SELECT 'run ' || run || ' of job ' || job || ' is reserved, and the job is not unfinished' FROM ledger
          WHERE state = 'reserved' AND job NOT IN (SELECT id FROM jobs WHERE ended_at IS NULL)",
+        "SELECT 'the sums of owner ' || owner || ' on day ' || day || ' are not those of the ledger' FROM (
+           SELECT * FROM ledger_days UNION ALL
+           SELECT owner, day, provider, model IS NOT NULL, coalesce(model, ''), state, -1, -(counted / 1000000000), -(counted % 1000000000)
+           FROM (SELECT *, CASE state WHEN 'spent' THEN amount ELSE coalesce(reserved, 0) END AS counted
+                 FROM ledger WHERE state <> 'released'))
+         GROUP BY owner, day, provider, has_model, model, state HAVING sum(runs) <> 0 OR sum(dollars) <> 0 OR sum(rest) <> 0",
     ];
     let mut problems = Vec::new();
     for query in QUERIES {

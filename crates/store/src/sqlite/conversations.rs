@@ -45,7 +45,7 @@ pub(super) fn list(
     query: &ConversationQuery,
     now: Timestamp,
 ) -> Result<ConversationPage, Fault> {
-    let mut statement = connection.prepare_cached(&listing::conversations(query))?;
+    let mut statement = connection.prepare_cached(&page_of(query))?;
     let parameters = rusqlite::named_params! {
         "$1": owner.as_str(),
         "$2": now.as_millis(),
@@ -54,4 +54,47 @@ pub(super) fn list(
     let (conversations, next) =
         page(statement.query_and_then(parameters, |row| row.conversation())?, query.limit)?;
     Ok(ConversationPage { conversations, next })
+}
+
+/// The statement for a page. SQLite knows neither how many jobs an owner has nor how few of them are in a state, so it is told the index.
+fn page_of(query: &ConversationQuery) -> String {
+    let index = match query.states.as_slice() {
+        states if listing::all_unfinished(states) => "INDEXED BY jobs_unfinished",
+        [_] => "INDEXED BY jobs_ended_state",
+        _ => "INDEXED BY jobs_turns",
+    };
+    listing::conversations(query, index)
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_core::StateKind;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sqlite::{open, sql};
+
+    /// A statement that names an index fails without it.
+    #[test]
+    fn conversations_are_read_in_the_order_of_an_index() {
+        let dir = TempDir::new().unwrap();
+        let connection = open::made_for_test(&dir);
+        for (states, index, sorts) in [
+            (vec![], "jobs_turns", false),
+            (vec![StateKind::Failed], "jobs_ended_state", false),
+            (vec![StateKind::Failed, StateKind::Cancelled], "jobs_turns", false),
+            (vec![StateKind::Running], "jobs_unfinished", true),
+        ] {
+            let query = ConversationQuery { states, limit: 50, after: None };
+            let plan = sql::plan(&connection, &page_of(&query));
+            let first = plan.first().unwrap();
+            assert!(
+                first.starts_with(&format!("SEARCH last USING INDEX {index} (owner=?")),
+                "{plan:?}"
+            );
+            assert!(!plan.iter().any(|line| line.starts_with("SCAN")), "{plan:?}");
+            let sorted = plan.iter().any(|line| line.contains("TEMP B-TREE FOR ORDER BY"));
+            assert_eq!(sorted, sorts, "only what is few is sorted: {plan:?}");
+        }
+    }
 }

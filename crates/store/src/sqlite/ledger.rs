@@ -2,7 +2,7 @@
 
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
-    Scope, SpendQuery, SpendSum, Timestamp, rules,
+    Scope, SpendBy, SpendQuery, SpendSum, Timestamp, rules,
 };
 use rusqlite::{Connection, named_params};
 
@@ -111,12 +111,16 @@ pub(super) fn spend(
     scope: &Scope,
     query: &SpendQuery,
 ) -> Result<Vec<SpendSum>, Fault> {
-    let select = ledger_columns::sums(query.by, "day >= ?1 AND (?2 IS NULL OR owner = ?2)");
-    let mut statement = connection.prepare_cached(&select)?;
+    let mut statement = connection.prepare_cached(&sums_of(scope, query.by))?;
     let sums = statement
         .query_and_then((query.since.0, owner_of(scope)), |row| row.spend_sum(query.by))?
         .collect::<Result<_, Fault>>()?;
     Ok(ledger_columns::in_order(sums))
+}
+
+fn sums_of(scope: &Scope, by: SpendBy) -> String {
+    let owned = if scope.owner().is_some() { "owner = ?2" } else { "?2 IS NULL" };
+    ledger_columns::sums(by, &format!("day >= ?1 AND {owned}"), &["ledger_days"])
 }
 
 /// Whether there are rows that are kept no longer.
@@ -157,4 +161,29 @@ pub(super) fn after(
 
 fn owner_of(scope: &Scope) -> Option<&str> {
     scope.owner().map(OwnerId::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::sqlite::open;
+
+    #[test]
+    fn sums_are_made_of_the_days_of_their_owner() {
+        let dir = TempDir::new().unwrap();
+        let connection = open::made_for_test(&dir);
+        let of_owner = "SEARCH ledger_days USING PRIMARY KEY (owner=? AND day>?)";
+        let of_all = "SEARCH ledger_days USING INDEX ledger_days_day (day>?)";
+        for (scope, expected) in
+            [(Scope::Owner(OwnerId::new("ann")), of_owner), (Scope::Operator, of_all)]
+        {
+            for by in [SpendBy::Day, SpendBy::Provider, SpendBy::Model, SpendBy::Owner] {
+                let plan = sql::plan(&connection, &sums_of(&scope, by));
+                assert!(plan.iter().any(|line| line == expected), "{plan:?}");
+                assert!(!plan.iter().any(|line| line.starts_with("SCAN ledger")), "{plan:?}");
+            }
+        }
+    }
 }

@@ -234,6 +234,11 @@ mod tests {
                 state.clone(),
                 "SEARCH jobs USING INDEX jobs_ended_state (owner=? AND state=?)",
             ),
+            (
+                &alice,
+                JobQuery { provider: Some("library".to_owned()), ..state.clone() },
+                "SEARCH jobs USING INDEX jobs_unsuccessful (owner=? AND provider=? AND state=?)",
+            ),
             (&Scope::Operator, state, "SEARCH jobs USING INDEX jobs_all_ended_state (state=?)"),
             (&alice, of.clone(), "SEARCH jobs USING INDEX jobs_provider (owner=? AND provider=?)"),
             (&Scope::Operator, of, "SEARCH jobs USING INDEX jobs_all_provider (provider=?)"),

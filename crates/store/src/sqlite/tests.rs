@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outlast_core::{Cursor, JobQuery, OwnerId, Scope, StateKind};
+use outlast_core::{
+    ConversationQuery, Cursor, Day, JobQuery, OwnerId, Scope, SpendBy, SpendQuery, StateKind,
+};
 use outlast_testkit::clock::START;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{open, reads};
+use super::{conversations, ledger, open, reads};
 
 const JOBS: u32 = 100_000;
 /// How many steps of SQLite's machine a page may take. Walking through all the jobs takes more than a million.
@@ -99,6 +101,44 @@ fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
         });
         eprintln!("{scope:?} counts: {steps} steps");
         assert!(steps < AT_MOST, "{scope:?} counts: {steps}");
+    }
+}
+
+#[test]
+fn conversations_and_sums_of_any_owner_walk_through_no_100_000_jobs() {
+    let dir = TempDir::new().unwrap();
+    let mut connection = open::made_for_test(&dir);
+    fill(&connection);
+    // Ann's jobs are turns no more, but for the fifty oldest.
+    connection
+        .execute_batch(
+            "UPDATE jobs SET conversation = NULL WHERE owner = 'ann' AND seq > 50;
+             INSERT INTO ledger (job, run, owner, provider, model, at, day, amount, kind, state)
+               SELECT id, 1, owner, provider, 'model-' || seq % 3, seq, seq % 30, 5, 'reported', 'spent' FROM jobs;",
+        )
+        .unwrap();
+    for (owner, shown) in [("ann", 50), ("bob", 50), ("nobody", 0)] {
+        let owner = OwnerId::new(owner);
+        for states in [vec![], vec![StateKind::Succeeded], vec![StateKind::Running]] {
+            let all = states.is_empty();
+            let query = ConversationQuery { states, limit: 50, after: None };
+            let steps = steps(&mut connection, |connection| {
+                let page = conversations::list(connection, &owner, &query, START).unwrap();
+                assert!(!all || page.conversations.len() == shown, "{owner:?}");
+            });
+            eprintln!("{owner:?} {query:?}: {steps} steps");
+            // Succeeded jobs that are no turns are walked through.
+            assert!(steps < AT_MOST || !query.states.is_empty(), "{owner:?} {query:?}: {steps}");
+        }
+        for scope in [Scope::Owner(owner), Scope::Operator] {
+            for by in [SpendBy::Day, SpendBy::Provider, SpendBy::Model, SpendBy::Owner] {
+                let query = SpendQuery { by, since: Day(0) };
+                let steps = steps(&mut connection, |connection| {
+                    ledger::spend(connection, &scope, &query).unwrap();
+                });
+                assert!(steps < AT_MOST / 10, "{scope:?} {by:?}: {steps}");
+            }
+        }
     }
 }
 

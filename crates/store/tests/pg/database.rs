@@ -27,7 +27,7 @@ impl Database {
 
     /// Removes everything that was stored.
     pub(crate) async fn empty(&self, client: &Client) {
-        let tables = "select string_agg(format('delete from %I', tablename), '; ') from pg_tables
+        let tables = "select string_agg(format('delete from %I', tablename), '; ' order by tablename) from pg_tables
              where schemaname = current_schema() and tablename <> 'meta'";
         let deletes: String = client.query_one(tables, &[]).await.unwrap().get(0);
         // A store that puts words at this moment may have to be waited for.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Dead, Insert, Inserted,
-    JobQuery, Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, StateKind, Store,
-    Timestamp,
+    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Day, Dead, Insert, Inserted,
+    JobQuery, Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, SpendBy, SpendQuery,
+    StateKind, Store, Timestamp,
 };
 use outlast_store::PostgresStore;
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
@@ -153,21 +153,24 @@ async fn f2_no_step_walks_through_all_jobs() {
 /// Jobs of one owner, but for a hundred of another; the oldest was cancelled, all others failed. The newest thousand lack a word that
 /// all others have.
 const FILL_LISTS: &str = "
-    insert into jobs (id, owner, turn, profile, workflow, title, title_folded, priority, visibility, max_failures, attempt_timeout,
+    insert into jobs (id, owner, conversation, turn, profile, workflow, title, title_folded, priority, visibility, max_failures, attempt_timeout,
       state, ended_at, remote, fence, checkpoint, failures, failed, created_at, updated_at, bytes)
-    select md5(n::text), case when n % 1000 = 0 then 'bob' else 'ann' end, 1, 'research', 'research', 'Question ' || n, 'question ' || n,
+    select md5(n::text), case when n % 1000 = 0 then 'bob' else 'ann' end,
+      case when n % 5000 = 1 or n % 1000 = 0 then 'c' || n end, 1, 'research', 'research', 'Question ' || n, 'question ' || n,
       0, 'promised', 1, 1000, case when n = 1 then 'cancelled' else 'failed' end, n, case when n = 1 then 'not_needed' end, 1,
       '{\"at\":\"not_begun\"}', '[]', 0, n, n, 100
     from generate_series(1, 100000) as n;
     insert into search (job, words) select seq, array_to_tsvector(array[case when seq > 99000 then 'new' else 'question' end, 'w' || seq % 3000,
       '§o' || encode(convert_to(owner, 'UTF8'), 'hex'), '§p' || encode(convert_to(provider, 'UTF8'), 'hex')]) from jobs;
+    insert into ledger (job, run, owner, provider, model, at, day, amount, kind, state)
+      select id, 1, owner, provider, 'model-' || seq % 3, seq, seq % 30, 5, 'reported', 'spent' from jobs;
     analyze";
 
 /// How many rows of these tables were read.
 async fn rows_read(client: &Client) -> i64 {
     let select =
         "select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
-         where schemaname = current_schema() and relname in ('jobs', 'search')";
+         where schemaname = current_schema() and relname in ('jobs', 'search', 'ledger', 'ledger_days')";
     client.query_one(select, &[]).await.unwrap().get(0)
 }
 
@@ -205,5 +208,48 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
         client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
         let read = rows_read(&client).await - before;
         assert!((expected as i64..6_000).contains(&read), "{owner} {query:?}: {read} rows");
+    }
+}
+
+/// The list and the sums of an owner without jobs cost no more than those of others, and those of others read few rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_conversations_and_sums_on_postgresql_read_few_of_100_000_rows() {
+    let database = Database::fresh().await;
+    database.open().await.close().await;
+    let client = database.client().await;
+    client.batch_execute(FILL_LISTS).await.unwrap();
+    // Folds what the fill changed in the ledger.
+    let store = database.open().await;
+    let spend = SpendQuery { by: SpendBy::Provider, since: Day(0) };
+    let sums = store.spend(&Scope::Operator, &spend).await.unwrap();
+    assert_eq!(sums.iter().map(|sum| sum.runs).sum::<u64>(), 100_000);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    store.close().await;
+    let changes = "select count(*) from ledger_changes";
+    assert_eq!(client.query_one(changes, &[]).await.unwrap().get::<_, i64>(0), 0);
+    client.batch_execute("analyze").await.unwrap();
+    for (owner, states, shown, runs) in [
+        ("ann", vec![], 20, 99_900),
+        ("bob", vec![], 50, 100),
+        ("nobody", vec![], 0, 0),
+        ("nobody", vec![StateKind::Failed], 0, 0),
+        ("ann", vec![StateKind::Cancelled], 1, 99_900),
+        ("ann", vec![StateKind::Running], 0, 99_900),
+    ] {
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let before = rows_read(&client).await;
+        let store = database.open().await;
+        let owner = OwnerId::new(owner);
+        let query = ConversationQuery { states, limit: 50, after: None };
+        let page = store.conversations(&owner, &query).await.unwrap();
+        let sums = store.spend(&Scope::Owner(owner.clone()), &spend).await.unwrap();
+        store.close().await;
+        assert_eq!(page.conversations.len(), shown, "{owner:?} {query:?}");
+        assert_eq!(sums.iter().map(|sum| sum.runs).sum::<u64>(), runs, "{owner:?}");
+        // A connection tells what it did when it ends.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let read = rows_read(&client).await - before;
+        assert!(read < 6_000, "{owner:?} {query:?}: {read} rows");
     }
 }
