@@ -12,19 +12,19 @@ pub(crate) const OWNERS: [&str; 3] = ["nobody", "small", "biggest"];
 
 /// The columns of a job that both databases know, with their values; `n` is its number from 1 to `jobs`.
 ///
-/// Three in five jobs are turns of conversations of three. One in twenty failed, one in a hundred was cancelled, one in ten is the
+/// Arithmetic has its own brackets, because `||` binds more tightly in SQLite. Three in five jobs are turns of conversations of three. One in twenty failed, one in a hundred was cancelled, one in ten is the
 /// library's. The days are the last sixty before `today`.
 fn columns(jobs: u64, now: i64) -> Vec<(&'static str, String)> {
     let step = (jobs / SMALL).max(1);
     let owner = format!(
         "CASE WHEN n % {step} = 0 THEN 'small' WHEN n * 7919 % 1000 < {BIGGEST} THEN 'biggest'
-           ELSE 'owner-' || (n * 7919 % 1000 - {BIGGEST}) * (n * 7919 % 1000 - {BIGGEST}) / 12500 END"
+           ELSE 'owner-' || ((n * 7919 % 1000 - {BIGGEST}) * (n * 7919 % 1000 - {BIGGEST}) / 12500) END"
     );
     let at = format!("{now} - ({jobs} - n) * {}", 60 * 86_400_000 / jobs as i64);
     let text = |text: &str| text.to_owned();
     vec![
         ("owner", owner),
-        ("conversation", text("CASE WHEN n % 5 < 3 THEN 'c' || n / 5 / 60 * 20 + n / 5 % 20 || '-' || n % 5 END")),
+        ("conversation", text("CASE WHEN n % 5 < 3 THEN 'c' || (n / 5 / 60 * 20 + n / 5 % 20) || '-' || (n % 5) END")),
         ("turn", text("n / 5 % 60 / 20 + 1")),
         (
             "profile",
@@ -32,8 +32,8 @@ fn columns(jobs: u64, now: i64) -> Vec<(&'static str, String)> {
                   ELSE 'perplexity/agent https://api.example 01' END"),
         ),
         ("workflow", text("'deep_research'")),
-        ("title", text("'Question ' || n || ' about w' || n * 31 % 20000")),
-        ("title_folded", text("'question ' || n || ' about w' || n * 31 % 20000")),
+        ("title", text("'Question ' || n || ' about w' || (n * 31 % 20000)")),
+        ("title_folded", text("'question ' || n || ' about w' || (n * 31 % 20000)")),
         ("priority", text("0")),
         ("visibility", text("'promised'")),
         ("max_failures", text("2")),
@@ -55,14 +55,14 @@ fn columns(jobs: u64, now: i64) -> Vec<(&'static str, String)> {
 
 /// The ledger's columns, read from the jobs as they were inserted. One run of a day in a thousand is unclear.
 const LEDGER: &str = "INSERT INTO ledger (job, run, owner, provider, model, at, day, reserved, amount, kind, state)
-    SELECT id, 1, owner, provider, 'model-' || seq % 4, created_at, created_at / 86400000, 5000000,
+    SELECT id, 1, owner, provider, 'model-' || (seq % 4), created_at, created_at / 86400000, 5000000,
       CASE WHEN seq % 1000 < 999 THEN 4000000 + seq % 1000 END, CASE WHEN seq % 1000 < 999 THEN 'reported' ELSE 'unknown' END,
       CASE WHEN seq % 1000 < 999 THEN 'spent' ELSE 'maybe' END
     FROM jobs WHERE provider <> 'library'";
 
 /// The words of a job: one that all have, one that half have, and thirty of [`WORDS`], low numbers more often than high ones.
 fn words(number: &str) -> String {
-    format!("'w' || ({number} * 7919 + k * 104729) % {WORDS} * (({number} + k * 31) % 997) / 997")
+    format!("'w' || (({number} * 7919 + k * 104729) % {WORDS} * (({number} + k * 31) % 997) / 997)")
 }
 
 /// The statements that fill a new SQLite store.

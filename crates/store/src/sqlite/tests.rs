@@ -114,7 +114,7 @@ fn conversations_and_sums_of_any_owner_walk_through_no_100_000_jobs() {
         .execute_batch(
             "UPDATE jobs SET conversation = NULL WHERE owner = 'ann' AND seq > 50;
              INSERT INTO ledger (job, run, owner, provider, model, at, day, amount, kind, state)
-               SELECT id, 1, owner, provider, 'model-' || seq % 3, seq, seq % 30, 5, 'reported', 'spent' FROM jobs;",
+               SELECT id, 1, owner, provider, 'model-' || (seq % 3), seq, seq % 30, 5, 'reported', 'spent' FROM jobs;",
         )
         .unwrap();
     for (owner, shown) in [("ann", 50), ("bob", 50), ("nobody", 0)] {

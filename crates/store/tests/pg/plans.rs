@@ -163,7 +163,7 @@ const FILL_LISTS: &str = "
     insert into search (job, words) select seq, array_to_tsvector(array[case when seq > 99000 then 'new' else 'question' end, 'w' || seq % 3000,
       '§o' || encode(convert_to(owner, 'UTF8'), 'hex'), '§p' || encode(convert_to(provider, 'UTF8'), 'hex')]) from jobs;
     insert into ledger (job, run, owner, provider, model, at, day, amount, kind, state)
-      select id, 1, owner, provider, 'model-' || seq % 3, seq, seq % 30, 5, 'reported', 'spent' from jobs;
+      select id, 1, owner, provider, 'model-' || (seq % 3), seq, seq % 30, 5, 'reported', 'spent' from jobs;
     analyze";
 
 /// How many rows of these tables were read.
