@@ -83,7 +83,7 @@ mod tests {
             (vec![], "jobs_turns", false),
             (vec![StateKind::Failed], "jobs_ended_state", false),
             (vec![StateKind::Failed, StateKind::Cancelled], "jobs_turns", false),
-            (vec![StateKind::Running], "jobs_unfinished", true),
+            (vec![StateKind::Running], "jobs_unfinished", false),
         ] {
             let query = ConversationQuery { states, limit: 50, after: None };
             let plan = sql::plan(&connection, &page_of(&query));

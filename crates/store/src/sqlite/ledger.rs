@@ -119,8 +119,12 @@ pub(super) fn spend(
 }
 
 fn sums_of(scope: &Scope, by: SpendBy) -> String {
-    let owned = if scope.owner().is_some() { "owner = ?2" } else { "?2 IS NULL" };
-    ledger_columns::sums(by, &format!("day >= ?1 AND {owned}"), &["ledger_days"])
+    // SQLite would read all days to have the owners in order.
+    let (owned, table) = match scope.owner() {
+        Some(_) => ("owner = ?2", "ledger_days"),
+        None => ("?2 IS NULL", "ledger_days INDEXED BY ledger_days_day"),
+    };
+    ledger_columns::sums(by, &format!("day >= ?1 AND {owned}"), &[table])
 }
 
 /// Whether there are rows that are kept no longer.
