@@ -15,8 +15,10 @@ use crate::wakeups::{Interest, Wakeups};
 const WAITING: Duration = Duration::from_millis(25);
 /// Only workers wait.
 const WORKING: Duration = Duration::from_millis(250);
-/// How long one look may last, so that a clock that was set is noticed.
+/// How long one look may last while the clock will make something due, so that a clock that was set is noticed.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// The same while the clock makes nothing due.
+const IDLE_LOOK: Duration = Duration::from_secs(60);
 /// After an error, before the next look.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 
@@ -98,6 +100,9 @@ pub(crate) async fn follow(
 
 /// How long the next look may last: until the clock makes something due. What is due already was told.
 fn until_due(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
-    let ahead = next_due.filter(|due| *due > now);
-    ahead.map_or(LONGEST_LOOK, |due| due.since(now).min(LONGEST_LOOK))
+    match next_due {
+        None => IDLE_LOOK,
+        Some(due) if due > now => due.since(now).min(LONGEST_LOOK),
+        Some(_) => LONGEST_LOOK,
+    }
 }

@@ -12,8 +12,10 @@ use crate::shared::Shared;
 /// How long a worker that leaves when idle stays while the store cannot be read, whatever it has in hand. The process that started the
 /// worker may have removed the store since, and then no process would ever ask the worker to leave.
 const GIVES_UP: Duration = Duration::from_secs(300);
-/// How often such a worker looks whether it is idle.
+/// How often such a worker at least looks whether what is left has gone: a job that is not due, a stop that is owed.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// The part of the time after which it leaves that passes between two looks.
+const LOOKS_UNTIL_IDLE: u32 = 12;
 /// How often it looks whether the store can be read.
 const LOOK_AT_STORE: Duration = Duration::from_secs(10);
 
@@ -66,10 +68,13 @@ impl Idleness {
         }
         if !nothing_left(shared, profiles).await {
             self.since = None;
-        } else if self.since.get_or_insert_with(Instant::now).elapsed() >= limit {
-            return ControlFlow::Break(());
+            return ControlFlow::Continue(Some(LOOK_AGAIN.max(limit / LOOKS_UNTIL_IDLE)));
         }
-        ControlFlow::Continue(Some(LOOK_AGAIN))
+        // News of a job wake the worker before.
+        match limit.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed()) {
+            Duration::ZERO => ControlFlow::Break(()),
+            left => ControlFlow::Continue(Some(left)),
+        }
     }
 }
 

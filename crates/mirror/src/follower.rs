@@ -17,9 +17,9 @@ use crate::mirror::Mirror;
 
 /// How often other processes' changes are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long one look may last.
-const MAX_LOOK: Duration = Duration::from_secs(5);
-/// How often a process that does not follow tries to become the follower.
+/// How long one look may last when all is written.
+const MAX_LOOK: Duration = FINISH_DELETIONS_EVERY;
+/// How often a process that does not follow tries to become the follower while the follower has something to write.
 const TRY_LOCK_EVERY: Duration = Duration::from_secs(2);
 /// The wait after the store could not be read.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
@@ -62,6 +62,17 @@ impl Mirror {
                 Err(_) => {}
             }
             tokio::time::sleep(TRY_LOCK_EVERY).await;
+            self.follower_needed().await;
+        }
+    }
+
+    /// Waits until there may be something to write that the follower has not written: if it exits before, nothing is missing.
+    async fn follower_needed(&self) {
+        let Ok(latest) = self.store.rev().await else { return };
+        if self.cursor.read(latest) == latest {
+            let wait = ChangeWait { at_most: MAX_LOOK, look_every: TRY_LOCK_EVERY };
+            // Whatever ends the wait, the lock is tried.
+            drop(self.store.changes(latest, wait).await);
         }
     }
 
@@ -139,8 +150,10 @@ impl Follower<'_> {
         if self.backlog.next_unsorted().is_some() {
             return Duration::ZERO;
         }
+        let is_saved = self.backlog.done() == self.saved;
+        let longest = if is_saved { MAX_LOOK } else { SAVE_CURSOR_EVERY };
         let due = self.backlog.next_due().map(|due| due.duration_since(Instant::now()));
-        due.map_or(MAX_LOOK, |due| due.min(MAX_LOOK))
+        due.map_or(longest, |due| due.min(longest))
     }
 
     /// Looks, sorts some of what is found, and writes some of what is due.

@@ -27,6 +27,7 @@ mod write_lock;
 mod readers;
 mod writer;
 mod own_commits;
+mod file_watch;
 mod log_checkpoints;
 
 mod liveness;
@@ -45,8 +46,8 @@ mod fault;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -69,6 +70,7 @@ pub(crate) use transfer::SqliteSide;
 use crate::unavailable;
 use database_file::DatabaseFile;
 use fault::{Fault, file_error};
+use file_watch::FileWatch;
 use liveness::Liveness;
 use mark::Mark;
 use open::Access;
@@ -77,6 +79,11 @@ use readers::Readers;
 use search::Owed;
 use write_lock::WriteLock;
 use writer::{Urgency, Writer, WriterThread};
+
+/// How often a store is looked at whose files are watched, in case a write was not reported.
+const WATCHED_LOOK: Duration = Duration::from_secs(10);
+/// How long after the first write of a commit it can usually be read.
+const COMMIT_SOON: Duration = Duration::from_millis(5);
 
 /// How long a search waits for words that are still to be put.
 const WORDS_WAIT: Duration = Duration::from_secs(2);
@@ -105,6 +112,9 @@ pub struct SqliteStore {
     readers: Readers,
     liveness: Arc<Liveness>,
     commits: Arc<OwnCommits>,
+    path: PathBuf,
+    /// Made by the first caller that waits for changes, because it needs a runtime; `None` if the system reports no writes.
+    file_watch: OnceLock<Option<FileWatch>>,
     notices: EndNotices,
 }
 
@@ -168,6 +178,8 @@ impl SqliteStore {
             readers: Readers::new(file),
             liveness: Arc::new(Liveness::of_database(path)),
             commits: Arc::new(OwnCommits::new()),
+            path: path.to_owned(),
+            file_watch: OnceLock::new(),
             notices: EndNotices::Off,
         }
     }
@@ -448,6 +460,7 @@ impl Store for SqliteStore {
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         const MIN_INTERVAL: Duration = Duration::from_millis(1);
         const MAX_WAIT: Duration = Duration::from_secs(86_400);
+        let watch = self.file_watch.get_or_init(|| FileWatch::start(&self.path)).as_ref();
         let deadline = Instant::now() + wait.at_most.min(MAX_WAIT);
         let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
         let mut own = self.commits.follow();
@@ -461,11 +474,28 @@ impl Store for SqliteStore {
                     return Ok(changes);
                 }
                 // Known a moment ago: the next look is due when others would be.
-                if let Some(next) = self.commits.unchanged_at(after).map(|known| known + every)
-                    && next > looked_at
-                {
-                    let _ = tokio::time::timeout_at(deadline.min(next), own.changed()).await;
-                    continue;
+                if let Some(known) = self.commits.unchanged_at(after) {
+                    let next = known + every;
+                    if next > looked_at {
+                        let _ = tokio::time::timeout_at(deadline.min(next), own.changed()).await;
+                        continue;
+                    }
+                    // No process has written since, so a look would find nothing.
+                    let next = known + WATCHED_LOOK;
+                    if let Some(watch) = watch
+                        && next > looked_at
+                        && watch.is_quiet_since(known)
+                    {
+                        tokio::select! {
+                            _ = own.changed() => {}
+                            () = watch.written_after(known) => {
+                                let soon = Instant::now() + COMMIT_SOON;
+                                let _ = tokio::time::timeout_at(deadline.min(soon), own.changed()).await;
+                            }
+                            () = tokio::time::sleep_until(deadline.min(next)) => {}
+                        }
+                        continue;
+                    }
                 }
             }
             // Other processes' commits are seen by their number, which costs microseconds; only then are jobs read.

@@ -23,7 +23,7 @@ const MAX_REGISTRATION: Duration = Duration::from_secs(5);
 /// How often it is asked.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// How often it is seen whether the store is there.
-const LOOK_AT_FOLDER: Duration = Duration::from_secs(1);
+const LOOK_AT_FOLDER: Duration = Duration::from_secs(5);
 
 /// How often a busy worker with an outdated configuration looks for jobs that it leaves to the next.
 const LOOK_FOR_JOBS: Duration = Duration::from_secs(1);

@@ -31,6 +31,7 @@ mod exposure;
 mod faults;
 mod hanging;
 mod http;
+mod idle;
 mod page;
 mod isolation;
 mod limits;

@@ -10,8 +10,13 @@ use super::rows::get;
 use super::session::WakeupMode;
 use crate::columns::{self, Columns as _};
 
-/// How often changes are looked for while the session hears of them: the net behind it.
+/// How often changes are looked for at least while a caller waits, or if the session hears of none.
 const NET: Duration = Duration::from_secs(2);
+/// The same while the session hears of changes and only workers wait: what a process that was killed before it told of its commit
+/// has changed is seen then.
+const IDLE_NET: Duration = Duration::from_secs(10);
+/// Who wants less frequent looks than this is no caller that waits.
+const WORKERS_LOOK: Duration = Duration::from_millis(250);
 
 /// The first wait for a writer whose number is drawn and whose commit cannot be seen yet.
 const SOON: Duration = Duration::from_millis(2);
@@ -48,9 +53,12 @@ impl Shared {
             } else {
                 soon = SOON;
                 match (self.session.mode(), self.session.stands_since()) {
-                    (WakeupMode::Sessions, Some(_)) => NET.max(wait.look_every),
+                    (WakeupMode::Sessions, Some(_)) if wait.look_every >= WORKERS_LOOK => {
+                        IDLE_NET.max(wait.look_every)
+                    }
+                    (WakeupMode::Sessions, Some(_)) => NET,
                     (WakeupMode::Sessions, None) | (WakeupMode::Looking, _) => {
-                        wait.look_every.clamp(Duration::from_millis(250), NET)
+                        wait.look_every.clamp(WORKERS_LOOK, NET)
                     }
                 }
             };
