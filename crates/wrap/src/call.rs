@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::canonical;
-use crate::message::{CallParams, Message, replaced, response};
+use crate::message::{CallParams, Message, id_key, replaced, response};
 use crate::rows::{Row, RowEvent, StoredAnswer};
 
 /// What every id and token of our own begins with.
@@ -167,6 +167,11 @@ impl Call {
 /// The id and the token under which the server has a call.
 pub(crate) fn own_id(number: u64) -> String {
     format!("\"{OWN}{number}\"")
+}
+
+/// Whether an id or a token may be taken for one of ours.
+pub(crate) fn looks_own(id: &str) -> bool {
+    id_key(id).starts_with("\"outlast")
 }
 
 /// The call of an id or token of ours.

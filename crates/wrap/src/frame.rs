@@ -26,6 +26,8 @@ pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
 pub(crate) enum ToKeeper {
     /// The first frame: who is there.
     Hello(Box<Hello>),
+    /// The only frame of a keeper that asks whether this one lives; answered with [`ToFront::Refused`].
+    AreYouThere,
     /// A line of the client, with its newline where it had one.
     Line(Vec<u8>),
     /// The client sends nothing more.
@@ -70,12 +72,17 @@ pub(crate) struct Hello {
     /// What the client said to a server that is gone, to be said again.
     #[serde(default)]
     pub(crate) replay: Vec<String>,
+    /// Whether this front had another keeper, which was killed: its client may still answer a question of the server of
+    /// that one.
+    #[serde(default)]
+    pub(crate) had_keeper: bool,
     /// The name of `get_result` that this client was told.
     #[serde(default)]
     pub(crate) result_tool: Option<String>,
 }
 
-/// The method and the params of a client's first message.
+/// Who a client is: the method and the params of its first message, if that is a greeting of the older era; otherwise no
+/// method, and what it says of itself in each request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Greeting {
     pub(crate) method: String,
@@ -135,6 +142,7 @@ impl ToKeeper {
         match self {
             Self::Hello(hello) => write(to, b'h', &[&serde_json::to_vec(hello)?]).await,
             Self::Line(line) => write(to, b'i', &[line]).await,
+            Self::AreYouThere => write(to, b'q', &[]).await,
             Self::End => write(to, b'c', &[]).await,
             Self::Delivered(call) => write(to, b'k', &[&call.to_be_bytes()]).await,
             Self::Signal(signal) => write(to, b's', &[&signal.to_be_bytes()]).await,
@@ -145,7 +153,11 @@ impl ToKeeper {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
-            Self::Hello(_) | Self::End | Self::Delivered(_) | Self::Signal(_) => 0,
+            Self::Hello(_)
+            | Self::AreYouThere
+            | Self::End
+            | Self::Delivered(_)
+            | Self::Signal(_) => 0,
         }
     }
 
@@ -154,6 +166,7 @@ impl ToKeeper {
         Ok(Some(match letter {
             b'h' => Self::Hello(serde_json::from_slice(&payload)?),
             b'i' => Self::Line(payload),
+            b'q' => Self::AreYouThere,
             b'c' => Self::End,
             b'k' => Self::Delivered(number(&payload)?),
             b's' => Self::Signal(i32::from_be_bytes(payload.try_into().map_err(|_| bad())?)),

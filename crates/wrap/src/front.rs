@@ -67,6 +67,8 @@ struct Front {
     waiting: BTreeMap<String, Waiting>,
     result_tool: Option<String>,
     has_ended: bool,
+    /// Whether a keeper was there before.
+    had_keeper: bool,
     leave_at: Option<Instant>,
     link: Option<Link>,
     stdout: Stdout,
@@ -84,6 +86,7 @@ pub async fn run(options: FrontOptions) -> io::Result<i32> {
         waiting: BTreeMap::new(),
         result_tool: None,
         has_ended: false,
+        had_keeper: false,
         leave_at: None,
         link: None,
         stdout: Stdout::default(),
@@ -187,6 +190,7 @@ impl Front {
             }
             let welcome = tokio::time::timeout(WELCOME_WAIT, ToFront::read(&mut stream)).await;
             if matches!(welcome, Ok(Ok(Some(ToFront::Welcome)))) {
+                self.had_keeper = true;
                 self.link = Some(Link::new(stream, self.stdout.clone(), self.happened.clone()));
                 return;
             }
@@ -199,6 +203,7 @@ impl Front {
             greeting: None,
             front: self.token.clone(),
             replay: Vec::new(),
+            had_keeper: false,
             result_tool: self.result_tool.clone(),
         }
     }
@@ -224,7 +229,8 @@ impl Front {
         std::thread::spawn(move || drop(keeper.wait()));
         ours.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(ours)?;
-        let mut hello = self.hello();
+        let mut hello = Hello { had_keeper: self.had_keeper, ..self.hello() };
+        self.had_keeper = true;
         let greets = |waiting: &Waiting| Some(&waiting.line) == self.session.initialize.as_ref();
         if !self.waiting.values().any(greets) {
             hello.replay = self.session.replay();

@@ -165,11 +165,11 @@ impl Keeper {
     pub(crate) fn cancel(&mut self, line: &[u8], message: &Message<'_>) {
         let params: CancelParams<'_> = message.params();
         let Some(request) = params.request else { return self.pass_to_server(line.to_vec()) };
-        let waits = |call: &Call| call.caller.as_ref().is_some_and(|it| it.id == request.get());
+        let id = id_key(request.get());
+        let waits = |call: &Call| call.caller.as_ref().is_some_and(|it| id_key(&it.id) == id);
         self.tell_done(request.get());
         let Some(number) = self.call_where(waits) else {
-            self.outstanding.remove(&id_key(request.get()));
-            return self.pass_to_server(line.to_vec());
+            return self.cancel_request(line, request.get());
         };
         let reason = params.reason.as_deref().unwrap_or_default();
         let forwards = self.settings.on_cancel.forwards(reason);

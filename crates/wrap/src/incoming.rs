@@ -1,15 +1,21 @@
 //! A line of the client on its way to the server. All but a few pass as they are.
 
-use crate::call::{Caller, with_id};
-use crate::keeper::Keeper;
-use crate::message::{CallParams, Kind, Message, id_key};
+use serde_json::value::RawValue;
+
+use crate::call::{Caller, looks_own, own_id, with_id};
+use crate::keeper::{Keeper, Request};
+use crate::message::{CallParams, Kind, Message, MetaParams, id_key, replaced};
+use crate::result_tool::NAME as RESULT_TOOL;
 
 impl Keeper {
     pub(crate) fn client_line(&mut self, line: Vec<u8>) {
-        // The last line of a client may have no newline. Its server sees the end of it with the end of its input, so no
-        // answer to it is waited for before that.
-        let message = line.ends_with(b"\n").then(|| Message::read(&line)).flatten();
-        let Some(message) = message else { return self.pass_to_server(line) };
+        if !line.ends_with(b"\n") {
+            // The last line of a client. Its server sees the end of it with the end of its input; where a server goes on for
+            // the next client, nothing may stand before the first line of that one.
+            self.last_words = Some(line);
+            return;
+        }
+        let Some(message) = Message::read(&line) else { return self.pass_to_server(line) };
         match message.kind() {
             Kind::Request { id, method } => {
                 if method == "initialize" && self.is_adopted {
@@ -33,7 +39,7 @@ impl Keeper {
                 if method == "tools/list" && self.result_tool.list_asked(&message) {
                     self.tools.begin();
                 }
-                self.outstanding.insert(id_key(id), method.to_owned());
+                return self.pass_request(&line, &message, id, method);
             }
             Kind::Notification { method } => {
                 if method == "notifications/cancelled" {
@@ -44,10 +50,59 @@ impl Keeper {
                 }
                 self.session.observe(&line, &message);
             }
-            Kind::Response { id } => drop(self.questions.remove(&id_key(id))),
+            Kind::Response { id } => match self.questions.remove(&id_key(id)) {
+                Some(question) if id_key(&question.id) != id_key(id) => {
+                    return self.pass_to_server(with_id(&line, &question.id));
+                }
+                Some(_) => {}
+                // To a question of a server that is gone, or to one that was answered already.
+                None if self.renames_questions => return,
+                None => {}
+            },
             Kind::Other => {}
         }
         self.pass_to_server(line);
+    }
+
+    /// Relays a request that is not a call. The first client's keeps its id. The server may still owe earlier clients an answer
+    /// to the id or progress for the token of a later one, so those of a later client are replaced.
+    fn pass_request(&mut self, line: &[u8], message: &Message<'_>, id: &str, method: &str) {
+        let token = message.params::<MetaParams<'_>>().meta().progress_token.map(RawValue::get);
+        let request = Request { method: method.to_owned(), id: id.to_owned() };
+        if self.fronts == 1 && !looks_own(id) && !token.is_some_and(looks_own) {
+            self.outstanding.insert(id_key(id), request);
+            return self.pass_to_server(line.to_vec());
+        }
+        self.last_call += 1;
+        let own = own_id(self.last_call);
+        self.outstanding.insert(own.clone(), request);
+        let mut parts = vec![(id, own.clone())];
+        if let Some(token) = token {
+            self.tokens.insert(self.last_call, token.to_owned());
+            parts.push((token, own));
+        }
+        self.pass_to_server(replaced(line, &mut parts));
+    }
+
+    /// The client needs no answer to a request that is not a call.
+    pub(crate) fn cancel_request(&mut self, line: &[u8], id: &str) {
+        let key = id_key(id);
+        let mut asked = self.outstanding.iter();
+        let asked = asked.find(|(_, request)| id_key(&request.id) == key);
+        let asked = asked.map(|(own, request)| (own.clone(), request.method == RESULT_TOOL));
+        match asked {
+            Some((own, is_ours)) => {
+                self.outstanding.remove(&own);
+                if !is_ours {
+                    let line =
+                        if own == key { line.to_vec() } else { replaced(line, &mut [(id, own)]) };
+                    self.pass_to_server(line);
+                }
+            }
+            None if self.fronts == 1 => self.pass_to_server(line.to_vec()),
+            // Answered already; an earlier client may have used the same id.
+            None => {}
+        }
     }
 
     /// A client that comes back is greeted as it was the first time.

@@ -1,9 +1,9 @@
 //! The calls that no client has received yet, in a file beside the socket, so that they are known after a kill -9 of the
-//! keeper (H4, H5): the next keeper of the same command, folder and environment takes the file over, and the same call made
-//! again is not made a second time. Digests and ids alone are written, and no disk is waited for: what is written is safe
+//! keeper (H4, H5): the next keeper of the same command, folder and environment takes the file over before it reads a line of
+//! its client, and the same call made again is not made a second time. Digests and ids alone are written, and no disk is waited for: what is written is safe
 //! from the death of a process, not from that of the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::paths;
 
@@ -18,6 +19,10 @@ use crate::paths;
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// A file of so many bytes is begun anew with what is still open.
 const MAX_BYTES: u64 = 1024 * 1024;
+/// How long a process that was killed, or is leaving, may hold the lock of its file.
+const DYING: Duration = Duration::from_secs(10);
+/// How often that lock is tried.
+const LOCK_LOOK: Duration = Duration::from_millis(10);
 
 /// A call that no client has received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,36 +59,45 @@ pub(crate) struct Journal {
     file: Option<File>,
     bytes: u64,
     pub(crate) unreceived: BTreeMap<u64, Unreceived>,
+    /// Those of them that were left by other keepers.
+    pub(crate) left: BTreeSet<u64>,
+}
+
+/// The file of a keeper that is gone. It is locked, so that no other keeper takes it over as well.
+#[derive(Debug)]
+pub(crate) struct LeftJournal {
+    path: PathBuf,
+    _lock: File,
+    calls: Vec<Unreceived>,
 }
 
 impl Journal {
-    /// The journal of a new keeper, with what keepers of the same identity left that were killed or have ended.
-    pub(crate) fn open(data_dir: &Path, identity: &str) -> Self {
-        let left = paths::files(data_dir, &format!("{identity}."), ".calls");
-        let path = paths::new_file(data_dir, identity, "calls");
+    /// The journal of the new keeper with this socket.
+    pub(crate) fn open(socket: &Path) -> Self {
+        let path = socket.with_extension("calls");
         let file = create(&path)
             .inspect_err(|error| tracing::error!(%error, "calls cannot be noted"))
             .ok();
-        let mut journal = Self { path, file, bytes: 0, unreceived: BTreeMap::new() };
-        for path in left {
-            match take_over(&path) {
-                Ok(Some(calls)) => {
-                    for call in calls {
-                        journal.note(journal.last() + 1, Some(call));
-                    }
-                    // Only now: killed in between, both files have it.
-                    drop(std::fs::remove_file(&path));
-                }
-                Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "what a keeper left cannot be read"),
-            }
-        }
-        journal
+        Self { path, file, bytes: 0, unreceived: BTreeMap::new(), left: BTreeSet::new() }
     }
 
-    /// The highest number in use.
-    pub(crate) fn last(&self) -> u64 {
-        self.unreceived.keys().next_back().copied().unwrap_or(0)
+    /// The files of other keepers of this identity.
+    pub(crate) fn others(&self, data_dir: &Path, identity: &str) -> Vec<PathBuf> {
+        let mut files = paths::files(data_dir, &format!("{identity}."), ".calls");
+        files.retain(|path| *path != self.path);
+        files
+    }
+
+    /// Adds the calls of a keeper that is gone, numbered from `last` on; returns the last number.
+    pub(crate) fn add_left(&mut self, left: LeftJournal, mut last: u64) -> u64 {
+        for call in left.calls {
+            last += 1;
+            self.note(last, Some(call));
+            self.left.insert(last);
+        }
+        // Only now: killed in between, both files have it.
+        drop(std::fs::remove_file(&left.path));
+        last
     }
 
     pub(crate) fn begun(&mut self, call: u64, is: Unreceived) {
@@ -115,7 +129,10 @@ impl Journal {
         let entry = line(&Entry { call, is: is.clone() });
         match is {
             Some(is) => drop(self.unreceived.insert(call, is)),
-            None => drop(self.unreceived.remove(&call)),
+            None => {
+                self.unreceived.remove(&call);
+                self.left.remove(&call);
+            }
         }
         let noted = match self.bytes + entry.len() as u64 > MAX_BYTES {
             true => self.begin_anew(),
@@ -176,8 +193,46 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What is in the file of a keeper that is gone; `None` where it lives.
-fn take_over(path: &Path) -> io::Result<Option<Vec<Unreceived>>> {
+/// Takes over the files whose keepers are gone. Waits for the locks of those that are about to be: the kernel may close the
+/// connections of a killed process a while before it frees its locks.
+pub(crate) async fn take_over(files: Vec<PathBuf>) -> Vec<LeftJournal> {
+    let mut taken = Vec::new();
+    for path in files {
+        let limit = Instant::now() + DYING;
+        loop {
+            match try_to_take_over(&path) {
+                Ok(Some(left)) => {
+                    taken.push(left);
+                    break;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::NotFound {
+                        tracing::warn!(%error, "what a keeper left cannot be read");
+                    }
+                    break;
+                }
+            }
+            if !has_open_calls(&path) || paths::has_keeper(&path.with_extension("sock")).await {
+                break;
+            }
+            if Instant::now() > limit {
+                tracing::error!("a keeper that does not answer holds the lock of its calls");
+                break;
+            }
+            tokio::time::sleep(LOCK_LOOK).await;
+        }
+    }
+    taken
+}
+
+/// Whether anything can be learned from this file.
+fn has_open_calls(path: &Path) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|text| !still_open(&text).is_empty())
+}
+
+/// The file of a keeper that is gone; `None` if it is locked.
+fn try_to_take_over(path: &Path) -> io::Result<Option<LeftJournal>> {
     let mut file = File::open(path)?;
     if file.try_lock().is_err() || std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
         return Ok(None);
@@ -185,7 +240,8 @@ fn take_over(path: &Path) -> io::Result<Option<Vec<Unreceived>>> {
     let age = file.metadata()?.modified()?.elapsed().unwrap_or_default();
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    Ok(Some(if age > KEPT { Vec::new() } else { still_open(&text) }))
+    let calls = if age > KEPT { Vec::new() } else { still_open(&text) };
+    Ok(Some(LeftJournal { path: path.to_owned(), _lock: file, calls }))
 }
 
 /// The calls without an end. The last line of a keeper that was killed may be half a line.
@@ -220,40 +276,69 @@ mod tests {
         journal.unreceived.values().map(|call| call.digest.as_str()).collect()
     }
 
-    #[test]
-    fn h5_what_no_client_received_is_known_to_the_next_keeper_and_to_no_second_one() {
+    /// A journal with what others left.
+    async fn open(folder: &Path, identity: &str) -> Journal {
+        let mut journal = Journal::open(&paths::new_file(folder, identity, "sock"));
+        let mut last = 0;
+        for left in take_over(journal.others(folder, identity)).await {
+            last = journal.add_left(left, last);
+        }
+        journal
+    }
+
+    fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(paths::folder(folder.path())).unwrap();
-        let open = || Journal::open(folder.path(), "i");
-        let mut first = open();
+        folder
+    }
+
+    #[tokio::test]
+    async fn h5_what_no_client_received_is_known_to_the_next_keeper_and_to_no_second_one() {
+        let folder = folder();
+        let open = || open(folder.path(), "i");
+        let mut first = open().await;
         for number in 1..4 {
             first.begun(number, call(&number.to_string()));
         }
         first.received(2);
         first.goes_on(3, Some("j".to_owned()));
-        assert_eq!(digests(&open()), [""; 0], "the first one lives");
         // Killed: nothing but the end of its files.
         drop(first);
-        let second = open();
+        let second = open().await;
         assert_eq!(digests(&second), ["1", "3"]);
+        assert_eq!(second.left.len(), 2);
         assert_eq!(second.unreceived[&2].job.as_deref(), Some("j"));
         assert!(second.unreceived[&2].goes_on && !second.unreceived[&1].goes_on);
-        assert_eq!(digests(&open()), [""; 0]);
         drop(second);
-        let mut third = open();
+        let mut third = open().await;
         third.received(1);
         third.received(2);
+        assert!(third.left.is_empty());
         third.close();
-        drop(open());
-        open().close();
+        drop(open().await);
+        open().await.close();
         assert!(paths::files(folder.path(), "i.", ".calls").is_empty());
+    }
+
+    /// A process that was killed may hold its locks longer than its connections.
+    #[tokio::test]
+    async fn h4_the_calls_of_a_keeper_that_is_dying_are_waited_for() {
+        let folder = folder();
+        let mut dying = open(folder.path(), "i").await;
+        dying.begun(1, call("x"));
+        let opening = open(folder.path(), "i");
+        tokio::pin!(opening);
+        let waited = tokio::time::timeout(LOCK_LOOK * 10, &mut opening).await;
+        assert!(waited.is_err(), "it does not wait");
+        drop(dying);
+        assert_eq!(digests(&opening.await), ["x"]);
     }
 
     #[test]
     fn h5_what_is_old_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(paths::folder(folder.path())).unwrap();
-        let mut files = ["a", "b", "c"].map(|identity| Journal::open(folder.path(), identity));
+        let folder = folder();
+        let new = |identity| Journal::open(&paths::new_file(folder.path(), identity, "sock"));
+        let mut files = ["a", "b", "c"].map(new);
         for journal in &mut files {
             journal.begun(1, call("x"));
         }
@@ -270,11 +355,10 @@ mod tests {
         assert_eq!(left, [0, 1, 1]);
     }
 
-    #[test]
-    fn h5_a_long_file_is_begun_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(paths::folder(folder.path())).unwrap();
-        let mut journal = Journal::open(folder.path(), "i");
+    #[tokio::test]
+    async fn h5_a_long_file_is_begun_anew() {
+        let folder = folder();
+        let mut journal = open(folder.path(), "i").await;
         journal.begun(1, call("stays"));
         for number in 2..10_000 {
             journal.begun(number, call("goes"));
@@ -283,6 +367,6 @@ mod tests {
         let size = std::fs::metadata(&journal.path).unwrap().len();
         assert!(size < MAX_BYTES, "{size}");
         drop(journal);
-        assert_eq!(digests(&Journal::open(folder.path(), "i")), ["stays"]);
+        assert_eq!(digests(&open(folder.path(), "i").await), ["stays"]);
     }
 }

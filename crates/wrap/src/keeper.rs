@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::frame::{Hello, ToFront, ToKeeper};
-use crate::journal::{self, Journal, Unreceived};
+use crate::journal::{self, Journal, LeftJournal, Unreceived};
 use crate::line::MAX_LINE_TEXT;
 use crate::paths;
 use crate::result_tool::ResultTool;
@@ -85,6 +85,8 @@ pub(crate) enum Event {
     FromFront(u64, ToKeeper),
     FrontGone(u64),
     NewFront(UnixStream, Box<Hello>),
+    /// What other keepers left, before the first line of this front.
+    TookOver(u64, Vec<LeftJournal>),
     /// Counted in [`Keeper::to_client`] until it is handled.
     ServerLine(u64, Vec<u8>),
     /// A line that is longer than [`crate::line::MAX_LINE`]; nothing more is read of that server.
@@ -110,9 +112,20 @@ impl Event {
 /// A request of the server that waits for a client's answer.
 #[derive(Debug)]
 pub(crate) struct Question {
+    /// As the client gets it.
     pub(crate) line: Vec<u8>,
+    /// The server's id.
+    pub(crate) id: String,
     pub(crate) method: String,
     pub(crate) since: Instant,
+}
+
+/// A request of the client, other than a call, without an answer.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// The client's id.
+    pub(crate) id: String,
 }
 
 /// What the greeting has come to with the server that runs.
@@ -157,21 +170,28 @@ pub(crate) struct Keeper {
     pub(crate) calls: BTreeMap<u64, Call>,
     /// What no client has received, of this keeper and of those before it.
     pub(crate) journal: Journal,
-    /// The mark of the client's greeting.
-    pub(crate) greeting: String,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) identity: Identity,
+    /// The last number of a call, or of another request that has an id of ours.
     pub(crate) last_call: u64,
-    /// Calls up to this number were left by earlier keepers.
-    pub(crate) left_by_others: u64,
-    /// Those of them that are looked for in the store.
-    pub(crate) looked_up: HashSet<u64>,
+    /// Calls that earlier keepers left and that are looked for in the store, each with the front and the request that asked.
+    pub(crate) looked_up: HashMap<u64, (u64, String)>,
     pub(crate) last_end: Instant,
     /// Whether the server's last words were half a line.
     pub(crate) is_half_a_line: bool,
-    /// The client's other requests without an answer, with their methods.
-    pub(crate) outstanding: HashMap<String, String>,
-    /// Of clients that have left.
-    pub(crate) stale: HashSet<String>,
+    /// The client's other requests without an answer, by the id that the server has.
+    pub(crate) outstanding: HashMap<String, Request>,
+    /// The client's progress tokens of requests with an id of ours, by that number.
+    pub(crate) tokens: HashMap<u64, String>,
+    /// What the client said last, if it is no whole line.
+    pub(crate) last_words: Option<Vec<u8>>,
+    /// By the id that the client has.
     pub(crate) questions: BTreeMap<String, Question>,
+    /// Whether questions get ids of ours: the client may still answer those of an earlier server.
+    pub(crate) renames_questions: bool,
+    /// Names them, together with a number.
+    pub(crate) question_mark: String,
+    pub(crate) last_question: u64,
     pub(crate) result_tool: ResultTool,
     pub(crate) tools: ToolDigests,
 }
@@ -189,8 +209,10 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     journal::sweep(&data_dir);
     tool_changes::sweep(&data_dir);
     let tools = ToolDigests::new(&data_dir, &server.0);
-    let journal = Journal::open(&data_dir, &identity.0);
-    let mut keeper = Keeper::new(command, idle, events, Rows::new(rows, dropped), journal, tools);
+    let journal = Journal::open(&socket);
+    let place = (data_dir, identity);
+    let rows = Rows::new(rows, dropped);
+    let mut keeper = Keeper::new(command, idle, events, rows, journal, place, tools);
     keeper.new_front(first, hello);
     let done = keeper.work(happened, cancelled).await;
     accepting.abort();
@@ -217,6 +239,7 @@ impl Keeper {
         events: mpsc::Sender<Event>,
         rows: Rows,
         journal: Journal,
+        (data_dir, identity): (PathBuf, Identity),
         tools: ToolDigests,
     ) -> Self {
         Self {
@@ -239,16 +262,20 @@ impl Keeper {
             greeted: None,
             is_adopted: false,
             calls: BTreeMap::new(),
-            last_call: journal.last(),
-            left_by_others: journal.last(),
-            looked_up: HashSet::new(),
+            last_call: 0,
+            looked_up: HashMap::new(),
             journal,
-            greeting: String::new(),
+            data_dir,
+            identity,
             last_end: Instant::now(),
             is_half_a_line: false,
             outstanding: HashMap::new(),
-            stale: HashSet::new(),
+            tokens: HashMap::new(),
+            last_words: None,
             questions: BTreeMap::new(),
+            renames_questions: false,
+            question_mark: uuid::Uuid::new_v4().simple().to_string(),
+            last_question: 0,
             result_tool: ResultTool::default(),
             tools,
         }
@@ -292,7 +319,7 @@ impl Keeper {
     fn handle_counted(&mut self, event: Event) {
         match event {
             Event::FromFront(front, message) if self.is_attached(front) => match message {
-                ToKeeper::Hello(_) => {}
+                ToKeeper::Hello(_) | ToKeeper::AreYouThere => {}
                 ToKeeper::Line(line) => self.client_line(line),
                 ToKeeper::End => self.client_ended(),
                 ToKeeper::Delivered(number) => {
@@ -303,6 +330,7 @@ impl Keeper {
             },
             Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
             Event::NewFront(stream, hello) => self.new_front(stream, hello),
+            Event::TookOver(front, left) => self.took_over(front, left),
             Event::ServerLine(generation, line) if self.is_server(generation) => {
                 self.server_line(line);
                 self.close_if_done();
@@ -327,17 +355,12 @@ impl Keeper {
 
     /// A call begins: it is noted before the server hears of it.
     pub(crate) fn add_call(&mut self, number: u64, call: Call) {
-        if self.greeting.is_empty()
-            && let Some(greeting) = &self.session.greeting
-        {
-            self.greeting = greeting.mark();
-        }
         let front = self.front.as_ref().map(|front| front.token.clone()).unwrap_or_default();
         // A call without a digest is never looked for.
         if let Some(digest) = &call.digest {
             let input = digest.input.as_ref().map(|input| crate::session::hex(input));
             let digest = crate::session::hex(&digest.call);
-            let greeting = self.greeting.clone();
+            let greeting = self.session.mark().unwrap_or_default();
             let noted = Unreceived { digest, input, greeting, front, goes_on: false, job: None };
             self.journal.begun(number, noted);
         }

@@ -94,6 +94,25 @@ pub(crate) struct Meta<'a> {
     pub(crate) progress_token: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
     pub(crate) protocol_version: Option<Cow<'a, str>>,
+    /// Who the client is.
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo")]
+    pub(crate) client: Option<&'a RawValue>,
+    /// The request of the client to which a notification of the server belongs.
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/subscriptionId")]
+    pub(crate) subscription: Option<&'a RawValue>,
+}
+
+/// The `_meta` of any message.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct MetaParams<'a> {
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+impl<'a> MetaParams<'a> {
+    pub(crate) fn meta(&self) -> Meta<'a> {
+        read_or_default(self.meta)
+    }
 }
 
 impl<'a> CallParams<'a> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use outlast_core::{JobId, Progress};
 use tokio::time::Instant;
 
-use crate::call::{Outcome, number_of, own_id};
+use crate::call::{Outcome, looks_own, number_of, own_id, with_id};
 use crate::frame::ToFront;
 use crate::keeper::{Keeper, Question};
 use crate::message::{
-    Kind, Message, ProgressParams, ToolsPage, id_key, read_or_default, replaced, response,
+    CancelParams, Kind, Message, MetaParams, ProgressParams, ToolsPage, id_key, read_or_default,
+    replaced, response,
 };
 use crate::rows::RowEvent;
 
@@ -24,16 +25,27 @@ impl Keeper {
                 let id = id.to_owned();
                 self.answered(&id, line);
             }
+            Kind::Request { id, method: "ping" } if self.front.is_none() => {
+                self.send_now(response(id, "result", "{}"));
+            }
             Kind::Request { id, method } => {
+                let (shown, line) = match self.renames_questions {
+                    true => {
+                        self.last_question += 1;
+                        let own =
+                            format!("\"outlast:{}:{}\"", self.question_mark, self.last_question);
+                        let line = replaced(&line, &mut [(id, own.clone())]);
+                        (own, line)
+                    }
+                    false => (id_key(id), line.clone()),
+                };
                 let question = Question {
                     line: line.clone(),
+                    id: id.to_owned(),
                     method: method.to_owned(),
                     since: Instant::now(),
                 };
-                if self.front.is_none() && method == "ping" {
-                    return self.send_now(response(id, "result", "{}"));
-                }
-                self.questions.insert(id_key(id), question);
+                self.questions.insert(shown, question);
                 self.tell_front(ToFront::Line(line));
             }
             Kind::Notification { method: "notifications/progress" } => {
@@ -41,7 +53,17 @@ impl Keeper {
                     self.tell_front(ToFront::Line(line));
                 }
             }
-            Kind::Notification { .. } | Kind::Other => self.tell_front(ToFront::Line(line)),
+            Kind::Notification { method: "notifications/cancelled" } => {
+                if let Some(line) = self.server_cancels(&line, &message) {
+                    self.tell_front(ToFront::Line(line));
+                }
+            }
+            Kind::Notification { .. } => {
+                if let Some(line) = self.notification(&line, &message) {
+                    self.tell_front(ToFront::Line(line));
+                }
+            }
+            Kind::Other => self.tell_front(ToFront::Line(line)),
         }
     }
 
@@ -49,16 +71,29 @@ impl Keeper {
         if self.handshake.as_ref().is_some_and(|handshake| handshake.greeting_id == id) {
             return self.greeted_again(line);
         }
-        if let Some(number) = number_of(id) {
-            // Without a call it was cancelled.
+        let key = id_key(id);
+        if let Some(number) = number_of(&key)
+            && !self.outstanding.contains_key(&key)
+        {
+            // Without a call it was cancelled, or is of a client that has left.
             return self.call_ended(number, Outcome::Answered(Arc::new(line)));
         }
-        let key = id_key(id);
-        if self.own_requests.remove(id) || self.stale.remove(&key) {
+        if self.own_requests.remove(id) {
             return;
         }
-        let method = self.outstanding.remove(&key);
-        let line = match method.as_deref() {
+        let request = self.outstanding.remove(&key);
+        if request.is_none() && self.fronts > 1 {
+            // Of a client that has left.
+            return;
+        }
+        let method = request.as_ref().map(|request| request.method.as_str());
+        // A task may have progress after this answer.
+        if let Some(number) = number_of(&key).filter(|_| method != Some("tools/call")) {
+            self.tokens.remove(&number);
+        }
+        let theirs = request.as_ref().map_or(id, |request| request.id.as_str());
+        let line = if number_of(&key).is_some() { with_id(&line, theirs) } else { line };
+        let line = match method {
             Some("initialize") => {
                 self.greeted = Some(line.clone());
                 line
@@ -73,7 +108,43 @@ impl Keeper {
             }
             _ => line,
         };
-        self.answer(id, line);
+        self.answer(theirs, line);
+    }
+
+    /// A notification of the server that may belong to a request of the client, or of one that has left.
+    fn notification(&self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
+        let is_plain = self.fronts == 1 && self.outstanding.keys().all(|id| !looks_own(id));
+        let asked = || message.params::<MetaParams<'_>>().meta().subscription;
+        match if is_plain { None } else { asked() } {
+            Some(id) => self.shown_request(line, id.get()),
+            None => Some(line.to_vec()),
+        }
+    }
+
+    /// The server withdraws a question, or ends a request of the client.
+    fn server_cancels(&mut self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
+        let Some(id) = message.params::<CancelParams<'_>>().request else {
+            return Some(line.to_vec());
+        };
+        let key = id_key(id.get());
+        let mut questions = self.questions.iter();
+        let shown = questions.find(|(_, question)| id_key(&question.id) == key);
+        let Some(shown) = shown.map(|(shown, _)| shown.clone()) else {
+            return self.shown_request(line, id.get());
+        };
+        self.questions.remove(&shown);
+        Some(if shown == key { line.to_vec() } else { replaced(line, &mut [(id.get(), shown)]) })
+    }
+
+    /// A line that names a request of the client, with the client's id of it; `None` if a client that has left has sent it.
+    fn shown_request(&self, line: &[u8], id: &str) -> Option<Vec<u8>> {
+        match self.outstanding.get(&id_key(id)) {
+            Some(request) if id_key(&request.id) != id_key(id) => {
+                Some(replaced(line, &mut [(id, request.id.clone())]))
+            }
+            Some(_) => Some(line.to_vec()),
+            None => (self.fronts == 1).then(|| line.to_vec()),
+        }
     }
 
     /// Warns of tools that are described differently than the last time.
@@ -100,7 +171,13 @@ impl Keeper {
     fn progress(&mut self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
         let params: ProgressParams<'_> = message.params();
         let Some(token) = params.token else { return Some(line.to_vec()) };
-        let Some(number) = number_of(token.get()) else { return Some(line.to_vec()) };
+        let Some(number) = number_of(token.get()) else {
+            // Every token of a later client is ours.
+            return (self.fronts == 1).then(|| line.to_vec());
+        };
+        if let Some(theirs) = self.tokens.get(&number) {
+            return Some(replaced(line, &mut [(token.get(), theirs.clone())]));
+        }
         let call = self.calls.get(&number)?;
         call.tell_row(RowEvent::Progress(progress(&params)));
         let theirs = call.caller.as_ref()?.token.clone()?;
@@ -123,7 +200,8 @@ impl Keeper {
     pub(crate) fn answer_old_questions(&mut self, now: Instant) {
         let idle = self.idle;
         let old = self.questions.extract_if(.., |_, question| question.since + idle <= now);
-        for (id, question) in old.collect::<Vec<_>>() {
+        for question in old.map(|(_, question)| question).collect::<Vec<_>>() {
+            let id = question.id;
             let answer = match question.method.as_str() {
                 "elicitation/create" => response(&id, "result", "{\"action\":\"cancel\"}"),
                 _ => {

@@ -5,11 +5,16 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::frame::{ToFront, ToKeeper};
+
 /// The longest path that a socket can have everywhere.
 const MAX_PATH: usize = 100;
+/// How long a process may take to say that it is there.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// Where the sockets are, below the data directory.
 pub(crate) fn folder(data_dir: &Path) -> PathBuf {
@@ -48,6 +53,17 @@ pub(crate) async fn connect(path: &Path) -> Option<UnixStream> {
     let stream = reach(path)?;
     stream.set_nonblocking(true).ok()?;
     UnixStream::from_std(stream).ok()
+}
+
+/// Whether a process is at the other end of a socket. One that was killed answers nothing, though it may still be connected
+/// to.
+pub(crate) async fn has_keeper(path: &Path) -> bool {
+    let asked = async {
+        let mut stream = connect(path).await?;
+        ToKeeper::AreYouThere.write(&mut stream).await.ok()?;
+        ToFront::read(&mut stream).await.ok()?
+    };
+    tokio::time::timeout(ANSWER_WAIT, asked).await.is_ok_and(|answer| answer.is_some())
 }
 
 /// Removes the sockets of keepers that were killed.

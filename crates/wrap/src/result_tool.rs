@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::call::{CallDigest, Caller, failed_call, text_result, tool_error};
 use crate::journal::Unreceived;
-use crate::keeper::{Event, Keeper};
+use crate::keeper::{Event, Keeper, Request};
 use crate::message::{CallParams, Message, ToolsPage, id_key, read_or_default, replaced, response};
 use crate::rows::{Found, StoredAnswer};
 use crate::session::hex;
@@ -173,7 +173,8 @@ impl Keeper {
     }
 
     fn look_up(&mut self, asked: Asked) {
-        self.outstanding.insert(id_key(&asked.caller.id), NAME.to_owned());
+        let request = Request { method: NAME.to_owned(), id: asked.caller.id.clone() };
+        self.outstanding.insert(id_key(&asked.caller.id), request);
         let wait = self.settings.after;
         let (rows, events) = (self.rows.clone(), self.events.clone());
         outlast_engine::spawn(async move {
@@ -185,18 +186,27 @@ impl Keeper {
     /// A call like this one that an earlier keeper left, and that no client has received.
     pub(crate) fn left_behind(&self, digest: &CallDigest) -> Option<u64> {
         // Most keepers have none, and no call needs to wait for it.
-        let mut left = self.journal.unreceived.iter().filter(|(number, _)| {
-            **number <= self.left_by_others && !self.looked_up.contains(number)
-        });
-        let first = left.next()?;
+        if self.journal.left.is_empty() {
+            return None;
+        }
         let input = digest.input.as_ref().map(|input| hex(input));
-        let (digest, greeting) = (hex(&digest.call), self.session.greeting.as_ref()?.mark());
+        let digest = hex(&digest.call);
         let is_it = |call: &Unreceived| {
             call.digest == digest
-                && call.greeting == greeting
+                && self.session.has_mark(&call.greeting)
                 && (input.is_none() || input == call.input)
         };
-        std::iter::once(first).chain(left).find(|(_, call)| is_it(call)).map(|(number, _)| *number)
+        let left = self.journal.left.iter().filter(|number| !self.is_looked_up(**number));
+        left.filter_map(|number| self.journal.unreceived.get_key_value(number))
+            .find(|(_, call)| is_it(call))
+            .map(|(number, _)| *number)
+    }
+
+    /// Whether a caller waits for what the store has of a call that was left.
+    fn is_looked_up(&self, number: u64) -> bool {
+        self.looked_up.get(&number).is_some_and(|(front, request)| {
+            *front == self.fronts && self.outstanding.contains_key(request)
+        })
     }
 
     /// Answers a call with what became of the one that was left.
@@ -207,7 +217,7 @@ impl Keeper {
             let why = "the process that kept the server was killed before it answered";
             return self.answer(&caller.id, failed_call(&caller, why));
         };
-        self.looked_up.insert(number);
+        self.looked_up.insert(number, (self.fronts, id_key(&caller.id)));
         let left_behind = Some(LeftBehind { number, line: line.to_vec() });
         self.look_up(Asked { caller, job, offset: 0, left_behind, front: self.fronts });
     }
@@ -216,7 +226,8 @@ impl Keeper {
     pub(crate) fn answer_found(&mut self, asked: Asked, found: Result<Found, String>) {
         let Asked { caller, job, offset, left_behind, front } = asked;
         if let Some(left) = &left_behind {
-            self.looked_up.remove(&left.number);
+            let asker = (front, id_key(&caller.id));
+            self.looked_up.retain(|number, by| *number != left.number || *by != asker);
         }
         // Cancelled, or the caller has left.
         if front != self.fronts || self.outstanding.remove(&id_key(&caller.id)).is_none() {

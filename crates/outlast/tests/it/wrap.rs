@@ -5,6 +5,7 @@ mod harness;
 mod relaying;
 mod handing_off;
 mod surviving;
+mod clients;
 mod limits;
 mod tool_changes;
 mod web;

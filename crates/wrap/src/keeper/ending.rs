@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Handshake, Keeper, until};
+use super::{Handshake, Keeper, Request, until};
 use crate::call::{Call, CallRow, Outcome, with_id};
 use crate::frame::ToFront;
 use crate::message::response;
@@ -113,10 +113,17 @@ impl Keeper {
         }
         match &mut self.server {
             Some(server) if !server.is_closed() => {
+                if let Some(line) = self.last_words.take() {
+                    server.send(line);
+                }
                 server.close_input();
                 self.insist_at = Some(Instant::now() + EXIT_GRACE);
             }
             Some(_) => {}
+            None if self.last_words.is_some() => {
+                self.ensure_server();
+                self.close_if_done();
+            }
             None => self.dismiss_front(0),
         }
     }
@@ -142,8 +149,15 @@ impl Keeper {
     fn server_gone(&mut self, code: i32, what: &str, is_expected: IsExpected) {
         self.server = None;
         self.insist_at = None;
-        self.stale.clear();
-        self.questions.clear();
+        self.tokens.clear();
+        for id in std::mem::take(&mut self.questions).into_keys() {
+            // An answer to it must not be taken for one to the next server.
+            let note = format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id},\"reason\":\"the server ended\"}}}}\n"
+            );
+            self.tell_front(ToFront::Line(note.into_bytes()));
+        }
+        self.renames_questions = true;
         self.handshake = None;
         let had_calls = self.calls.values().any(|call| call.is_under_way());
         if std::mem::take(&mut self.is_half_a_line) && had_calls {
@@ -158,8 +172,8 @@ impl Keeper {
             self.dismiss_front(code);
         } else {
             // Started again by the next message. Other requests get no answer any more.
-            let ids: Vec<String> = self.outstanding.drain().map(|(id, _)| id).collect();
-            for id in ids {
+            let asked: Vec<Request> = self.outstanding.drain().map(|(_, asked)| asked).collect();
+            for Request { id, .. } in asked {
                 let message = format!("{what} before it answered");
                 let error = json!({ "code": -32603, "message": message }).to_string();
                 self.answer(&id, response(&id, "error", &error));
@@ -179,6 +193,10 @@ impl Keeper {
     /// What came of a call goes to its caller and into its row.
     pub(crate) fn call_ended(&mut self, number: u64, outcome: Outcome) {
         let Some(call) = self.calls.get_mut(&number) else { return };
+        if call.outcome.is_some() {
+            // The first answer counts.
+            return;
+        }
         call.outcome = Some(outcome);
         call.deadline = None;
         call.settle_row();
@@ -217,7 +235,7 @@ impl Keeper {
             self.answer_old_questions(now);
         }
         if self.front.as_ref().is_some_and(|front| is_due(front.ends_at)) {
-            self.make_stale();
+            self.outstanding.clear();
         }
         self.close_if_done();
     }

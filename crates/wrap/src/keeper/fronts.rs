@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::{Event, Keeper};
 use crate::frame::{Hello, ToFront, ToKeeper, is_hung_up};
+use crate::journal::{self, LeftJournal};
 use crate::message::{Message, id_key};
-use crate::result_tool::NAME as RESULT_TOOL;
 use crate::server::Backlog;
 
 /// How long a front may take to say who it is.
@@ -62,6 +62,11 @@ async fn greet(stream: UnixStream, events: mpsc::Sender<Event>) {
 pub(super) async fn hear(mut stream: UnixStream) -> Option<(UnixStream, Box<Hello>)> {
     match tokio::time::timeout(HELLO_WAIT, ToKeeper::read(&mut stream)).await {
         Ok(Ok(Some(ToKeeper::Hello(hello)))) => Some((stream, hello)),
+        Ok(Ok(Some(ToKeeper::AreYouThere))) => {
+            // Fails only when who asked is gone.
+            drop(ToFront::Refused.write(&mut stream).await);
+            None
+        }
         _ => None,
     }
 }
@@ -108,8 +113,8 @@ async fn write(
 impl Keeper {
     /// A front wants to attach: the first, or an equal one after the former left.
     pub(super) fn new_front(&mut self, stream: UnixStream, hello: Box<Hello>) {
-        let is_equal =
-            self.fronts == 0 || hello.greeting.is_some() && hello.greeting == self.session.greeting;
+        let is_equal = self.fronts == 0
+            || hello.greeting.as_ref().is_some_and(|greeting| self.session.has(greeting));
         let former = self.front.as_ref().filter(|_| is_equal);
         if former.is_some_and(FrontLink::is_about_to_end) && !is_hung_up(&stream) {
             let events = self.events.clone();
@@ -131,9 +136,8 @@ impl Keeper {
         self.result_tool.told(hello.result_tool);
         let (out, messages) = mpsc::unbounded_channel();
         let number = self.fronts;
-        if number == 1 {
-            self.leave_out_told(&hello.front);
-        }
+        self.renames_questions |= hello.had_keeper;
+        self.last_words = None;
         let token = hello.front;
         self.front =
             Some(FrontLink { number, token, out, connection, ends_at: None, is_leaving: false });
@@ -145,16 +149,38 @@ impl Keeper {
             }
         }
         self.ensure_server();
-        outlast_engine::spawn(read(reader, number, self.events.clone(), self.to_server.clone()));
+        let others = self.journal.others(&self.data_dir, &self.identity.0);
+        let (events, to_server) = (self.events.clone(), self.to_server.clone());
+        outlast_engine::spawn(async move {
+            // No call is taken before it is known what was left.
+            let left = journal::take_over(others).await;
+            if events.send(Event::TookOver(number, left)).await.is_ok() {
+                read(reader, number, events, to_server).await;
+            }
+        });
         if self.session.initialize.is_none() {
             self.show_questions();
+        }
+    }
+
+    /// Adds what other keepers left to the calls that no client has received.
+    pub(super) fn took_over(&mut self, front: u64, left: Vec<LeftJournal>) {
+        for journal in left {
+            self.last_call = self.journal.add_left(journal, self.last_call);
+        }
+        if front == 1
+            && let Some(front) = &self.front
+        {
+            let token = front.token.clone();
+            self.leave_out_told(&token);
         }
     }
 
     /// This front was there when its keeper was killed, and has told its client of the calls that were waited for.
     fn leave_out_told(&mut self, front: &str) {
         let calls = self.journal.unreceived.iter();
-        let told = calls.filter(|(_, call)| call.front == front && !call.goes_on);
+        let left = calls.filter(|(number, _)| self.journal.left.contains(number));
+        let told = left.filter(|(_, call)| call.front == front && !call.goes_on);
         let told: Vec<u64> = told.map(|(number, _)| *number).collect();
         for number in told {
             self.journal.received(number);
@@ -201,7 +227,9 @@ impl Keeper {
     /// The front has left: its calls go on.
     pub(super) fn front_gone(&mut self) {
         self.front = None;
-        self.make_stale();
+        self.outstanding.clear();
+        self.tokens.clear();
+        self.last_words = None;
         for number in self.calls_where(|call| call.caller.is_some()) {
             self.caller_left(number);
         }
@@ -211,12 +239,6 @@ impl Keeper {
         if self.calls.values().any(|call| !call.is_under_way()) {
             self.last_end = Instant::now();
         }
-    }
-
-    /// Answers to what is asked reach no client any more.
-    pub(crate) fn make_stale(&mut self) {
-        let asked = self.outstanding.drain().filter(|(_, method)| method != RESULT_TOOL);
-        self.stale.extend(asked.map(|(id, _)| id));
     }
 
     /// A signal to the front, as the server would have got it. One that ends a client does not end its calls.

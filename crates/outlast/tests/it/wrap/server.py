@@ -37,7 +37,7 @@ def tool(name, **more):
 
 TOOLS = [tool("echo", execution={"taskSupport": "optional"}, zeta=1, alpha=[1.0, 2e3]), tool("wait"), tool("progress"), tool("big"),
          tool("schema", outputSchema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
-         tool("die"), tool("endless"), tool("ask"), tool("fail"), tool("pid"), tool("change")]
+         tool("twice"), tool("die"), tool("endless"), tool("ask"), tool("fail"), tool("pid"), tool("change")]
 
 
 def call(id, name, arguments, token):
@@ -84,7 +84,24 @@ def call(id, name, arguments, token):
     result = {"content": [{"type": "text", "text": text}], "_meta": {"z": 9007199254740993, "a": "é"}}
     if name == "schema":
         result["structuredContent"] = {"n": 5}
+    if name == "twice":
+        if "until" in arguments:
+            until(arguments["until"])
+        first = json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "first"}]}})
+        second = json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "second"}]}})
+        return raw(first + "\n" + second + "\n")
     send({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def slow(id, method, params):
+    """Answers a request that is not a call when the file of its `until` is there, after progress and a tagged notification."""
+    until(params["until"])
+    token = (params.get("_meta") or {}).get("progressToken")
+    if token is not None:
+        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+    send({"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}})
+    send({"jsonrpc": "2.0", "id": id, "result": {"asked": method, "params": params}})
+    note(".done", method + " " + json.dumps(params))
 
 
 def handle(line):
@@ -122,6 +139,8 @@ def handle(line):
     elif method == "tools/call":
         token = (params.get("_meta") or {}).get("progressToken")
         threading.Thread(target=call, args=(id, params["name"], params.get("arguments") or {}, token), daemon=True).start()
+    elif id is not None and "until" in params:
+        threading.Thread(target=slow, args=(id, method, params), daemon=True).start()
     elif id is not None:
         send({"jsonrpc": "2.0", "id": id, "result": {"asked": method, "params": params}})
 
