@@ -5,6 +5,8 @@ What must hold, whatever was killed and when:
 - a call that was under way while only its client or front was killed gives its result to the next client;
 - every other call ends with its result or with "may or may not have happened", never with silence;
 - a result that is stored is found again;
+- no client gets an answer to a request of the one before it: every client uses the same ids;
+- all this also for a client of the stateless era, which sends no greeting;
 - the next call works;
 - at the end no process and no socket is left.
 """
@@ -27,6 +29,8 @@ from pathlib import Path
 
 LIMIT = 30
 VICTIMS = ("client", "front", "keeper", "server", "front and keeper")
+# A keeper that is killed in the moment of a hand-off, before the same call is made again.
+AT_HAND_OFF = 0.3
 HERE = Path(__file__).resolve().parent
 UNSURE = "may or may not have happened"
 # A server that ends while no call is under way ends its front, as it would end its client's pipe without wrap.
@@ -61,10 +65,14 @@ class Client:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=world.environment
         )
         self.heard, self.front, self.last = queue.Queue(), None, 0
+        self.is_modern, self.problems = world.is_modern, world.problems
+        self.reads, world.clients = {}, world.clients + 1
+        self.name = f"client {world.clients} of {world.folder.name}"
         self.front = json.loads(self.process.stdout.readline())["front"]
         threading.Thread(target=self.read, daemon=True).start()
-        self.send({"id": "greeting", "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "kills", "version": "1"}}})
+        if not self.is_modern:
+            self.send({"id": "greeting", "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "kills", "version": "1"}}})
 
     def read(self):
         for line in self.process.stdout:
@@ -74,11 +82,24 @@ class Client:
                 continue  # Half a line: the client was killed while it wrote.
             if message.get("id") == "greeting":
                 self.send({"method": "notifications/initialized"})
+            elif str(message.get("id")).startswith("read "):
+                self.reads[message["id"]] = message
+                if message.get("result", {}).get("uri", self.name) != self.name:
+                    self.problems.append(f"{self.name} got the answer of another: {message}")
             elif "id" in message and "method" not in message:
                 self.heard.put(message)
         self.heard.put(None)
 
+    def read_resource(self, ms):
+        """A request that is no call, under an id that every client uses."""
+        self.send({"id": "read 1", "method": "resources/read", "params": {"uri": self.name, "ms": ms}})
+
     def send(self, message):
+        if self.is_modern and "id" in message:
+            message["params"]["_meta"] = {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": {"name": "kills", "version": "1"}}
         try:
             self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             self.process.stdin.flush()
@@ -128,6 +149,8 @@ class World:
         self.environment = {**os.environ, "OUTLAST_DATA_DIR": str(self.folder / "data"), "LEDGER": str(self.ledger),
                             "HOME": str(self.folder)}
         self.counts, self.problems = collections.Counter(), []
+        # Half of the worlds have clients of the stateless era.
+        self.is_modern, self.clients = seed % 2 == 1 and type(self) is World, 0
 
     def processes(self):
         """What runs in this world: pid and command line."""
@@ -166,8 +189,18 @@ class World:
         victim = self.victim = self.random.choice(self.victims)
         ms = self.random.choice((0, self.random.randrange(100), self.random.randrange(1200)))
         first = Client(self)
+        is_hand_off = self.victim == "keeper" and self.random.random() < AT_HAND_OFF
+        if is_hand_off:
+            ms = 3000
+        first.read_resource(self.random.randrange(3000))
         self.begin(first, n, ms)
-        time.sleep(self.random.random() * 1.3)
+        if is_hand_off:
+            told = first.answer()
+            if not handed_off(told):
+                self.problems.append(f"call {n} was not handed off: {told}")
+            self.counts["kills at a hand-off"] += 1
+        else:
+            time.sleep(self.random.random() * 1.3)
         killed = 0
         for pid in self.find(victim, first):
             try:
@@ -176,7 +209,7 @@ class World:
             except ProcessLookupError:
                 pass
         self.counts[f"kills of a {victim}"] += min(killed, 1)
-        told = self.after(victim, first, n, ms)
+        told = self.repeat(first, n, ms) if is_hand_off else self.after(victim, first, n, ms)
         if self.noted("start", n) > 1:
             told = f"executed {self.noted('start', n)} times"
             self.problems.append(f"call {n}, {victim} killed: {told}")
@@ -191,6 +224,7 @@ class World:
             while (said := first.answer()) is not None:
                 text = said
             self.client = Client(self)
+            self.client.read_resource(self.random.randrange(500))
             job = handed_off(text)
             if text is not None and not job:
                 outcome = self.judge(n, text, victim, is_sure)
@@ -213,6 +247,23 @@ class World:
         self.counts["next calls"] += 1
         self.client.leave()
         return outcome
+
+    def repeat(self, client, n, ms):
+        """The same call again, at once and until its end is known: for at most 5 s it may be still running."""
+        since = time.monotonic()
+        while True:
+            client.call("work", {"n": n, "ms": ms})
+            text = client.answer()
+            if text is None or not handed_off(text) and "was killed before it answered" not in text:
+                break
+            if time.monotonic() > since + 7:
+                self.problems.append(f"call {n}, keeper killed at its hand-off: still running")
+                break
+        client.leave()
+        if text is not None and UNSURE in text:
+            return UNSURE
+        self.problems.append(f"call {n}, keeper killed at its hand-off: answered with {text}")
+        return "wrong"
 
     def follow(self, n, victim, is_sure):
         """What becomes of a call that the client waits for."""

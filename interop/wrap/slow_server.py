@@ -1,5 +1,5 @@
 """An MCP server whose calls leave a trace: `work` writes `start N` into the file of LEDGER, sleeps, writes `end N` and answers
-`done N`. `measured` does the same and has an output schema. Calls run beside one another; a cancelled one writes `cancelled N`.
+`done N`. `resources/read` sleeps and answers with its `uri`. `measured` does the same and has an output schema. Calls run beside one another; a cancelled one writes `cancelled N`.
 """
 
 import json
@@ -45,6 +45,11 @@ def work(request, name, n, ms):
     answer(request, result)
 
 
+def read(request, uri, ms):
+    time.sleep(ms / 1000)
+    answer(request, {"uri": uri, "contents": []})
+
+
 for line in sys.stdin:
     message = json.loads(line)
     method, request, params = message.get("method"), message.get("id"), message.get("params", {})
@@ -61,6 +66,8 @@ for line in sys.stdin:
         threading.Thread(
             target=work, args=(request, params["name"], arguments["n"], arguments["ms"]), daemon=True
         ).start()
+    elif method == "resources/read":
+        threading.Thread(target=read, args=(request, params["uri"], params.get("ms", 0)), daemon=True).start()
     elif method == "notifications/cancelled":
         cancelled.add(params["requestId"])
     elif method == "ping":
