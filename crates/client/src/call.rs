@@ -20,6 +20,7 @@ use crate::http;
 use crate::options::{CANCEL_GRACE, CallOptions};
 use crate::patience::{Limit, PatienceVerdict};
 use crate::pending::{PendingCalls, WaitingCall};
+use crate::stream::NOT_UTF8;
 
 /// A connection, as a call sees it.
 pub(crate) struct Connection {
@@ -111,6 +112,9 @@ impl Connection {
 
     fn failed(&self, error: ServiceError) -> ClientError {
         match error {
+            ServiceError::McpError(error) if error.data.as_ref().is_some_and(is_not_utf8) => {
+                ClientError::NotUtf8
+            }
             ServiceError::McpError(error) => {
                 ClientError::Refused { code: error.code.0, message: error.message.to_string() }
             }
@@ -211,6 +215,10 @@ impl Drop for SentRequest<'_> {
             handle.peer.send_notification(cancelled(handle.id, "the caller has left")).await
         });
     }
+}
+
+fn is_not_utf8(data: &serde_json::Value) -> bool {
+    data.as_str() == Some(NOT_UTF8)
 }
 
 fn cancelled(id: RequestId, reason: &str) -> ClientNotification {

@@ -55,6 +55,9 @@ pub enum ClientError {
         /// The limit.
         limit: usize,
     },
+    /// The answer came and cannot be read.
+    #[error("the server's answer is not UTF-8")]
+    NotUtf8,
     /// The server asks for something only a person can give.
     #[error("the server asks for input, which this client cannot give")]
     NeedsInput,

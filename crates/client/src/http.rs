@@ -24,6 +24,7 @@ use crate::endpoint::Endpoint;
 use crate::error::ClientError;
 use crate::options::CANCEL_GRACE;
 use crate::pending::PendingCalls;
+use crate::stream::readable;
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -166,6 +167,7 @@ impl StreamableHttpClient for HttpClient {
             }
             _ if kind.starts_with(JSON) => {
                 let body = self.body(response).await?;
+                let body = readable(&body).unwrap_or(body);
                 let message = serde_json::from_slice(&body).map_err(|_| HttpError::NotMcp)?;
                 Ok(StreamableHttpPostResponse::Json(message, new_session))
             }

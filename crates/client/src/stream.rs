@@ -1,42 +1,39 @@
 //! Byte streams with bounds: lines up to a length, and writes that can be ended.
 
+use std::borrow::Cow;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::pending::PendingCalls;
 
-/// Reads until a line is longer than allowed; then the connection ends.
+/// How much is read at once.
+const PIECE: usize = 64 * 1024;
+
+/// The `data` of the error in the place of an answer that is not UTF-8.
+pub(crate) const NOT_UTF8: &str = "outlast: not UTF-8";
+
+/// Reads whole lines, until one is longer than allowed; then the connection ends.
 ///
-/// rmcp alone would drop the line and leave its caller waiting.
+/// rmcp alone would drop such a line in silence, and one that is not UTF-8 as well, and leave its caller waiting.
 pub(crate) struct BoundedLines<R> {
-    inner: R,
+    inner: BufReader<R>,
     longest: usize,
-    line: usize,
+    line: Vec<u8>,
+    /// How much of the line was passed on, once it is whole.
+    passed: Option<usize>,
     pending: Arc<PendingCalls>,
 }
 
-impl<R> BoundedLines<R> {
+impl<R: AsyncRead> BoundedLines<R> {
     pub(crate) fn new(inner: R, longest: usize, pending: Arc<PendingCalls>) -> Self {
-        Self { inner, longest, line: 0, pending }
-    }
-
-    fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line += piece.len();
-            if self.line > self.longest {
-                self.pending.broken.cancel();
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
-            }
-            if piece.ends_with(b"\n") {
-                self.line = 0;
-            }
-        }
-        Ok(())
+        let inner = BufReader::with_capacity(PIECE, inner);
+        Self { inner, longest, line: Vec::new(), passed: None, pending }
     }
 }
 
@@ -46,11 +43,57 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
-        let read = buffer.filled().get(before..).unwrap_or_default();
-        Poll::Ready(self.count(read))
+        let this = &mut *self;
+        loop {
+            if let Some(passed) = this.passed {
+                let rest = this.line.get(passed..).unwrap_or_default();
+                let piece = rest.get(..buffer.remaining()).unwrap_or(rest);
+                buffer.put_slice(piece);
+                this.passed = (piece.len() < rest.len()).then_some(passed + piece.len());
+                if this.passed.is_none() {
+                    this.line.clear();
+                    this.line.shrink_to(PIECE);
+                }
+                return Poll::Ready(Ok(()));
+            }
+            let piece = ready!(Pin::new(&mut this.inner).poll_fill_buf(cx))?;
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let length = end.map_or(piece.len(), |end| end + 1);
+            this.line.extend_from_slice(piece.get(..length).unwrap_or_default());
+            let is_last = piece.is_empty();
+            Pin::new(&mut this.inner).consume(length);
+            if this.line.len() > this.longest {
+                this.pending.broken.cancel();
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a line is too long",
+                )));
+            }
+            if is_last && this.line.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            if end.is_some() || is_last {
+                if let Some(readable) = readable(&this.line) {
+                    this.line = readable;
+                }
+                this.passed = Some(0);
+            }
+        }
     }
+}
+
+/// The message to read in the place of one that is not UTF-8: an error for its caller if it is an answer, otherwise the same with
+/// U+FFFD for what is not. `None` for one that is.
+pub(crate) fn readable(message: &[u8]) -> Option<Vec<u8>> {
+    let Cow::Owned(text) = String::from_utf8_lossy(message) else { return None };
+    let parsed: Value = serde_json::from_str(&text).unwrap_or_default();
+    let is_answer = parsed["method"].is_null() && !parsed["id"].is_null();
+    if !is_answer {
+        return Some(text.into_bytes());
+    }
+    let error = json!({ "code": -32700, "message": "not UTF-8", "data": NOT_UTF8 });
+    let answer = json!({ "jsonrpc": "2.0", "id": parsed["id"], "error": error });
+    Some(format!("{answer}\n").into_bytes())
 }
 
 /// Writes until it is cut: a pipe that the server does not read would block its writer for ever.
@@ -90,5 +133,44 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Cuttable<W> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_cut(cx)?;
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// What is read of these bytes, and whether all of it was.
+    async fn read(first: &[u8], second: &[u8], longest: usize) -> (Vec<u8>, bool) {
+        let pending = Arc::new(PendingCalls::default());
+        let mut lines = BoundedLines::new(first.chain(second), longest, pending.clone());
+        let mut all = Vec::new();
+        let is_whole = lines.read_to_end(&mut all).await.is_ok();
+        assert_eq!(is_whole, !pending.broken.is_cancelled());
+        (all, is_whole)
+    }
+
+    #[tokio::test]
+    async fn e10_lines_pass_unchanged_up_to_the_limit() {
+        let text = "{\"é\":1}\n\n[1]\r\nno newline";
+        for cut in 0..text.len() {
+            let (first, second) = text.as_bytes().split_at(cut);
+            assert_eq!(read(first, second, 64).await, (text.as_bytes().to_vec(), true), "{cut}");
+        }
+        let long = vec![b'x'; 3 * PIECE];
+        assert_eq!(read(&long, b"\nabc", 3 * PIECE + 1).await.0.len(), 3 * PIECE + 4);
+        assert_eq!(read(b"ab\n", b"abcd\n", 4).await, (b"ab\n".to_vec(), false));
+    }
+
+    #[tokio::test]
+    async fn e10_an_answer_that_is_not_utf8_is_an_error_for_its_caller() {
+        let (read, _) = read(b"{\"id\":7,\"result\":\"a\xff", b"b\"}\nlog \xff\n", 64).await;
+        let read = String::from_utf8(read).unwrap();
+        let (answer, rest) = read.split_once('\n').unwrap();
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["data"]), (&json!(7), &json!(NOT_UTF8)));
+        assert_eq!(rest, "log \u{fffd}\n");
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::patience::Patience;
-use super::trouble::trouble;
+use super::trouble::call_trouble;
 use super::upstream::{Connected, Upstream};
 
 /// How many characters of a message are relayed.
@@ -85,7 +85,7 @@ impl Drive {
                     Ok(StartedCall::Answered(answer)) => return Some(Ok(done(answer))),
                     Err(error) => {
                         self.lost_if_gone(&error).await;
-                        return Some(Err(trouble(&error)));
+                        return Some(Err(call_trouble(&error)));
                     }
                 }
             }
@@ -107,7 +107,7 @@ impl Drive {
         if let Err(error) = &answer {
             self.lost_if_gone(error).await;
         }
-        Some(answer.map(done).map_err(|error| trouble(&error)))
+        Some(answer.map(done).map_err(|error| call_trouble(&error)))
     }
 
     async fn lost_if_gone(&self, error: &ClientError) {

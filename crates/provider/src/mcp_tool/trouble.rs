@@ -1,13 +1,27 @@
 //! Why there is no answer, by remedy.
 
 use outlast_client::{ClientError, TaskFate};
-use outlast_core::{ProviderError, Trouble};
+use outlast_core::{Cost, ProviderError, RunStatus, Trouble};
 
 use crate::provider_error::{detailed, provider_error};
 
 /// A request that this workflow cannot take.
 pub(super) fn rejected(sentence: &str) -> ProviderError {
     provider_error(Trouble::Rejected, sentence)
+}
+
+/// Why a call has no answer, by remedy.
+pub(super) fn call_trouble(error: &ClientError) -> ProviderError {
+    let trouble = match error {
+        ClientError::TooLong { .. } => Trouble::TooLarge,
+        ClientError::NotUtf8 => Trouble::Rejected,
+        _ => return trouble(error),
+    };
+    let sentence = format!(
+        "the tool ran and its answer could not be read: {error}; look at what it did before you start it again"
+    );
+    // It has done its work: a new try would do it again.
+    ProviderError { run: RunStatus::Ended(Cost::Unknown), ..provider_error(trouble, sentence) }
 }
 
 /// Why there is no answer, by remedy.

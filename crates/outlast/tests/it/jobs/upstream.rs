@@ -201,3 +201,52 @@ retries = 1
     assert_eq!(std::fs::read_to_string(shop.file("calls")).unwrap(), "called\n", "made once");
     assert_eq!(std::fs::read_to_string(shop.file("cancels")).unwrap(), "cancel\n");
 }
+
+const ODD: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    id, method = message.get("id"), message.get("method")
+    if id is None:
+        continue
+    head = b'{"jsonrpc":"2.0","id":' + json.dumps(id).encode()
+    if method == "initialize":
+        tail = b',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}}'
+    elif method == "tools/list":
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("long", "invalid", "fine")]
+        tail = b',"result":' + json.dumps({"tools": tools}).encode() + b'}'
+    elif method == "tools/call":
+        text = {"long": b"x" * (17 << 20), "invalid": b"a\xffb", "fine": b"fine"}[message["params"]["name"]]
+        tail = b',"result":{"content":[{"type":"text","text":"' + text + b'"}]}}'
+    elif method == "ping":
+        tail = b',"result":{}}'
+    else:
+        tail = b',"error":{"code":-32601,"message":"unknown"}}'
+    sys.stdout.buffer.write(b'not \xff json\n' + head + tail + b"\n")
+    sys.stdout.buffer.flush()
+"#;
+
+/// E10: the tool has done its work, so that nothing suggests to run it again.
+#[tokio::test]
+async fn e10_an_answer_that_cannot_be_read_is_not_called_retryable() {
+    let shop = Shop::new().await;
+    std::fs::write(shop.file("odd.py"), ODD).unwrap();
+    let workflows: String = ["long", "invalid", "fine"]
+        .map(|name| format!("[[workflow]]\nname = \"{name}\"\ntool = \"odd.{name}\"\n"))
+        .concat();
+    let script = shop.file("odd.py");
+    let configuration = format!("[upstream.odd]\ncommand = [\"python3\", {script:?}]\n{workflows}");
+    std::fs::write(shop.file("outlast.toml"), configuration).unwrap();
+    let mut server = shop.serve().await;
+    for (workflow, why) in [("long", "longer than 16777216 bytes"), ("invalid", "not UTF-8")] {
+        let started = server.structured("start_job", json!({ "workflow": workflow })).await;
+        let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
+        assert_eq!(got["error"]["code"], "EXECUTION_ERROR", "{got}");
+        assert_eq!(got["error"]["retryable"], false, "{got}");
+        let said = got["error"]["message"].as_str().unwrap();
+        assert!(said.contains("the tool ran") && said.contains(why), "{said}");
+    }
+    let started = server.structured("start_job", json!({ "workflow": "fine" })).await;
+    let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
+    assert_eq!(got["result"]["content"][0]["text"], "fine", "{got}");
+}
