@@ -30,6 +30,7 @@ pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
 pub(crate) use self::program::located;
 use self::run::{CommandRun, Terms};
 pub(crate) use self::stderr::Stderr;
+pub use self::stdout::written_bytes;
 use crate::provider_error::{detailed, provider_error};
 
 /// How long a group may take to exit after SIGTERM, before it is killed.

@@ -1,12 +1,13 @@
 //! `outlast run`: a workflow from the shell, as `start_job` starts it (E16). A worker carries the job, so that neither
 //! Ctrl-C nor a closed terminal ends what it runs.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use outlast_core::{Body, Job, JobState, NewJob, WorkflowAsk};
 use outlast_engine::{Engine, Providers, Takes, Until, Worker};
+use outlast_provider::command::written_bytes;
 use serde_json::{Map, Value};
 
 use super::engine::{Session, with_engine};
@@ -113,11 +114,21 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
         return Err(unsuccessful("workflow", job));
     };
     if !args.json {
-        show::report(&output.body);
+        match bytes_for_a_program(&output.body) {
+            Some(bytes) => ui::raw(&bytes),
+            None => show::report(&output.body),
+        }
     }
     if let Body::Tool { is_error: true, .. } = &output.body {
         ui::mark(Mark::Bad, "the tool says that it failed");
         return Ok(ExitCode::FAILURE);
     }
     DONE
+}
+
+/// The one text of a result, unchanged: a program that reads it gets what the command wrote. `None` for a terminal.
+fn bytes_for_a_program(body: &Body) -> Option<Vec<u8>> {
+    let Body::Tool { content, .. } = body else { return None };
+    let [block] = content.as_slice() else { return None };
+    written_bytes(block).filter(|_| !std::io::stdout().is_terminal())
 }

@@ -94,7 +94,7 @@ async fn e16_run_starts_a_workflow_from_the_shell() {
         all.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let ran = world.run(&run(&["echo", "hello there"])).await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello there\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello there"), "{ran:?}");
     let ran = world.run(&run(&["env", "--arguments", "{\"a\": 1}", "--json"])).await;
     let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
     assert_eq!(job["output"]["body"]["structuredContent"], json!({ "a": 1 }), "{job}");
@@ -117,7 +117,28 @@ async fn e16_run_starts_a_workflow_from_the_shell() {
     let shown = world.run(&["jobs", "show", &id]).await;
     assert!(shown.stdout.ends_with("later\n"), "{shown:?}");
     let ran = world.run(&run(&["echo", "in memory", "--store", "memory:"])).await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "in memory\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "in memory"), "{ran:?}");
+}
+
+/// E16: a program that reads the output of `outlast run` gets what the command wrote.
+#[tokio::test]
+async fn e16_run_passes_the_bytes_of_a_command_on() {
+    let (world, file) = shop("").await;
+    let bytes = file.with_file_name("bytes");
+    let command = format!("[[workflow]]\nname = \"bytes\"\ncommand = [\"cat\", {bytes:?}]\n");
+    std::fs::write(&file, command).unwrap();
+    let all: Vec<u8> = (0..=255).collect();
+    let outputs: [&[u8]; 6] =
+        [b"", b"\n", b"no newline", b"many\n\n\n", b"\x1b[31m\x07\x00 \xe2\x80\xae\r\n", &all];
+    for output in outputs {
+        std::fs::write(&bytes, output).unwrap();
+        let mut run = tokio::process::Command::new(crate::support::binary());
+        let run = run.args(["run", "bytes", "--config"]).arg(&file);
+        let run = run.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", file.parent().unwrap());
+        let ran = run.arg("--data-dir").arg(world.data_dir()).output().await.unwrap();
+        assert_eq!(ran.stdout, output, "{}", String::from_utf8_lossy(&ran.stderr));
+        assert!(ran.status.success());
+    }
 }
 
 /// E16, P3: leaving `outlast run` leaves the command running.

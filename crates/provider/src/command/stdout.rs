@@ -29,9 +29,12 @@ impl Stdout {
     /// The result of a command that ended well.
     pub(super) fn into_output(self) -> Output {
         let Self { kept, dropped } = self;
-        let mut text = match String::from_utf8(kept) {
-            Ok(text) => text,
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        let (mut text, bytes) = match String::from_utf8(kept) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let bytes = error.as_bytes();
+                (String::from_utf8_lossy(bytes).into_owned(), Some(as_characters(bytes)))
+            }
         };
         let structured = if dropped == 0 { object(&text) } else { None };
         if dropped > 0 {
@@ -39,17 +42,32 @@ impl Stdout {
                 "\n[outlast: the output was cut here; {dropped} more bytes were not kept, {LONGEST} are the limit]\n"
             ));
         }
+        let mut block = json!({ "type": "text", "text": text });
+        if let Some(bytes) = bytes.filter(|_| dropped == 0) {
+            block["_meta"] = json!({ BYTES: bytes });
+        }
         Output {
-            body: Body::Tool {
-                content: vec![json!({ "type": "text", "text": text })],
-                structured,
-                is_error: false,
-            },
+            body: Body::Tool { content: vec![block], structured, is_error: false },
             model: None,
             usage: Usage::default(),
             cost: Cost::Unknown,
         }
     }
+}
+
+/// The key under which a block keeps output that is not UTF-8: each byte as the character with its number.
+const BYTES: &str = "outlast/bytes";
+
+fn as_characters(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// The bytes that a command wrote, from a block of text in its result.
+pub fn written_bytes(block: &Value) -> Option<Vec<u8>> {
+    let text = block["text"].as_str().filter(|_| block["type"] == "text")?;
+    let bytes = block["_meta"][BYTES].as_str();
+    let bytes = bytes.and_then(|bytes| bytes.chars().map(|byte| u8::try_from(byte).ok()).collect());
+    Some(bytes.unwrap_or_else(|| text.as_bytes().to_vec()))
 }
 
 /// The output as one JSON object, if that is what it is.
@@ -89,6 +107,16 @@ mod tests {
             assert_eq!(result(given.as_bytes()), (given.to_owned(), expected), "{given}");
         }
         assert_eq!(result(b"a\xffb").0, "a\u{fffd}b");
+    }
+
+    #[test]
+    fn e10_bytes_that_are_not_utf8_are_kept() {
+        let all: Vec<u8> = (0..=255).collect();
+        for bytes in [&b""[..], b"text\n", b"a\xffb", &all[..]] {
+            let stdout = Stdout { kept: bytes.to_vec(), dropped: 0 };
+            let Body::Tool { content, .. } = stdout.into_output().body else { panic!("a report") };
+            assert_eq!(written_bytes(&content[0]).as_deref(), Some(bytes));
+        }
     }
 
     #[tokio::test]
