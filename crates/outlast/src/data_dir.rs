@@ -69,6 +69,22 @@ pub(crate) fn prepare(data_dir: &Path) -> CommandResult<()> {
     check(data_dir)
 }
 
+/// Makes a directory in the data directory, if it is not there, and refuses one in which no file can be made.
+pub(crate) fn prepare_below(data_dir: &Path, name: &str) -> CommandResult<()> {
+    let path = data_dir.join(name);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    // Its permissions alone do not tell: the file system may be read-only, or full.
+    made.and_then(|()| tempfile::Builder::new().prefix(".trial").tempfile_in(&path))
+        .map(drop)
+        .map_err(|error| {
+            let why = format!("no file can be made in {}: {error}", path.display());
+            CommandError::wrong(
+                why,
+                "make it a directory that can be written, or give --data-dir another one",
+            )
+        })
+}
+
 /// Refuses a data directory that other users can change. One that is not there is fine.
 pub(crate) fn check(data_dir: &Path) -> CommandResult<()> {
     judge(data_dir).map_err(|found| CommandError::wrong(found.to_string(), found.fix()))

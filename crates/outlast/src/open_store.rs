@@ -55,6 +55,23 @@ pub(crate) enum Patience {
     AsConfigured,
 }
 
+/// The longest path of a database, in bytes; SQLite opens none that is longer.
+const MAX_DATABASE_PATH: usize = 504;
+
+/// Refuses a path that SQLite cannot open, which says nothing of the reason itself.
+pub(crate) fn check_path_length(url: &StoreUrl) -> CommandResult<()> {
+    let StoreUrl::Sqlite(path) = url else { return Ok(()) };
+    let length = std::path::absolute(path).map_or(0, |path| path.as_os_str().len());
+    if length <= MAX_DATABASE_PATH {
+        return Ok(());
+    }
+    let why = format!(
+        "the path of the job store is too long ({length} bytes, at most {MAX_DATABASE_PATH}): {}",
+        path.display()
+    );
+    Err(CommandError::wrong(why, "give --data-dir a directory with a shorter path"))
+}
+
 impl OpenStore {
     /// Opens the configured store.
     pub(crate) async fn open(config: &Config) -> CommandResult<Self> {
@@ -72,6 +89,7 @@ impl OpenStore {
         match url {
             StoreUrl::Memory => Ok(Self::memory(clock, notices)),
             StoreUrl::Sqlite(path) => {
+                check_path_length(url)?;
                 if path.parent() == Some(&*config.data_dir) {
                     data_dir::prepare(&config.data_dir)?;
                 }

@@ -139,6 +139,8 @@ impl Front {
         let mut keepers = 1;
         loop {
             let backlog = self.link.as_ref().map(|link| link.backlog.clone()).unwrap_or_default();
+            // Its end is not read then.
+            let is_unread = self.has_ended || backlog.is_full();
             let next_line = async {
                 backlog.room().await;
                 input.recv().await
@@ -170,7 +172,7 @@ impl Front {
                 },
                 () = until(self.leave_at) => return Ok(0),
                 // Only then may the next front have its keeper, and with it the calls under way.
-                () = pipes::client_gone(), if self.has_ended => return Ok(0),
+                () = pipes::client_gone(), if is_unread => return Ok(0),
             }
         }
     }

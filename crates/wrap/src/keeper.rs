@@ -46,6 +46,8 @@ pub struct KeeperOptions {
     /// How long after the last end a keeper without a client waits for the client to come back, and how long a question of
     /// the server waits for one before it is answered with `cancel`.
     pub idle: Duration,
+    /// How long after its last client has left a server may take to answer the calls that go on.
+    pub give_up: Duration,
 }
 
 /// The wrapped server's program.
@@ -91,8 +93,12 @@ pub(crate) enum Event {
     ServerLine(u64, Vec<u8>),
     /// A line that is longer than [`crate::line::MAX_LINE`]; nothing more is read of that server.
     ServerLineTooLong(u64),
+    /// It runs on, and can hear or say nothing more: it is being ended.
+    ServerClosedPipe(u64, &'static str),
     ServerStderr(Vec<u8>),
     ServerExited(u64, i32),
+    /// One at an address has forgotten the session.
+    SessionLost(u64),
     RowMade(u64, Result<Row, String>),
     /// What `get_result` found in the store, for the caller that asked.
     Found(crate::result_tool::Asked, Result<Found, String>),
@@ -142,6 +148,9 @@ pub(crate) struct Keeper {
     pub(crate) command: ServerCommand,
     pub(crate) settings: WrapSettings,
     pub(crate) idle: Duration,
+    pub(crate) give_up: Duration,
+    /// When the last client left, if none is there.
+    pub(crate) left_at: Option<Instant>,
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) rows: Rows,
 
@@ -200,7 +209,7 @@ pub(crate) struct Keeper {
 pub async fn run(options: KeeperOptions) -> io::Result<()> {
     // One that was killed before it said a word leaves nothing to keep; before the first, no other front is taken.
     let Some((first, hello)) = fronts::hear(first_front()?).await else { return Ok(()) };
-    let KeeperOptions { command, identity, server, data_dir, rows, idle } = options;
+    let KeeperOptions { command, identity, server, data_dir, rows, idle, give_up } = options;
     paths::sweep(&data_dir);
     let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
     let (events, happened) = mpsc::channel(256);
@@ -212,7 +221,7 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     let journal = Journal::open(&socket);
     let place = (data_dir, identity);
     let rows = Rows::new(rows, dropped);
-    let mut keeper = Keeper::new(command, idle, events, rows, journal, place, tools);
+    let mut keeper = Keeper::new(command, [idle, give_up], events, rows, journal, place, tools);
     keeper.new_front(first, hello);
     let done = keeper.work(happened, cancelled).await;
     accepting.abort();
@@ -235,7 +244,7 @@ fn first_front() -> io::Result<UnixStream> {
 impl Keeper {
     fn new(
         command: ServerCommand,
-        idle: Duration,
+        [idle, give_up]: [Duration; 2],
         events: mpsc::Sender<Event>,
         rows: Rows,
         journal: Journal,
@@ -246,6 +255,8 @@ impl Keeper {
             command,
             settings: WrapSettings::default(),
             idle,
+            give_up,
+            left_at: None,
             events,
             rows,
             front: None,
@@ -338,13 +349,18 @@ impl Keeper {
             Event::ServerLineTooLong(generation) if self.is_server(generation) => {
                 self.stop_server(&format!("wrote a line of more than {MAX_LINE_TEXT}"));
             }
+            Event::ServerClosedPipe(generation, what) if self.is_server(generation) => {
+                self.server_closed_pipe(what);
+            }
             Event::ServerStderr(bytes) => self.tell_front(ToFront::Stderr(bytes)),
             Event::ServerExited(generation, code) if self.is_server(generation) => {
                 self.server_exited(code);
             }
+            Event::SessionLost(generation) if self.is_server(generation) => self.session_lost(),
             // Of a front or a server that this keeper no longer has.
             Event::FromFront(..) | Event::FrontGone(_) => {}
-            Event::ServerLine(..) | Event::ServerLineTooLong(_) | Event::ServerExited(..) => {}
+            Event::ServerLine(..) | Event::ServerLineTooLong(_) => {}
+            Event::ServerClosedPipe(..) | Event::ServerExited(..) | Event::SessionLost(_) => {}
             Event::RowMade(number, made) => {
                 self.row_made(number, made);
                 self.close_if_done();

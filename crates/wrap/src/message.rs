@@ -64,6 +64,15 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Returns a message whose bytes are not all UTF-8 with U+FFFD in the place of those that are not, as the SDKs read it; `None`
+/// for any other line.
+pub(crate) fn repaired(line: &[u8]) -> Option<Vec<u8>> {
+    match String::from_utf8_lossy(line) {
+        Cow::Owned(text) => Message::read(text.as_bytes()).is_some().then(|| text.into_bytes()),
+        Cow::Borrowed(_) => None,
+    }
+}
+
 /// A part of a message as `T`; where it is none, or missing, as nothing said.
 pub(crate) fn read_or_default<'a, T: Deserialize<'a> + Default>(part: Option<&'a RawValue>) -> T {
     part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default()
@@ -206,6 +215,16 @@ mod tests {
         let made = String::from_utf8(replaced(line.as_bytes(), &mut parts)).unwrap();
         let expected = line.replace("7 ,", "\"o\" ,").replace("Token\":\"a\"", "Token\":5");
         assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn h3_a_message_that_is_not_utf8_is_repaired_and_other_lines_are_not() {
+        let repaired = |line: &[u8]| repaired(line).map(|line| String::from_utf8(line).unwrap());
+        let expected = "{\"id\":1,\"result\":\"a\u{fffd}b\"}";
+        assert_eq!(repaired(b"{\"id\":1,\"result\":\"a\xffb\"}").as_deref(), Some(expected));
+        for line in [&b"garbage \xff"[..], b"{\"id\":1,\"result\":\"ab\"}", b"{\xff}", b""] {
+            assert_eq!(repaired(line), None);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::frame::ToFront;
 use crate::keeper::{Keeper, Question};
 use crate::message::{
     CancelParams, Kind, Message, MetaParams, ProgressParams, ToolsPage, id_key, read_or_default,
-    replaced, response,
+    repaired, replaced, response,
 };
 use crate::rows::RowEvent;
 
@@ -18,7 +18,10 @@ impl Keeper {
     pub(crate) fn server_line(&mut self, line: Vec<u8>) {
         self.is_half_a_line = !line.ends_with(b"\n");
         let Some(message) = Message::read(&line) else {
-            return self.tell_front(ToFront::Line(line));
+            return match repaired(&line) {
+                Some(line) => self.server_line(line),
+                None => self.tell_front(ToFront::Line(line)),
+            };
         };
         match message.kind() {
             Kind::Response { id } => {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::timeout;
 
 use crate::keeper::{Event, ServerCommand};
 use crate::line::{MAX_LINE, read_line};
@@ -20,6 +21,8 @@ use crate::web;
 pub(crate) const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long the output of a server that has exited is read: a child of its own may hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
+/// How often to look whether a process group is empty.
+const GROUP_LOOK: Duration = Duration::from_millis(20);
 /// The reader of one side waits while so many bytes wait for the other.
 const MAX_BACKLOG: usize = 8 * 1024 * 1024;
 
@@ -40,13 +43,17 @@ impl Backlog {
         self.fell.notify_waiters();
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= MAX_BACKLOG
+    }
+
     /// Waits until there is room.
     pub(crate) async fn room(&self) {
         loop {
             let fell = self.fell.notified();
             tokio::pin!(fell);
             fell.as_mut().enable();
-            if self.bytes.load(Ordering::Relaxed) < MAX_BACKLOG {
+            if !self.is_full() {
                 return;
             }
             fell.await;
@@ -92,8 +99,9 @@ impl ServerProcess {
         }
         let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let (input, lines) = mpsc::unbounded_channel();
+        let (closes, mut closed) = mpsc::unbounded_channel();
         if let Some(stdin) = process.stdin.take() {
-            outlast_engine::spawn(write_lines(stdin, lines, backlog.clone()));
+            outlast_engine::spawn(write_lines(stdin, lines, backlog.clone(), closes.clone()));
         }
         let (exits, exited) = watch::channel(false);
         let (heard, ends, room) = (events.clone(), exited.clone(), to_client.clone());
@@ -101,20 +109,37 @@ impl ServerProcess {
         let stderr = stderr.map(|pipe| outlast_engine::spawn(read_stderr(pipe, ends, heard, room)));
         let (heard, ends) = (events.clone(), exited.clone());
         let stdout = process.stdout.take().map(|pipe| {
-            outlast_engine::spawn(read_lines(pipe, ends, generation, heard, to_client))
+            outlast_engine::spawn(async move {
+                read_lines(pipe, ends, generation, heard, to_client).await;
+                // Fails only when the server has exited.
+                let _ = closes.send("closed its output");
+            })
         });
         let (events, command) = (events.clone(), command.clone());
         outlast_engine::spawn(async move {
-            let status = process.wait().await;
+            let status = tokio::select! {
+                status = process.wait() => status,
+                Some(what) = closed.recv() => match timeout(EXIT_GRACE, process.wait()).await {
+                    Ok(status) => status,
+                    Err(_) => {
+                        drop(events.send(Event::ServerClosedPipe(generation, what)).await);
+                        end_process(&mut process, group).await
+                    }
+                },
+            };
             let _ = exits.send(true);
             for reader in [stdout, stderr].into_iter().flatten() {
                 drop(reader.await);
             }
+            let code = status.map_or(1, exit_code);
+            drop(events.send(Event::ServerExited(generation, code)).await);
+            // If this process ends before that is done, the guard does it.
+            if let Some(group) = group {
+                end_group(group).await;
+            }
             if let Some(pid) = pid {
                 (command.release)(pid);
             }
-            let code = status.map_or(1, exit_code);
-            drop(events.send(Event::ServerExited(generation, code)).await);
         });
         Ok(Self { generation, input: Some(input), backlog, group, exited })
     }
@@ -148,16 +173,49 @@ impl ServerProcess {
     }
 }
 
+/// Ends a process that does not end by itself.
+async fn end_process(process: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        if let Some(group) = group {
+            // Fails only when the group is gone already.
+            let _ = kill_process_group(group, signal);
+        }
+        if let Ok(status) = timeout(EXIT_GRACE, process.wait()).await {
+            return status;
+        }
+    }
+    process.wait().await
+}
+
+/// Ends the processes that a server has left in its group.
+async fn end_group(group: Pid) {
+    for signal in [Signal::TERM, Signal::KILL] {
+        if test_kill_process_group(group).is_err() || kill_process_group(group, signal).is_err() {
+            return;
+        }
+        let is_empty = async {
+            while test_kill_process_group(group).is_ok() {
+                tokio::time::sleep(GROUP_LOOK).await;
+            }
+        };
+        if timeout(EXIT_GRACE, is_empty).await.is_ok() {
+            return;
+        }
+    }
+}
+
 async fn write_lines(
-    mut stdin: tokio::process::ChildStdin,
+    mut stdin: ChildStdin,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
     backlog: Arc<Backlog>,
+    closes: mpsc::UnboundedSender<&'static str>,
 ) {
     while let Some(line) = lines.recv().await {
         let written = stdin.write_all(&line).await;
         backlog.remove(line.len());
         if written.is_err() {
-            // The server closed its input; what it still says is read.
+            let _ = closes.send("closed its input");
+            // What it still says is read.
             while let Some(line) = lines.recv().await {
                 backlog.remove(line.len());
             }

@@ -1,6 +1,7 @@
 //! A wrapped server at an address: each line of the client is a request over streamable HTTP, each message of an answer a line.
 //! Both eras; the headers of each are made from what the line says.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::keeper::Event;
 use crate::line::MAX_LINE;
-use crate::message::{CallParams, Kind, Message, response};
+use crate::message::{CallParams, CancelParams, Kind, Message, id_key, repaired, response};
 use crate::server::{Backlog, ServerProcess, pass_line};
 
 /// How long the end of a session may take.
@@ -22,6 +24,10 @@ const DELETE_WAIT: Duration = Duration::from_secs(1);
 /// How long to wait before a broken stream is asked for again, and how often that is done without any event between.
 const AGAIN: Duration = Duration::from_secs(1);
 const MAX_AGAIN: u32 = 5;
+/// How long later messages wait until the server has taken a notification. After the first one that it holds, none waits.
+const NOTIFICATION_WAIT: Duration = Duration::from_secs(1);
+/// How long a notification that the server holds keeps its connection.
+const NOTIFICATION_LIMIT: Duration = Duration::from_secs(60);
 
 const SSE: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -39,6 +45,21 @@ struct Web {
     session: Mutex<WebSession>,
     /// Set when the server has forgotten the session.
     lost: watch::Sender<bool>,
+}
+
+/// A request whose answer has not ended.
+struct OpenRequest {
+    task: AbortHandle,
+    /// Whether it is of the newest era.
+    is_modern: bool,
+}
+
+/// Whether a request without an answer may have been carried out.
+#[derive(Clone, Copy)]
+enum Certainty {
+    /// It certainly was not.
+    NotCarriedOut,
+    Unknown,
 }
 
 /// What the greeting of the older era has brought.
@@ -89,7 +110,11 @@ pub(crate) fn start(
         }
         web.delete().await;
         let _ = exits.send(true);
-        drop(web.events.send(Event::ServerExited(generation, 0)).await);
+        let ended = match *web.lost.borrow() {
+            true => Event::SessionLost(generation),
+            false => Event::ServerExited(generation, 0),
+        };
+        drop(web.events.send(ended).await);
     });
     Ok(ServerProcess { generation, input: Some(input), backlog: to_server, group: None, exited })
 }
@@ -102,27 +127,71 @@ impl Web {
         backlog: &Arc<Backlog>,
         mut lost: watch::Receiver<bool>,
     ) {
-        let mut requests = tokio::task::JoinSet::new();
+        let mut requests = JoinSet::new();
+        let mut open: HashMap<String, OpenRequest> = HashMap::new();
+        let mut wait = NOTIFICATION_WAIT;
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
+                Some(_) = requests.join_next() => {
+                    open.retain(|_, request| !request.task.is_finished());
+                    continue;
+                }
                 _ = lost.wait_for(|lost| *lost) => return,
             };
             let Some(line) = line else { break };
             backlog.remove(line.len());
             let message = Message::read(&line).unwrap_or_default();
-            let opens = message.method.as_deref() == Some("notifications/initialized");
-            let is_request = message.id.is_some();
             let (web, own) = (self.clone(), self.clone());
-            if is_request {
-                requests.spawn(async move { web.post(line).await });
-            } else {
-                // A notification is on its way before what follows it.
-                web.post(line).await;
+            let limit = match message.kind() {
+                Kind::Request { id, .. } => {
+                    let params: CallParams<'_> = message.params();
+                    let (key, is_modern) = (id_key(id), params.meta().protocol_version.is_some());
+                    let task = requests.spawn(async move { web.post(line).await });
+                    open.insert(key, OpenRequest { task, is_modern });
+                    continue;
+                }
+                Kind::Notification { method: "notifications/cancelled" } => {
+                    if self.close_request(&message, &mut open) {
+                        continue;
+                    }
+                    NOTIFICATION_LIMIT
+                }
+                Kind::Notification { .. } | Kind::Response { .. } => NOTIFICATION_LIMIT,
+                // May be a batch, whose answers take their time.
+                Kind::Other => Duration::MAX,
+            };
+            let opens = message.method.as_deref() == Some("notifications/initialized");
+            // A notification has reached the server before what follows it, unless the server holds it.
+            let (taken, is_taken) = oneshot::channel();
+            requests.spawn(async move {
+                drop(tokio::time::timeout(limit, web.post(line)).await);
+                // Fails only when nothing waits for it any more.
+                let _ = taken.send(());
+            });
+            if tokio::time::timeout(wait, is_taken).await.is_err() {
+                wait = Duration::ZERO;
             }
             if opens {
                 requests.spawn(async move { own.listen().await });
             }
+        }
+    }
+
+    /// Cancels an open request of the newest era, where the end of the response stream is the cancel. Returns false if the
+    /// server gets the notification.
+    fn close_request(&self, cancel: &Message<'_>, open: &mut HashMap<String, OpenRequest>) -> bool {
+        let params: CancelParams<'_> = cancel.params();
+        let key = params.request.map(|request| id_key(request.get())).unwrap_or_default();
+        match open.get(&key) {
+            Some(request) if request.is_modern => {
+                request.task.abort();
+                open.remove(&key);
+                true
+            }
+            Some(_) => false,
+            // A server that was never greeted speaks the newest era, and its request is over.
+            None => self.known().version.is_none(),
         }
     }
 
@@ -171,11 +240,19 @@ impl Web {
         let answer = match request.body(body).send().await {
             Ok(answer) => answer,
             Err(error) => {
-                return self.fail(id.as_deref(), &error_chain(&error.without_url())).await;
+                // Without a connection nothing was sent.
+                let (words, certainty) = match error.is_connect() {
+                    true => ("cannot be reached", Certainty::NotCarriedOut),
+                    false => ("did not answer", Certainty::Unknown),
+                };
+                let why = format!("{words} ({})", error_chain(&error.without_url()));
+                return self.fail(id.as_deref(), &why, certainty).await;
             }
         };
         if answer.status() == StatusCode::NOT_FOUND && session.id.is_some() {
-            // The session is gone, and with it what was under way: as if the server had been started again.
+            let why = "has forgotten the session, which is opened again";
+            self.fail(id.as_deref(), why, Certainty::NotCarriedOut).await;
+            // With the session, what was under way is gone: as if the server had been started again.
             self.lost.send_replace(true);
             return;
         }
@@ -190,20 +267,26 @@ impl Web {
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if status.is_success() && kind.is_some_and(|kind| kind.starts_with(SSE)) {
             if let Err(why) = self.read_events(answer, id, method).await {
-                self.fail(id, &why).await;
+                let why = format!("did not answer ({why})");
+                self.fail(id, &why, Certainty::Unknown).await;
             }
             return;
         }
+        let (words, certainty) = meaning(status);
         let body = match read_body(answer, MAX_LINE).await {
-            Ok(body) => body,
-            Err(error) => return self.fail(id, &error.to_string()).await,
+            Ok(body) => repaired(&body).unwrap_or(body),
+            Err(error) => {
+                return self.fail(id, &format!("{words} ({error})"), certainty).await;
+            }
         };
         let is_message = Message::read(&body).is_some_and(|message| {
             message.method.is_some() || message.id.map(|it| it.get()) == id && id.is_some()
         });
         match is_message {
             true => self.say(body, method).await,
-            false if id.is_some() => self.fail(id, &format!("HTTP {status}")).await,
+            false if id.is_some() => {
+                self.fail(id, &format!("{words} (HTTP {status})"), certainty).await;
+            }
             false => {}
         }
     }
@@ -281,11 +364,14 @@ impl Web {
         pass_line(&self.events, &self.to_client, self.generation, message).await;
     }
 
-    /// A request has no answer; whether it was carried out cannot be known.
-    async fn fail(&self, id: Option<&str>, why: &str) {
+    /// Answers a request that the server has not answered.
+    async fn fail(&self, id: Option<&str>, why: &str, certainty: Certainty) {
         let Some(id) = id else { return };
-        let message =
-            format!("the server did not answer ({why}); the request may or may not have happened");
+        let outcome = match certainty {
+            Certainty::NotCarriedOut => "was not carried out",
+            Certainty::Unknown => "may or may not have happened",
+        };
+        let message = format!("the server {why}; the request {outcome}");
         let error = json!({ "code": -32603, "message": message }).to_string();
         let line = response(id, "error", &error);
         pass_line(&self.events, &self.to_client, self.generation, line).await;
@@ -298,6 +384,24 @@ impl Web {
             let request = self.request(Method::DELETE, JSON, &session).send();
             drop(tokio::time::timeout(DELETE_WAIT, request).await);
         }
+    }
+}
+
+/// The meaning of an answer without a message in it.
+fn meaning(status: StatusCode) -> (&'static str, Certainty) {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
+            "refused the request; check the token and the headers that wrap sends",
+            Certainty::NotCarriedOut,
+        ),
+        // A proxy may say so of a request that went on.
+        StatusCode::REQUEST_TIMEOUT => ("did not answer", Certainty::Unknown),
+        _ if status.is_redirection() => (
+            "redirects requests, which wrap does not follow; give wrap the final address",
+            Certainty::NotCarriedOut,
+        ),
+        _ if status.is_client_error() => ("refused the request", Certainty::NotCarriedOut),
+        _ => ("did not answer", Certainty::Unknown),
     }
 }
 

@@ -39,6 +39,9 @@ pub(crate) struct WrapArgs {
     /// How long a keeper without a client waits, in milliseconds
     #[arg(long, hide = true, value_name = "MS")]
     pub(crate) idle_ms: Option<u64>,
+    /// How long calls without a client may go on, in milliseconds
+    #[arg(long, hide = true, value_name = "MS")]
+    pub(crate) give_up_ms: Option<u64>,
     /// Kill the keeper with SIGKILL when it reaches this point; for tests of crashes
     #[arg(long, hide = true, value_name = "POINT")]
     pub(crate) kill_at: Option<KillPoint>,

@@ -26,11 +26,13 @@ use crate::data_dir;
 use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 use crate::logging::Relay;
-use crate::open_store::{OpenStore, check_owner, options};
+use crate::open_store::{OpenStore, check_owner, check_path_length, options};
 use crate::wire::own_program;
 
 /// How long a keeper without a client waits for it to come back.
 const IDLE: Duration = Duration::from_secs(60);
+/// How long calls go on without a client before they are given up.
+const GIVE_UP: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     if args.keeper {
@@ -46,11 +48,18 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
     check_owner(&config)?;
     data_dir::prepare(&config.data_dir)?;
+    // The keeper could tell nobody.
+    data_dir::prepare_below(&config.data_dir, "wrap")?;
+    check_path_length(&config.store)?;
     let identity = identity(&args)?;
     // A mistake in it is told before anything is started.
     server_at(global, &args)?;
     let log = config.data_dir.join("wrap.log");
-    let open_log = Box::new(move || data_dir::open_log(&log));
+    let open_log = Box::new(move || {
+        data_dir::open_log(&log).map_err(|error| {
+            std::io::Error::new(error.kind(), format!("{}: {error}", log.display()))
+        })
+    });
     let settings = settings(&config, &args)?;
     let options = FrontOptions {
         settings,
@@ -117,6 +126,7 @@ fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
         ("--url-env", args.url_env.as_ref().map(OsString::from)),
         ("--bearer-env", args.bearer_env.as_ref().map(OsString::from)),
         ("--idle-ms", args.idle_ms.map(|idle| idle.to_string().into())),
+        ("--give-up-ms", args.give_up_ms.map(|limit| limit.to_string().into())),
     ];
     for (flag, value) in flags {
         arguments.extend(value.into_iter().flat_map(|value| [flag.into(), value]));
@@ -182,9 +192,10 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     };
     let data_dir = config.data_dir.clone();
     let idle = args.idle_ms.map_or(IDLE, Duration::from_millis);
+    let give_up = args.give_up_ms.map_or(GIVE_UP, Duration::from_millis);
     let kill_at = args.kill_at;
     let rows = Arc::new(ConfiguredRows { config, kill_at, store: OnceCell::new() });
-    let options = KeeperOptions { command, identity, server, data_dir, rows, idle };
+    let options = KeeperOptions { command, identity, server, data_dir, rows, idle, give_up };
     keeper::run(options).await.context("keep the server")?;
     DONE
 }

@@ -9,5 +9,7 @@ mod clients;
 mod limits;
 mod tool_changes;
 mod web;
+mod odd_servers;
+mod data_directory;
 
 use harness::{Wrapped, Wrapping, call, text};

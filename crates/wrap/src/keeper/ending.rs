@@ -137,13 +137,29 @@ impl Keeper {
         self.server_gone(KILLED, &format!("the server {why} and was stopped"), IsExpected::No);
     }
 
+    /// The server has closed one of its pipes and is being ended.
+    pub(super) fn server_closed_pipe(&mut self, what: &str) {
+        tracing::error!(server = self.settings.name, "ending the server: it {what}");
+        let is_expected = self.is_end_expected();
+        self.server_gone(KILLED, &format!("the server {what} and was stopped"), is_expected);
+    }
+
     /// The server has ended.
     pub(super) fn server_exited(&mut self, code: i32) {
-        let is_expected = match self.calls.values().any(Call::is_under_way) {
+        let is_expected = self.is_end_expected();
+        self.server_gone(code, &format!("the server ended (exit code {code})"), is_expected);
+    }
+
+    /// The server has forgotten the session, which the next message opens again.
+    pub(super) fn session_lost(&mut self) {
+        self.server_gone(0, "the server has forgotten the session", IsExpected::No);
+    }
+
+    fn is_end_expected(&self) -> IsExpected {
+        match self.calls.values().any(Call::is_under_way) {
             true if self.handshake.is_none() => IsExpected::No,
             _ => IsExpected::Yes,
-        };
-        self.server_gone(code, &format!("the server ended (exit code {code})"), is_expected);
+        }
     }
 
     fn server_gone(&mut self, code: i32, what: &str, is_expected: IsExpected) {
@@ -212,7 +228,8 @@ impl Keeper {
         let questions = self.questions.values().map(|question| question.since + self.idle);
         let idle = (!self.calls.is_empty()).then(|| self.last_end + self.idle);
         let idle = idle.filter(|at| *at > Instant::now());
-        let without_front = questions.chain(idle).filter(|_| self.front.is_none());
+        let given_up = self.calls_given_up_at();
+        let without_front = questions.chain(idle).chain(given_up).filter(|_| self.front.is_none());
         let ends = self.front.as_ref().and_then(|front| front.ends_at);
         let ends = ends.filter(|_| !self.outstanding.is_empty());
         deadlines.chain(without_front).chain(ends).chain(self.insist_at).min()
@@ -234,10 +251,21 @@ impl Keeper {
         if self.front.is_none() {
             self.answer_old_questions(now);
         }
+        if is_due(self.calls_given_up_at()) {
+            self.lose_calls(
+                "the server did not answer within the time that calls without a client have",
+            );
+        }
         if self.front.as_ref().is_some_and(|front| is_due(front.ends_at)) {
             self.outstanding.clear();
         }
         self.close_if_done();
+    }
+
+    /// When calls that no client waits for are given up: a server that never answers must not run for ever.
+    fn calls_given_up_at(&self) -> Option<Instant> {
+        let is_waited_for = self.calls.values().any(Call::is_under_way);
+        self.left_at.filter(|_| is_waited_for)?.checked_add(self.give_up)
     }
 
     /// Whether the keeper can go: no client, no call under way, and none that a client may come back for.

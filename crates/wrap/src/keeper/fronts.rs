@@ -23,6 +23,9 @@ const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// How often a new front looks whether the end of the former one has been read.
 const FORMER_LOOK: Duration = Duration::from_millis(10);
 
+/// How often the end of a front is looked for while its messages are not read.
+const END_LOOK: Duration = Duration::from_millis(100);
+
 /// The front that is attached.
 #[derive(Debug)]
 pub(crate) struct FrontLink {
@@ -76,10 +79,16 @@ async fn read(
     number: u64,
     events: mpsc::Sender<Event>,
     to_server: Arc<Backlog>,
+    idle: Duration,
 ) {
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
     loop {
-        to_server.room().await;
+        tokio::select! {
+            biased;
+            () = to_server.room() => {}
+            // While the server reads nothing, the end of the client's messages is not read either.
+            () = gone_for(idle, stream.get_ref().as_ref()) => break,
+        }
         let Ok(Some(message)) = ToKeeper::read(&mut stream).await else { break };
         to_server.add(message.size());
         if events.send(Event::FromFront(number, message)).await.is_err() {
@@ -87,6 +96,14 @@ async fn read(
         }
     }
     drop(events.send(Event::FrontGone(number)).await);
+}
+
+/// Waits until a front has been gone this long.
+async fn gone_for(limit: Duration, stream: &UnixStream) {
+    while !is_hung_up(stream) {
+        tokio::time::sleep(END_LOOK).await;
+    }
+    tokio::time::sleep(limit).await;
 }
 
 async fn write(
@@ -132,6 +149,7 @@ impl Keeper {
         }
         self.is_adopted = self.fronts > 0;
         self.fronts += 1;
+        self.left_at = None;
         self.settings = hello.settings;
         self.result_tool.told(hello.result_tool);
         let (out, messages) = mpsc::unbounded_channel();
@@ -151,11 +169,12 @@ impl Keeper {
         self.ensure_server();
         let others = self.journal.others(&self.data_dir, &self.identity.0);
         let (events, to_server) = (self.events.clone(), self.to_server.clone());
+        let idle = self.idle;
         outlast_engine::spawn(async move {
             // No call is taken before it is known what was left.
             let left = journal::take_over(others).await;
             if events.send(Event::TookOver(number, left)).await.is_ok() {
-                read(reader, number, events, to_server).await;
+                read(reader, number, events, to_server, idle).await;
             }
         });
         if self.session.initialize.is_none() {
@@ -227,6 +246,7 @@ impl Keeper {
     /// The front has left: its calls go on.
     pub(super) fn front_gone(&mut self) {
         self.front = None;
+        self.left_at = Some(Instant::now());
         self.outstanding.clear();
         self.tokens.clear();
         self.last_words = None;

@@ -246,6 +246,23 @@ impl Wrapped {
         self.bytes(format!("{line}\n").as_bytes()).await;
     }
 
+    /// A line to a process that may be gone.
+    pub(super) async fn try_line(&mut self, line: &str) {
+        let Some(input) = &mut self.input else { return };
+        let line = format!("{line}\n");
+        // The process may read nothing any more.
+        let written =
+            tokio::time::timeout(Duration::from_secs(5), input.write_all(line.as_bytes()));
+        drop(written.await);
+    }
+
+    /// The next line of a process that may be gone.
+    pub(super) async fn try_next(&mut self) -> Vec<u8> {
+        let mut line = Vec::new();
+        drop(self.output.read_until(b'\n', &mut line).await);
+        line
+    }
+
     /// The next line as it came.
     pub(super) async fn next(&mut self) -> String {
         let mut line = Vec::new();
@@ -320,6 +337,12 @@ impl Wrapped {
         let mut text = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut text).await.unwrap();
         text
+    }
+
+    /// Reads standard error to its end, and keeps nothing of it.
+    pub(super) fn drain_stderr(&mut self) {
+        let mut stderr = self.process.stderr.take().unwrap();
+        tokio::spawn(async move { tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await });
     }
 
     /// The client is killed: both ends of its pipe close, and nothing tells the front more than that.

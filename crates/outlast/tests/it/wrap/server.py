@@ -67,6 +67,10 @@ def call(id, name, arguments, token):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         while True:
             raw(b"x" * (1 << 20))
+    if name == "invalid":
+        if "until" in arguments:
+            until(arguments["until"])
+        return raw(b'{"jsonrpc":"2.0","id":' + json.dumps(id).encode() + b',"result":{"content":[{"type":"text","text":"a\xffb"}]}}\n')
     if name == "pid":
         text = str(os.getpid())
     if name == "change":
@@ -136,6 +140,8 @@ def handle(line):
             return send({"jsonrpc": "2.0", "id": id, "result": {"tools": TOOLS[:1], "nextCursor": "2"}})
         clash = [tool("get_result")] if os.environ.get("WRAPPED_CLASH") else []
         send({"jsonrpc": "2.0", "id": id, "result": {"tools": TOOLS[1:] + clash if pages else TOOLS + clash, "ttlMs": 5}})
+    elif method == "invalid/request":
+        raw(b'{"jsonrpc":"2.0","id":' + json.dumps(id).encode() + b',"result":{"text":"a\xffb"}}\n')
     elif method == "tools/call":
         token = (params.get("_meta") or {}).get("progressToken")
         threading.Thread(target=call, args=(id, params["name"], params.get("arguments") or {}, token), daemon=True).start()

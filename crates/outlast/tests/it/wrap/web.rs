@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Wrapping, text};
+use crate::support::eventually;
 
 #[tokio::test]
 async fn h3_a_server_at_an_address_is_wrapped_in_both_eras() {
@@ -52,13 +53,82 @@ async fn h3_a_server_at_an_address_that_is_away_or_refuses_is_told() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (locked, server) = wrapping.spawn_web(&[]).await;
     let away = wrapping.spawn_at(&format!("http://127.0.0.1:{port}/mcp"), &[]);
-    for (mut wrapped, why) in [(away, "did not answer"), (locked, "HTTP 401")] {
+    let moving = Wrapping::new().set("WRAPPED_MOVED", "1");
+    let (moved, _other) = moving.spawn_web(&[]).await;
+    for (mut wrapped, why) in
+        [(away, "cannot be reached"), (locked, "HTTP 401"), (moved, "HTTP 308")]
+    {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
-        let answer = wrapped.ask("initialize", params).await;
-        let told = answer["error"]["message"].as_str().unwrap();
-        assert!(told.contains(why) && !told.contains("127.0.0.1"), "{answer}");
+        for method in ["initialize", "tools/call"] {
+            let answer = wrapped.ask(method, params.clone()).await;
+            let told = answer["error"]["message"].as_str().unwrap();
+            assert!(told.contains(why) && !told.contains("127.0.0.1"), "{answer}");
+            assert!(
+                told.contains("was not carried out") && !told.contains("may or may"),
+                "{answer}"
+            );
+        }
         assert_eq!(wrapped.finish().await.1, Some(0));
     }
+    drop(server);
+    wrapping.is_over().await;
+}
+
+fn methods(wrapping: &Wrapping) -> Vec<String> {
+    let lines = wrapping.log("").into_iter();
+    let seen = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    seen.map(|seen| seen[0].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// In the newest era the end of the response stream is the cancel, and the notification does not exist over HTTP.
+#[tokio::test]
+async fn h6_a_cancel_closes_the_response_stream_of_the_newest_era() {
+    let wrapping = Wrapping::new().flags(&["--after", "60s"]);
+    let (mut wrapped, _server) = wrapping.spawn_web(&[]).await;
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    let hold = json!({ "name": "hold", "arguments": {}, "_meta": meta });
+    for method in ["tools/call", "prompts/get"] {
+        let id = wrapped.send(method, hold.clone()).await;
+        // It is under way.
+        wrapped.message().await;
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "Esc" } });
+        wrapped.line(&cancel.to_string()).await;
+    }
+    let wait = json!({ "name": "wait", "arguments": {}, "_meta": meta });
+    assert_eq!(text(&wrapped.ask("tools/call", wait).await), "done");
+    eventually("the server sees it", || {
+        methods(&wrapping).contains(&"closed by the client".to_owned())
+    })
+    .await;
+    assert!(!methods(&wrapping).contains(&"notifications/cancelled".to_owned()));
+}
+
+#[tokio::test]
+async fn h6_a_cancel_of_an_older_era_is_a_notification() {
+    let wrapping = Wrapping::new().flags(&["--after", "60s"]);
+    let (mut wrapped, _server) = wrapping.spawn_web(&[]).await;
+    wrapped.greet().await;
+    let id = wrapped.send("tools/call", super::call("hold", json!({}))).await;
+    wrapped.message().await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "Esc" } });
+    wrapped.line(&cancel.to_string()).await;
+    eventually("the server sees it", || {
+        methods(&wrapping).contains(&"notifications/cancelled".to_owned())
+    })
+    .await;
+    assert_eq!(text(&wrapped.call("wait", json!({})).await), "done");
+    assert!(!methods(&wrapping).contains(&"closed by the client".to_owned()));
+}
+
+#[tokio::test]
+async fn h3_a_notification_that_the_server_holds_blocks_no_call() {
+    let wrapping = Wrapping::new().set("WRAPPED_HOLDS_NOTES", "1");
+    let (mut wrapped, server) = wrapping.spawn_web(&[]).await;
+    wrapped.greet().await;
+    assert_eq!(text(&wrapped.call("wait", json!({})).await), "done");
+    wrapped.line(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#).await;
+    assert_eq!(text(&wrapped.call("wait", json!({})).await), "done");
+    assert_eq!(wrapped.finish().await.1, Some(0));
     drop(server);
     wrapping.is_over().await;
 }
@@ -82,7 +152,8 @@ async fn h7_a_lost_session_is_opened_again() {
     wrapped.greet().await;
     assert_eq!(text(&wrapped.call("forget", json!({})).await), "done");
     let lost = wrapped.call("wait", json!({})).await;
-    assert!(text(&lost).contains("may or may not have happened"), "{lost}");
+    let told = lost["error"]["message"].as_str().unwrap();
+    assert!(told.contains("forgotten the session") && !told.contains("may or may"), "{lost}");
     assert_eq!(text(&wrapped.call("wait", json!({})).await), "done");
     wrapped.finish().await;
     let seen: Vec<Value> =

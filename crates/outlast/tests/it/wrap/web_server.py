@@ -44,18 +44,28 @@ class Handler(BaseHTTPRequestHandler):
         self.note(method)
         if os.environ.get("WRAPPED_LOCKED"):
             return self.answer(401, "text/plain", b"no")
+        if os.environ.get("WRAPPED_MOVED"):
+            return self.answer(308, "text/plain", b"", [("Location", "/elsewhere")])
         if self.headers.get("Mcp-Session-Id") not in live | {None}:
             return self.answer(404)
         if id is None:
+            if os.environ.get("WRAPPED_HOLDS_NOTES"):
+                # Never answered: the client closes the connection.
+                self.connection.recv(1)
             return self.answer(202)
         if method == "initialize":
             result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
             # Spread over lines, as some servers do.
             body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}, indent=1).encode()
             return self.answer(200, "application/json", body, [("Mcp-Session-Id", self.open())])
-        if method != "tools/call":
+        if method != "tools/call" and params.get("name") != "hold":
             return self.answer(200, "application/json", json.dumps({"jsonrpc": "2.0", "id": id, "result": {"tools": []}}).encode())
+        invalid = b'{"jsonrpc":"2.0","id":' + json.dumps(id).encode() + b',"result":{"content":[{"type":"text","text":"a\xffb"}]}}'
+        if params["name"] == "invalid JSON":
+            return self.answer(200, "application/json", invalid)
         self.events()
+        if params["name"] == "invalid":
+            return self.wfile.write(b"data: " + invalid + b"\n\n")
         if params["name"] == "forget":
             live.clear()
         if params["name"] == "endless":
@@ -65,6 +75,10 @@ class Handler(BaseHTTPRequestHandler):
                     self.wfile.write(b"x" * (1 << 20))
             except OSError:
                 return
+        if params["name"] == "hold":
+            self.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {"held": id}})
+            self.connection.recv(1)
+            return self.note("closed by the client")
         if params["name"] == "cut":
             return self.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
         if params["name"] == "resume":
