@@ -134,7 +134,7 @@ impl Provider for Anthropic {
         }
         let id = self.session(ask, &request, key).await?;
         let remote = self.service.remote(Self::NAME, id);
-        Ok(Box::new(SessionRun::new(self.service.clone(), remote, &request)))
+        Ok(Box::new(SessionRun::followed(self.service.clone(), remote, &request)))
     }
 
     async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
@@ -143,7 +143,7 @@ impl Provider for Anthropic {
             | BeginError::Refused(error)
             | BeginError::Unknown(error) => error,
         })?;
-        Ok(Box::new(SessionRun::new(self.service.clone(), run.clone(), &request)))
+        Ok(Box::new(SessionRun::followed(self.service.clone(), run.clone(), &request)))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

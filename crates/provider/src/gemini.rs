@@ -162,11 +162,11 @@ impl Provider for Gemini {
         let id = object::<wire::Interaction>(&body).and_then(wire::Interaction::into_id);
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
         let remote = self.api.remote(Self::NAME, id);
-        Ok(Box::new(GeminiRun::new(self.api.clone(), remote)))
+        Ok(Box::new(GeminiRun::followed(self.api.clone(), remote)))
     }
 
     async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Ok(Box::new(GeminiRun::new(self.api.clone(), run.clone())))
+        Ok(Box::new(GeminiRun::followed(self.api.clone(), run.clone())))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

@@ -5,6 +5,7 @@ mod service;
 mod submit;
 mod stop;
 mod waits;
+mod follow;
 mod check;
 mod milestones;
 mod delivered;
@@ -29,6 +30,7 @@ pub(crate) use errors::{
     with_likely_address,
 };
 pub(crate) use events::EventStream;
+pub(crate) use follow::{FollowedRun, RunLink, VendorRun};
 pub(crate) use lenient::object;
 pub(crate) use milestones::{Milestones, WorkDone};
 pub(crate) use numbered::NumberedSources;

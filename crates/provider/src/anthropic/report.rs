@@ -12,9 +12,10 @@ use crate::prices::{Extras, Prices};
 /// What no session costs: a larger number is no amount.
 const MAX_CENTS: u64 = 100_000_000;
 
-/// The report in the events; `None` when there is none.
-pub(super) fn output(events: &[Event], session: &Session, end: End) -> Option<Output> {
-    let text = text(events)?;
+/// The report of a session that ended this way; `None` when there is none, or its text does not count as one.
+pub(super) fn kept(events: &[Event], session: &Session, end: End) -> Option<Output> {
+    let error = events.iter().rev().find_map(Event::session_error);
+    let text = text(events).filter(|_| end.keeps_its_text(error))?;
     let (mut text, sources) = numbered(text, &found(events));
     if let Some(why) = end.cut_short() {
         text.push_str(&format!("\n\n*The provider ended this report early ({why}).*"));

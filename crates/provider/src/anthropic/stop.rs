@@ -79,17 +79,9 @@ impl SeenSession {
     /// The end that its events show; `None` while it works, or before it was asked anything.
     fn end(&self) -> Option<StopOutcome> {
         let end = End::of(&self.events)?;
-        let error = self.events.iter().rev().find_map(Event::session_error);
-        let report = match end.keeps_its_text(error) {
-            true => report::output(&self.events, &self.session, end),
-            false => None,
-        };
-        Some(
-            report.map_or_else(
-                || self.ended(),
-                |output| StopOutcome::Completed { cost: output.cost },
-            ),
-        )
+        let report = report::kept(&self.events, &self.session, end);
+        let completed = report.map(|output| StopOutcome::Completed { cost: output.cost });
+        Some(completed.unwrap_or_else(|| self.ended()))
     }
 
     fn ended(&self) -> StopOutcome {

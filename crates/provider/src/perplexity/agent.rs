@@ -16,8 +16,8 @@ use crate::prices::Prices;
 use crate::responses::wire::{Event, Response as RunObject};
 use crate::responses::{self, ResponseRun, Responses};
 use crate::vendor::{
-    Checked, EventStream, NO_ID, Service, Submit, VendorOptions, is_event_stream, malformed,
-    object, stream_before_id,
+    Checked, EventStream, FollowedRun, NO_ID, Service, Submit, VendorOptions, is_event_stream,
+    malformed, object, stream_before_id,
 };
 
 /// The Agent API among those that speak the protocol.
@@ -93,8 +93,9 @@ impl Provider for Agent {
             return Ok(Box::new(run));
         }
         let body = submit.read(response).await?;
-        let id = object::<RunObject>(&body).and_then(|response| response.id());
-        let id = id.ok_or_else(|| BeginError::Unknown(self.api.service.no_id(&body)))?;
+        let response = object::<RunObject>(&body).unwrap_or_default();
+        let no_id = || BeginError::Unknown(self.api.service.no_id(&body));
+        let id = response.id().ok_or_else(no_id)?;
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }
 
@@ -109,7 +110,7 @@ impl Provider for Agent {
 
 impl Agent {
     /// Waits for the event that names the run.
-    async fn begun(&self, response: Response) -> Result<ResponseRun, BeginError> {
+    async fn begun(&self, response: Response) -> Result<FollowedRun<ResponseRun>, BeginError> {
         let mut events = EventStream::new(response);
         loop {
             let mut event = events.next(Event::parse).await.map_err(stream_before_id)?;

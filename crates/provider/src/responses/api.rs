@@ -15,8 +15,8 @@ pub(crate) struct Responses {
 
 impl Responses {
     /// A run that begins now.
-    pub(crate) fn remote(&self, id: String) -> RemoteRun {
-        self.service.remote(self.dialect.name, id)
+    pub(crate) fn remote(&self, id: &str) -> RemoteRun {
+        self.service.remote(self.dialect.name, id.to_owned())
     }
 
     /// What the end of a run without a report means, with this key kept out of it.

@@ -42,8 +42,8 @@ pub(crate) struct Response {
 
 impl Response {
     /// The run's name, if it has one.
-    pub(crate) fn id(&self) -> Option<String> {
-        self.id.0.clone().filter(|id| is_name(id))
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.id.as_deref().filter(|id| is_name(id))
     }
 
     /// Why there is no report, as far as it says: its error, or the model's refusal.
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(response.take_report().0, "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
         assert_eq!(response.found().filter_map(|page| *page.id).collect::<Vec<_>>(), [2]);
-        assert_eq!(response.id().as_deref(), Some("resp_1"));
+        assert_eq!(response.id(), Some("resp_1"));
         let event =
             Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
         assert_eq!(event.unwrap().status(), Some(Status::Failed));

@@ -1,6 +1,6 @@
 //! Events as they arrive over one connection.
 
-use outlast_core::{BoxError, ProviderError, RemoteRun};
+use outlast_core::{BoxError, ProviderError};
 use outlast_http::SseDecoder;
 use reqwest::{Response, StatusCode, Url};
 
@@ -20,28 +20,6 @@ pub(crate) struct EventStream {
 impl EventStream {
     pub(crate) fn new(response: Response) -> Self {
         Self { response, decoder: SseDecoder::new(MAX_EVENT) }
-    }
-
-    /// The stream of a run that was asked for, if it can be had now. `streams` is whether the provider gives one at all:
-    /// one that was refused once is not asked for again.
-    pub(crate) async fn taken_up(
-        streams: &mut bool,
-        remote: &RemoteRun,
-        attaching: impl Future<Output = Result<Option<Self>, ProviderError>>,
-    ) -> Option<Self> {
-        if !*streams {
-            return None;
-        }
-        match attaching.await {
-            Ok(stream) => {
-                *streams = stream.is_some();
-                stream
-            }
-            Err(error) => {
-                tracing::debug!(remote.id = remote.short_id(), %error, "no stream this time");
-                None
-            }
-        }
     }
 
     /// The next event that `parse` takes for one; keep-alives and what is no JSON are passed over. `Err(None)` is a

@@ -1,13 +1,14 @@
 //! Deep research: submitted under a key, then checked in growing intervals until it is done (A5).
 
+use std::convert::Infallible;
+
 use async_trait::async_trait;
 use outlast_core::{BeginError, Cost, ProviderError, RemoteRun, ResearchAsk, Run, Step};
-use tokio::time::Instant;
 
 use super::request::research;
 use super::wire::{Job, Status};
 use super::{errors, remote, report};
-use crate::vendor::{Checks, HttpAnswer, Milestones, Service, Submit, object};
+use crate::vendor::{FollowedRun, Milestones, RunLink, Service, Submit, VendorRun, object};
 
 const PATH: [&str; 3] = ["v1", "async", "sonar"];
 
@@ -30,98 +31,79 @@ pub(super) async fn begin(
 }
 
 /// Deep research under way.
+#[derive(Default)]
 pub(super) struct ResearchRun {
-    api: Service,
-    remote: RemoteRun,
     milestones: Milestones,
-    /// When the next check is due. Kept here, not in a future, so that a dropped `next` loses no time.
-    check_at: Instant,
-    checks: Checks,
     without_report: u32,
 }
 
 impl ResearchRun {
-    fn begun(api: Service, remote: RemoteRun) -> Self {
-        let mut run = Self::resumed(api, remote);
-        run.checks.restart();
-        run.wait();
+    fn begun(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
+        let mut link = RunLink::new(api, remote);
+        link.check_later();
+        FollowedRun { link, vendor: Self::default() }
+    }
+
+    /// Follows a run begun earlier; the first check is made at once, in place of the one soon after the submit.
+    pub(super) fn resumed(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
+        let mut run = Self::begun(api, remote);
+        run.link.check_at_once();
         run
     }
 
-    /// A run begun earlier; the first check is made at once, in place of the one soon after the submit.
-    pub(super) fn resumed(api: Service, remote: RemoteRun) -> Self {
-        Self {
-            checks: Checks::after(api.waits(), 1),
-            api,
-            remote,
-            milestones: Milestones::default(),
-            check_at: Instant::now(),
-            without_report: 0,
-        }
-    }
-
-    async fn check(&mut self) -> Result<Option<Step>, ProviderError> {
-        let [version, mode, name] = PATH;
-        let answer = self.api.get(&[version, mode, name, &self.remote.id]).await;
-        let trouble = |answer: &HttpAnswer| errors::trouble(&self.api, answer);
-        let shown = self.checks.shown::<Job>(&self.remote, answer, trouble)?;
-        let Some((job, body)) = shown else {
-            self.wait();
-            return Ok(None);
-        };
-        self.checks.named(&self.remote, job.id());
-        match job.status() {
-            Status::Completed => match job.response.0.and_then(report::output) {
-                Some(output) => {
-                    let done = Step::Done { output, raw: Some(body) };
-                    Ok(Some(self.milestones.before(done)))
-                }
-                None => self.report_is_late(&body),
-            },
-            Status::Failed => {
-                let cost = job.response.as_ref().map_or(Cost::Unknown, report::stated_cost);
-                Err(errors::failed(&self.api, job.error_message.as_deref(), cost))
-            }
-            Status::InProgress => {
-                self.wait();
-                Ok(self.milestones.processing().map(Step::Progress))
-            }
-            Status::Waiting => {
-                self.wait();
-                Ok(None)
-            }
-        }
-    }
-
-    /// The run was paid for, so it is checked again before it fails; soon, for its report is said to be there.
-    fn report_is_late(&mut self, body: &[u8]) -> Result<Option<Step>, ProviderError> {
+    /// Checks again before it fails a run that was paid for; soon, for its report is said to be there.
+    fn report_is_late(
+        &mut self,
+        link: &mut RunLink,
+        body: &[u8],
+    ) -> Result<Option<Step>, ProviderError> {
         self.without_report += 1;
         if self.without_report > LATE_REPORT {
-            return Err(errors::no_report(&self.api, body));
+            return Err(errors::no_report(&link.service, body));
         }
-        self.check_at = self.checks.soon();
+        link.check_at(link.checks.soon());
         Ok(self.milestones.finalizing().map(Step::Progress))
-    }
-
-    fn wait(&mut self) {
-        self.check_at = self.checks.next();
     }
 }
 
 #[async_trait]
-impl Run for ResearchRun {
-    fn remote(&self) -> RemoteRun {
-        self.remote.clone()
+impl VendorRun for ResearchRun {
+    /// There is no stream.
+    type Event = Infallible;
+
+    fn parse(_: &mut String) -> Option<Infallible> {
+        None
     }
 
-    async fn next(&mut self) -> Result<Step, ProviderError> {
-        if let Some(step) = self.milestones.next(self.api.vendor()) {
-            return Ok(step);
-        }
-        loop {
-            tokio::time::sleep_until(self.check_at).await;
-            if let Some(step) = self.check().await? {
-                return Ok(step);
+    fn milestones(&mut self) -> &mut Milestones {
+        &mut self.milestones
+    }
+
+    fn hear(&mut self, _: &mut RunLink, event: Infallible) -> Result<Option<Step>, ProviderError> {
+        match event {}
+    }
+
+    async fn check(&mut self, link: &mut RunLink) -> Result<Option<Step>, ProviderError> {
+        let [version, mode, name] = PATH;
+        let answer = link.service.get(&[version, mode, name, &link.remote.id]).await;
+        let read = link.read(answer, errors::trouble, Job::id)?;
+        let Some((job, body)) = read else { return Ok(None) };
+        match job.status() {
+            Status::Completed => match job.response.0.and_then(report::output) {
+                Some(output) => Ok(Some(Step::Done { output, raw: Some(body) })),
+                None => self.report_is_late(link, &body),
+            },
+            Status::Failed => {
+                let cost = job.response.as_ref().map_or(Cost::Unknown, report::stated_cost);
+                Err(errors::failed(&link.service, job.error_message.as_deref(), cost))
+            }
+            Status::InProgress => {
+                link.check_later();
+                Ok(self.milestones.processing().map(Step::Progress))
+            }
+            Status::Waiting => {
+                link.check_later();
+                Ok(None)
             }
         }
     }
@@ -129,20 +111,21 @@ impl Run for ResearchRun {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::vendor::Waits;
-    use crate::vendor::unreadable;
+    use tokio::time::Instant;
 
-    fn waits(mut run: ResearchRun) -> Vec<u64> {
+    use super::*;
+    use crate::vendor::{Waits, unreadable};
+
+    fn waits(mut run: FollowedRun<ResearchRun>) -> Vec<u64> {
         let mut waits = Vec::new();
         for round in 0..10 {
-            waits.push((run.check_at - Instant::now()).as_secs());
+            waits.push((run.link.check_at.unwrap() - Instant::now()).as_secs());
             if round % 2 == 0 {
-                run.checks.failed(&run.remote, unreadable()).unwrap();
+                run.link.checks.failed(&run.link.remote, unreadable()).unwrap();
             } else {
-                run.checks.not_found().unwrap();
+                run.link.checks.not_found().unwrap();
             }
-            run.wait();
+            run.link.check_later();
         }
         waits
     }
@@ -165,13 +148,16 @@ mod tests {
         let mut run = ResearchRun::resumed(api.clone(), remote(&api, "u".to_owned()));
         for _ in 0..2 {
             for _ in 0..300 {
-                run.checks.not_found().unwrap();
+                run.link.checks.not_found().unwrap();
                 tokio::time::advance(std::time::Duration::from_secs(1)).await;
             }
-            run.checks.failed(&run.remote, unreadable()).unwrap();
+            run.link.checks.failed(&run.link.remote, unreadable()).unwrap();
         }
-        run.checks.not_found().unwrap();
+        run.link.checks.not_found().unwrap();
         tokio::time::advance(std::time::Duration::from_secs(300)).await;
-        assert_eq!(run.checks.not_found().unwrap_err().trouble, outlast_core::Trouble::RunLost);
+        assert_eq!(
+            run.link.checks.not_found().unwrap_err().trouble,
+            outlast_core::Trouble::RunLost
+        );
     }
 }

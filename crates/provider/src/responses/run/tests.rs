@@ -1,17 +1,23 @@
 //! What events and trouble in passing make of a run.
 
-use super::*;
-use crate::vendor::{Service, unreadable};
+use tokio::time::Instant;
 
-fn run() -> ResponseRun {
+use super::*;
+use crate::vendor::unreadable;
+
+fn run() -> FollowedRun<ResponseRun> {
     let api = Responses { service: Service::nowhere(), dialect: &crate::perplexity::AGENT };
-    let remote = api.remote("resp_1".to_owned());
+    let remote = api.remote("resp_1");
     ResponseRun::resumed(api, remote)
 }
 
-fn wait(run: &ResponseRun) -> u64 {
-    let Source::Check { at } = run.source else { panic!("the run follows a stream") };
-    (at - Instant::now()).as_secs()
+fn wait(run: &FollowedRun<ResponseRun>) -> u64 {
+    (run.link.check_at.unwrap() - Instant::now()).as_secs()
+}
+
+fn hear(run: &mut FollowedRun<ResponseRun>, event: &str) -> Option<Step> {
+    let event = Event::parse(&mut event.to_owned()).unwrap();
+    run.vendor.hear(&mut run.link, event).unwrap()
 }
 
 /// A5: the series of waits, kept through every kind of passing trouble; an event begins it anew.
@@ -21,22 +27,20 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
     assert_eq!(wait(&run), 0);
     let mut waits = Vec::new();
     for round in 0..4 {
-        run.checks.failed(&run.remote, unreadable()).unwrap();
-        run.wait_for_next_check();
+        run.link.checks.failed(&run.link.remote, unreadable()).unwrap();
+        run.link.check_later();
         waits.push(wait(&run));
         if round % 2 == 0 {
-            run.checks.not_found().unwrap();
-            run.wait_for_next_check();
+            run.link.checks.not_found().unwrap();
+            run.link.check_later();
         } else {
-            run.stream_ended(None);
+            run.vendor.stream_ended(&mut run.link);
         }
         waits.push(wait(&run));
     }
     assert_eq!(waits, [1, 2, 3, 5, 8, 10, 10, 10]);
-    let event =
-        Event::parse(&mut r#"{"type":"response.in_progress","sequence_number":1}"#.to_owned());
-    assert!(run.heard(event.unwrap()).unwrap().is_none());
-    run.wait_for_next_check();
+    assert!(hear(&mut run, r#"{"type":"response.in_progress","sequence_number":1}"#).is_none());
+    run.link.check_later();
     assert_eq!(wait(&run), 1);
 }
 
@@ -47,25 +51,23 @@ async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
     let mut run = run();
     for round in 0..3 {
         for _ in 0..300 {
-            assert!(run.checks.not_found().is_ok(), "round {round}");
+            assert!(run.link.checks.not_found().is_ok(), "round {round}");
             tokio::time::advance(second).await;
         }
         match round {
-            0 => run.checks.failed(&run.remote, unreadable()).unwrap(),
-            1 => run.checks.found(),
+            0 => run.link.checks.failed(&run.link.remote, unreadable()).unwrap(),
+            1 => run.link.checks.found(),
             _ => {}
         }
     }
-    assert_eq!(run.checks.not_found().unwrap_err().trouble, outlast_core::Trouble::RunLost);
+    assert_eq!(run.link.checks.not_found().unwrap_err().trouble, outlast_core::Trouble::RunLost);
 }
 
 /// B9a: a stream's own error is not the end of the run.
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
     let mut run = run();
-    let event =
-        Event::parse(&mut r#"{"type":"error","error":{"message":"overloaded"}}"#.to_owned());
-    assert!(run.heard(event.unwrap()).unwrap().is_none());
+    assert!(hear(&mut run, r#"{"type":"error","error":{"message":"overloaded"}}"#).is_none());
     assert_eq!(wait(&run), 1);
 }
 
@@ -74,10 +76,10 @@ async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
 async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
     let mut run = run();
     let mut tell = |number: u64| {
-        let mut event = format!(
+        let event = format!(
             r#"{{"type":"response.reasoning.search_queries","sequence_number":{number},"queries":["q"]}}"#
         );
-        match run.heard(Event::parse(&mut event).unwrap()).unwrap() {
+        match hear(&mut run, &event) {
             Some(Step::Progress(progress)) => Some(progress.message),
             other => {
                 assert!(other.is_none());
@@ -95,9 +97,8 @@ async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
 #[tokio::test(start_paused = true)]
 async fn an_end_counts_whatever_its_number() {
     let mut run = run();
-    let event = |json: &str| Event::parse(&mut json.to_owned()).unwrap();
-    run.heard(event(r#"{"type":"response.in_progress","sequence_number":50}"#)).unwrap();
+    hear(&mut run, r#"{"type":"response.in_progress","sequence_number":50}"#);
     let end = r#"{"type":"response.completed","sequence_number":2,"response":{"status":"completed",
         "output":[{"type":"message","content":[{"type":"output_text","text":"t"}]}]}}"#;
-    assert!(matches!(run.heard(event(end)).unwrap(), Some(Step::Done { .. })));
+    assert!(matches!(hear(&mut run, end), Some(Step::Done { .. })));
 }
