@@ -30,7 +30,7 @@ use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions
 use account::Account;
 use run::SessionRun;
 
-/// How Anthropic's service is called.
+/// The conventions of Anthropic's service.
 pub const VENDOR: Vendor = Vendor {
     name: "Anthropic",
     key_variable: "ANTHROPIC_API_KEY",
@@ -45,7 +45,7 @@ pub const VENDOR: Vendor = Vendor {
     ],
 };
 
-/// The model that is asked where the configuration names none.
+/// The model that is asked if the configuration names none.
 const MODEL: &str = "claude-sonnet-5-5";
 
 /// A cent, the smallest amount of a session's budget.
@@ -72,12 +72,12 @@ impl Anthropic {
         Ok(Self { service: Service::new(&VENDOR, options)?, model, account })
     }
 
-    /// What a worker must have to run this adapter's jobs: the same service and the same key.
+    /// The requirements for a worker that runs this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.service.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key, and whether it has the
+    /// Makes a free call to check that the service answers and accepts the key, and whether it has the
     /// model.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
         let mut checked = self.service.check(limit).await?;

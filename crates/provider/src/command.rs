@@ -1,4 +1,4 @@
-//! A configured command line as a provider: a child in a process group of its own, its message on standard input, its
+//! A configured command line as a provider: a child in its own process group, its message on standard input, its
 //! result on standard output. Never through a shell, and nothing a client sends becomes an argument or a program.
 //!
 //! A run does not outlive this process: the guard ends it when we cannot.
@@ -33,39 +33,39 @@ pub(crate) use self::stderr::Stderr;
 pub use self::stdout::written_bytes;
 use crate::provider_error::{detailed, provider_error};
 
-/// How long a group may take to exit after SIGTERM, before it is killed.
+/// The longest time a group may take to exit after SIGTERM, before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// What a command is made of.
+/// The options of a command.
 pub struct CommandOptions {
     /// The program and its arguments, as configured.
     pub program: Vec<String>,
-    /// Where it runs; a program with a relative path is looked for here.
+    /// The working directory, in which a program with a relative path is looked for.
     pub cwd: PathBuf,
     /// All of its environment but what a job adds.
     pub environment: Vec<(String, String)>,
-    /// How long a run may take when its job does not say.
+    /// The time limit of a run whose job has none.
     pub timeout: Duration,
-    /// Whether a run may be repeated after a crash.
+    /// The rule for repeating a run after a crash.
     pub rerun: Rerun,
     /// Ends its children when this process cannot.
     pub guard: Arc<Guard>,
     /// The program that calls [`launch()`] when its first argument is `launch`.
     pub launcher: PathBuf,
-    /// Where a message may be kept while a command reads it.
+    /// The directory that holds a message while a command reads it.
     pub scratch: PathBuf,
     /// Called when the launcher was started and the guard does not know of it yet: tests end the process here.
     pub started: Option<fn()>,
-    /// Tells when a run was begun.
+    /// Dates the begin of a run.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Whether a run may be repeated when it is not known how far it came.
+/// The rule for repeating a run of which it is unknown how far it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rerun {
     /// No: it may have done half of something.
     Never,
-    /// Yes, the configuration says so.
+    /// Yes, as configured.
     AfterCrash,
 }
 
@@ -92,7 +92,7 @@ impl Command {
         Self { options }
     }
 
-    /// Whether a command of another machine may not have ended yet: a cancel, or the end of its lease, ends it long before.
+    /// Returns true if a command on another machine may still run: a cancel, or the end of its lease, ends it long before.
     fn may_still_run(&self, run: &RemoteRun) -> bool {
         self.options.clock.now().since(run.begun_at) < Duration::from_secs(24 * 60 * 60)
     }
@@ -144,7 +144,7 @@ impl Provider for Command {
             .map_err(|error| BeginError::Refused(unreadable(&error.to_string())))?;
         let (key, earlier) = Group::split(key);
         if let Some(earlier) = earlier {
-            // Begun by a process that died: it must not run beside the new one.
+            // Begun by a process that died: it must not run next to the new one.
             earlier.end(EXIT_GRACE).await;
         }
         let Some(program) = self.options.program.first() else {
@@ -186,7 +186,7 @@ impl Provider for Command {
     }
 }
 
-/// The worker there ends the command itself: when it hears of the cancel, or when its lease runs out.
+/// The worker there ends the command itself: when it is notified of the cancel, or when its lease expires.
 fn elsewhere() -> ProviderError {
     let sentence = "the command runs on another machine, whose worker ends it";
     provider_error(Trouble::Unavailable { retry_after: None }, sentence)

@@ -1,5 +1,5 @@
 //! Gemini's deep-research agents over the Interactions API: submitted to run in the background, then looked at until
-//! a look says how it ended. The stream of events is progress only: it is cut after minutes, and may never tell the end.
+//! a look shows how it ended. The stream of events is progress only: it is cut after minutes, and may never report the end.
 
 mod run;
 mod api;
@@ -29,7 +29,7 @@ use crate::vendor::{
     object,
 };
 
-/// How Gemini's service is called.
+/// The conventions of Gemini's service.
 pub const VENDOR: Vendor = Vendor {
     name: "Gemini",
     key_variable: "GEMINI_API_KEY",
@@ -44,20 +44,20 @@ pub const VENDOR: Vendor = Vendor {
 /// The version of the API whose JSON `wire` knows.
 const API_VERSION: &str = "v1beta";
 
-/// The agent that is asked where the configuration names none.
+/// The agent that is asked if the configuration names none.
 const AGENT: &str = "deep-research-preview-04-2026";
 
 /// The same for high effort.
 const MAX_AGENT: &str = "deep-research-max-preview-04-2026";
 
-/// How long the list of agents may take when it is only asked for to word an error.
+/// The time limit for the list of agents when it is only requested to word an error.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
 
 /// Gemini as a provider.
 #[derive(Clone)]
 pub struct Gemini {
     api: Service,
-    /// The agent for every effort, where the configuration names one.
+    /// The agent for every effort, if the configuration names one.
     agent: Option<String>,
 }
 
@@ -73,12 +73,12 @@ impl Gemini {
         Ok(Self { api, agent })
     }
 
-    /// What a worker must have to run this adapter's jobs: the same service and the same key.
+    /// The requirements for a worker that runs this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.api.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key. Warns of an agent
+    /// Makes a free call to check that the service answers and accepts the key. Warns of an agent
     /// that it no longer lists.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
         let (mut checked, listed) = self.api.check_agents(limit).await?;

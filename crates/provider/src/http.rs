@@ -1,4 +1,4 @@
-//! HTTP to providers: limits on everything, and no error text that could carry a key.
+//! HTTP to providers: limits on everything, and no error text that could contain a key.
 
 mod redact;
 mod retry_after;
@@ -14,7 +14,7 @@ pub use outlast_http::{ProxyOptions, ProxyScope};
 pub(crate) use redact::{body_shape, redacted};
 pub(crate) use retry_after::retry_after;
 
-/// How long a connection may take to open; at most half the limit of a call, so that a call that ran out of time was
+/// The time a connection may take to open; at most half the limit of a call, so that a call that ran out of time was
 /// certainly sent.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -24,13 +24,13 @@ pub(crate) const MAX_BODY: usize = 32 * 1024 * 1024;
 /// An event of a stream that is larger than this is refused, not read.
 pub(crate) const MAX_EVENT: usize = 8 * 1024 * 1024;
 
-/// How much is read of an answer that is no success.
+/// The number of bytes read of an answer that is not a success.
 pub(crate) const MAX_REFUSAL: usize = 256 * 1024;
 
-/// How long the body of an answer that is no success may take.
+/// The time limit for the body of an answer that is not a success.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What an HTTP client is made from.
+/// The options of an HTTP client.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// The limit of a whole call; on streams, of the silence between bytes.
@@ -65,7 +65,7 @@ impl Http {
         self.made_once(&self.calls, |builder| builder.pool_idle_timeout(Duration::from_secs(60)))
     }
 
-    /// For the call that costs money; every one gets a connection of its own.
+    /// For the call that costs money; every one gets its own connection.
     ///
     /// A pooled connection can die under a request, and then whether the request arrived cannot be known.
     pub(crate) fn submits(&self) -> Result<Client, BoxError> {
@@ -103,7 +103,7 @@ pub(crate) async fn send(request: RequestBuilder) -> Result<Response, SendError>
     })
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     /// No connection was made.
@@ -115,7 +115,7 @@ pub(crate) enum SendError {
 }
 
 impl SendError {
-    /// Whether it was the clock that ended it.
+    /// Returns true if it timed out.
     pub(crate) fn timed_out(&self) -> bool {
         let (Self::NotSent(error) | Self::Lost(error)) = self;
         error.is_timeout()
@@ -127,8 +127,8 @@ impl SendError {
     }
 }
 
-/// Reads what an answer that is no success says, as far as it comes in time and measure: its status counts without it,
-/// so a body that breaks off or never ends must not undo what the status says.
+/// Reads the body of an answer that is not a success, as far as it comes within the limits: its status counts without it,
+/// so a body that breaks off or never ends must not hide the status.
 pub(crate) async fn read_refusal(mut response: Response, limit: Duration) -> Vec<u8> {
     let mut body = Vec::new();
     let reading = async {

@@ -1,4 +1,4 @@
-//! Who does the work: adapters of the [`outlast_core::Provider`] port.
+//! The providers: adapters of the [`outlast_core::Provider`] port.
 //!
 //! Adapters map, call and map back; they hold no policy. Only a vendor's `wire` modules know its JSON.
 

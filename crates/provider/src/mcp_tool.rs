@@ -1,8 +1,8 @@
 //! A tool of an upstream MCP server as a provider: called once for each job, its progress relayed, its answer passed on as
 //! it came. The client's limits say how long the tool may be silent, and how long it may take.
 //!
-//! A plain call lives on its connection: after a restart it is not taken up, and is made again only where the
-//! configuration allows it. A call that its server made a task of is taken up by the task's name.
+//! A plain call depends on its connection: after a restart it is not resumed, and is repeated only if the
+//! configuration allows it. A call that its server made a task of is resumed by the task's name.
 
 mod upstream;
 mod run;
@@ -31,10 +31,10 @@ pub use self::upstream::{Server, Upstream};
 pub use crate::command::Rerun;
 use crate::provider_error::provider_error;
 
-/// How long a server may take to cancel a task.
+/// The time a server may take to cancel a task.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a tool is made of.
+/// The options of a tool.
 pub struct McpToolOptions {
     /// Its server.
     pub upstream: Arc<Upstream>,
@@ -42,15 +42,15 @@ pub struct McpToolOptions {
     pub tool: String,
     /// The argument that takes a job's message, if there is one.
     pub message_argument: Option<String>,
-    /// How long it may be silent.
+    /// The time it may be silent.
     pub idle_timeout: Duration,
-    /// Whether its progress counts as a sign of life.
+    /// True if its progress restarts the idle timeout.
     pub reset_on_progress: bool,
-    /// How long it may take in all.
+    /// Its total time limit.
     pub total_timeout: Option<Duration>,
-    /// Whether a call may be made again after a crash.
+    /// The rule for repeating a call after a crash.
     pub rerun: Rerun,
-    /// Tells when a call was made.
+    /// Dates a call.
     pub clock: Arc<dyn Clock>,
 }
 

@@ -1,4 +1,4 @@
-//! Tells ends of jobs: to a command of the operator's, or to an address, signed.
+//! Notifies of the ends of jobs: to a command of the operator's, or to an address, signed.
 
 mod command;
 mod signature;

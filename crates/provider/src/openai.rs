@@ -25,7 +25,7 @@ use crate::vendor::{
     object,
 };
 
-/// How OpenAI's service is called.
+/// The conventions of OpenAI's service.
 pub const VENDOR: Vendor = Vendor {
     name: "OpenAI",
     key_variable: "OPENAI_API_KEY",
@@ -37,7 +37,7 @@ pub const VENDOR: Vendor = Vendor {
     headers: &[],
 };
 
-/// The same service at Azure, which has a header of its own for keys.
+/// The same service at Azure, which has its own header for keys.
 const AZURE: Vendor = Vendor { key_header: KeyHeader::Named("api-key"), ..VENDOR };
 
 const DIALECT: Dialect = Dialect {
@@ -47,10 +47,10 @@ const DIALECT: Dialect = Dialect {
     cost: report::stated_cost,
 };
 
-/// The model that is asked where the configuration names none.
+/// The model that is asked if the configuration names none.
 const DEFAULT_MODEL: &str = "gpt-6-sol";
 
-/// How long the list of models may take that is asked for after a model was refused.
+/// The time limit for the list of models that is requested after a model was refused.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
 
 /// OpenAI as a provider.
@@ -74,12 +74,12 @@ impl OpenAi {
         Ok(Self { api: Responses { service, dialect: &DIALECT }, model })
     }
 
-    /// What a worker must have to run this adapter's jobs: the same service and the same key.
+    /// The requirements for a worker that runs this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.api.service.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key; warns of a model that
+    /// Makes a free call to check that the service answers and accepts the key; warns of a model that
     /// it does not list, or that it will shut down.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
         let (checked, list) = self.models(limit).await?;

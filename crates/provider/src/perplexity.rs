@@ -20,7 +20,7 @@ pub use sonar::Sonar;
 #[cfg(test)]
 pub(crate) use sonar::typical as sonar_typical;
 
-/// How Perplexity's services are called.
+/// The conventions of Perplexity's services.
 pub const VENDOR: Vendor = Vendor {
     name: "Perplexity",
     key_variable: "PERPLEXITY_API_KEY",

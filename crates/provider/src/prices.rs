@@ -1,4 +1,4 @@
-//! What work costs when the provider does not say: a dated table, and exact sums over it (C9, C10).
+//! The price of work whose cost the provider does not report: a dated table, and exact sums over it (C9, C10).
 //!
 //! Money is whole billionths of a dollar from the table to the total; nothing here is a floating-point number.
 
@@ -29,7 +29,7 @@ pub(crate) struct Prices {
     pub(crate) sonar: VendorPrices,
     pub(crate) gemini: VendorPrices,
     pub(crate) anthropic: VendorPrices,
-    /// What a run usually costs follows from what it usually uses.
+    /// The usual cost of a run is computed from its usual usage.
     openai: VendorPrices<TypicalUse>,
     search: Search,
 }
@@ -43,7 +43,7 @@ pub(crate) struct VendorPrices<T = Usd> {
     typical: HashMap<String, T>,
 }
 
-/// What a run of one effort usually uses.
+/// The usual usage of a run with one effort.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TypicalUse {
@@ -84,14 +84,14 @@ struct Requests {
     high: Usd,
 }
 
-/// What a bill may name beside [`Usage`].
+/// The items of a bill besides [`Usage`].
 #[derive(Debug, Default)]
 pub(crate) struct Extras<'a> {
     /// Those of the input tokens that were read from a cache.
     pub(crate) cached_tokens: u64,
     /// Tools other than the web search, and how often each was called.
     pub(crate) calls: Vec<(&'a str, u64)>,
-    /// How much of what was found the model read; unset is the provider's default.
+    /// The share of the search results that the model read; unset is the provider's default.
     pub(crate) context: Option<ContextSize>,
 }
 
@@ -106,9 +106,9 @@ impl Prices {
         Ok(toml::from_str(text)?)
     }
 
-    /// What a model charges for this: computed when it is in the table, else an estimate; unknown without any usage.
+    /// The cost of this usage: computed if the model is in the table, otherwise an estimate; unknown without any usage.
     ///
-    /// A model with a price of its own for reasoning counts it apart from its output ([`Usage::output_tokens`]).
+    /// A model with its own price for reasoning counts it apart from its output ([`Usage::output_tokens`]).
     pub(crate) fn bill(&self, model: &str, usage: &Usage, extras: &Extras<'_>) -> Cost {
         if *usage == Usage::default() && extras.calls.is_empty() {
             return Cost::Unknown;
@@ -128,7 +128,7 @@ impl Prices {
         tables.find_map(|(tools, models)| Some((tools, models.get(model)?)))
     }
 
-    /// What OpenAI usually charges for a run of this model and effort.
+    /// OpenAI's usual price of a run with this model and effort.
     pub(crate) fn typical_openai(&self, model: &str, effort: &str) -> Cost {
         let Some(typical) = self.openai.typical.get(effort) else { return Cost::Unknown };
         // The flat price of an unknown model is for bills (C9). Before a run nothing is known of such a model: a limit
@@ -147,7 +147,7 @@ impl Prices {
         self.bill(model, &usage, &extras).estimated()
     }
 
-    /// What OpenAI charges for a web search.
+    /// OpenAI's price of a web search.
     pub(crate) fn openai_search(&self) -> NanoUsd {
         NanoUsd(self.openai.tools.get("web_search").copied().unwrap_or_default().nanos())
     }
@@ -159,7 +159,7 @@ impl Prices {
         Cost::Estimate(money::sum(&[(tokens, self.unknown_model)], &[]))
     }
 
-    /// What one call of the Search API costs, whatever it finds.
+    /// The price of one call of the Search API, whatever it finds.
     pub(crate) fn search(&self) -> NanoUsd {
         NanoUsd(self.search.request.nanos())
     }
@@ -178,7 +178,7 @@ impl<T> VendorPrices<T> {
 }
 
 impl VendorPrices {
-    /// What work usually costs that the table has this word for.
+    /// The usual cost of the work that the table lists under this word.
     pub(crate) fn typical(&self, word: &str) -> Cost {
         let price = self.typical.get(word);
         price.map_or(Cost::Unknown, |price| Cost::Estimate(NanoUsd(price.nanos())))

@@ -6,7 +6,7 @@ pub(crate) fn provider_error(trouble: Trouble, sentence: impl Into<String>) -> P
     ProviderError::new(trouble, sentence)
 }
 
-/// The same with what upstream said, for the operator.
+/// The same with the upstream message, for the operator.
 pub(crate) fn detailed(
     trouble: Trouble,
     sentence: impl Into<String>,

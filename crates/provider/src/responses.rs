@@ -18,13 +18,13 @@ pub(crate) use meter::Meter;
 pub(crate) use run::ResponseRun;
 use wire::Response;
 
-/// Where one vendor's API differs from the others.
+/// The differences of one vendor's API from the others.
 pub(crate) struct Dialect {
     /// The name in [`outlast_core::RemoteRun::provider`].
     pub(crate) name: &'static str,
     /// The names that lead to its runs.
     pub(crate) path: [&'static str; 2],
-    /// The step that ends a run which came to an end of its own; `None` when it has no report.
+    /// The last step of a run that was not stopped; `None` when it has no report.
     pub(crate) finished: fn(Status, &mut Response, Vec<u8>) -> Option<Step>,
     /// The cost that its object states.
     pub(crate) cost: fn(&Response) -> Cost,

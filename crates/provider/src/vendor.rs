@@ -1,5 +1,5 @@
-//! What the adapters of all vendors share: the service behind an address and a key, paid requests, checks of a run,
-//! errors in our own words. Nothing here knows a vendor's JSON but the error envelope, which all have in common.
+//! Code shared by the adapters of all vendors: the service behind an address and a key, paid requests, checks of a run,
+//! errors in our own words. Only the error envelope, which all vendors have in common, is known here of their JSON.
 
 mod service;
 mod submit;
@@ -41,13 +41,13 @@ pub(crate) use submit::Submit;
 pub(crate) use waits::Checks;
 pub use waits::Waits;
 
-/// What an adapter is made from.
+/// The options of an adapter.
 pub struct VendorOptions {
-    /// Where the API is.
+    /// The address of the API.
     pub base_url: String,
     /// The key; never logged.
     pub api_key: String,
-    /// The model or agent to ask, where the configuration names one.
+    /// The model or agent to ask, if the configuration names one.
     pub model: Option<String>,
     /// Limits and proxy.
     pub http: HttpOptions,
@@ -70,15 +70,15 @@ pub struct Vendor {
     pub proxy_variable: &'static str,
     /// The first progress of a run (B6).
     pub(crate) querying: &'static str,
-    /// What to do when the service no longer has an endpoint.
+    /// The hint for a service that no longer has an endpoint.
     pub(crate) retired_hint: &'static str,
-    /// How a request carries the key.
+    /// The place of the key in a request.
     pub(crate) key_header: KeyHeader,
     /// Further headers of every request.
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
-/// How a request carries the key.
+/// The place of the key in a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyHeader {
     /// `Authorization: Bearer`.
@@ -87,7 +87,7 @@ pub(crate) enum KeyHeader {
     Named(&'static str),
 }
 
-/// The word for how hard to work; `None` where that is left to the provider.
+/// The vendor's word for an effort; `None` if that is left to the provider.
 pub(crate) fn effort_word(asked: Option<Effort>) -> Option<&'static str> {
     Some(match asked? {
         Effort::Minimal | Effort::Low => "low",

@@ -1,4 +1,4 @@
-//! What an account needs once before it can do research: an agent and an environment. Each is looked up by its name, which
+//! The agent and the environment that an account needs before it can do research. Each is looked up by its name, which
 //! holds a digest of its definition, before it is made, and kept in the store (G3).
 
 use std::ops::ControlFlow;
@@ -45,12 +45,12 @@ impl Account {
         Self { model: model.into(), ids: Arc::default(), store: Arc::default() }
     }
 
-    /// Where the ids are kept for other processes.
+    /// Keeps the ids in the store for other processes.
     pub(super) fn keep_in(&self, store: &Arc<dyn Store>) {
         self.store.get_or_init(|| Arc::clone(store));
     }
 
-    /// The ids, looked up or made where neither this process nor the store knows them.
+    /// The ids, looked up or made if neither this process nor the store knows them.
     pub(super) async fn ids(&self, service: &Service) -> Result<Ids, CreateError> {
         let Known { ids, refused } =
             self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -79,13 +79,13 @@ impl Account {
         }
     }
 
-    /// The name of the ids in the store: another service, key or definition has ids of its own.
+    /// The name of the ids in the store: another service, key or definition has its own ids.
     fn kept_as(&self, service: &Service, definitions: &[&Value]) -> String {
         let digests: Vec<String> = definitions.iter().map(|it| digest(it)).collect();
         format!("{} {}", service.profile(super::Anthropic::NAME).as_str(), digests.join(" "))
     }
 
-    /// What is kept can be looked up again, so that a store in trouble does not stop the work.
+    /// Reads the ids from the store. They can be looked up again, so an error of the store does not stop the work.
     async fn kept(&self, name: &str) -> Option<Ids> {
         let kept = self.store.get()?.kept(name).await;
         let kept = kept.inspect_err(|error| tracing::warn!(%error, "the ids of Anthropic's agent and environment cannot be read; they are looked up"));
@@ -151,7 +151,7 @@ impl Account {
             names.extend(page.into_iter().filter_map(|named| named.id.0));
             ControlFlow::Break(())
         };
-        // Without the list the refusal is told as it came.
+        // Without the list the refusal is returned as it came.
         drop(service.pages(&["v1", "models"], &[], 1, take).await);
         if names.is_empty() || names.iter().any(|name| **name == **model) {
             return refusal;

@@ -13,7 +13,7 @@ use crate::vendor::{
     EventStream, HttpAnswer, Service, Submit, malformed, not_yet, object, unreadable,
 };
 
-/// Why there is no id of a free object.
+/// The reason why a free object has no id.
 #[derive(Debug)]
 pub(super) enum CreateError {
     /// It was certainly not made.
@@ -32,7 +32,7 @@ impl From<ProviderError> for CreateError {
 const MAX_PAGES: usize = 100;
 
 impl Service {
-    /// Reads a list, at most so many pages of it, while `take` wants more. Returns whether that was enough, or the answer
+    /// Reads a list, at most `most` pages of it, while `take` wants more. Returns false if that was not enough, or the answer
     /// that came in place of a page.
     pub(super) async fn pages<T: DeserializeOwned>(
         &self,
@@ -104,7 +104,7 @@ impl Service {
         }
     }
 
-    /// All events of a session, oldest first; the answer in their place where it is no success.
+    /// All events of a session, oldest first; the answer in their place if it is not a success.
     pub(super) async fn events(
         &self,
         id: &str,
@@ -121,20 +121,20 @@ impl Service {
         }
     }
 
-    /// Opens the stream of a session's events, from now on; `None` where the provider gives none.
+    /// Opens the stream of a session's events, from now on; `None` if the provider has none.
     pub(super) async fn stream(&self, id: &str) -> Result<Option<EventStream>, ProviderError> {
         let mut url = self.address(["v1", "sessions", id, "events", "stream"]);
         url.query_pairs_mut().append_pair("event_deltas[]", "agent.message");
         self.attach(url).await
     }
 
-    /// Tells a session to stop what it does.
+    /// Interrupts a session.
     pub(super) async fn interrupt(&self, id: &str) -> Result<HttpAnswer, ProviderError> {
         let body = json!({"events": [{"type": "user.interrupt"}]});
         self.tell(self.stop_limit(), &["v1", "sessions", id, "events"], &body).await
     }
 
-    /// Closes a session to further events, and says whether that was done. Trouble is only logged.
+    /// Closes a session to further events, and returns true if that was done. An error is only logged.
     pub(super) async fn archive(&self, id: &str) -> bool {
         let names = ["v1", "sessions", id, "archive"];
         match self.tell(self.stop_limit(), &names, &json!({})).await {

@@ -1,11 +1,11 @@
-//! How far a session has come with the step that costs money, as it is recorded: before the step is sent, and after.
+//! The recorded progress of a session's paid step: before the step is sent, and after.
 
 use outlast_core::Timestamp;
 
 const SENDING: &str = "sending@";
 const SENT: &str = "sent";
 
-/// Whether the question was sent into the session.
+/// The progress of the question into the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cursor {
     /// It was not, or certainly not accepted.
@@ -25,7 +25,7 @@ impl Cursor {
         at.map_or(Self::Sent, |at| Self::Sending { at: Timestamp::from_millis(at) })
     }
 
-    /// What is recorded.
+    /// The text to record.
     pub(super) fn to_record(self) -> Option<String> {
         match self {
             Self::Ready => None,

@@ -8,7 +8,7 @@ use super::wire::Event;
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     text: Partial,
-    /// Whether the message that is being written was heard from its first word on.
+    /// True if the message that is being written was received from its first word on.
     hears: bool,
 }
 
@@ -19,7 +19,7 @@ impl Draft {
         self.hears = false;
     }
 
-    /// What an event of the stream adds.
+    /// Adds an event of the stream.
     pub(super) fn event(&mut self, event: &Event) {
         if let Some(piece) = event.preview() {
             if self.hears {
@@ -52,7 +52,7 @@ impl Draft {
         }
     }
 
-    /// What may be shown of it.
+    /// The part of it that may be shown.
     pub(super) fn shown(&self) -> Option<String> {
         self.text.shown()
     }
@@ -72,7 +72,7 @@ mod tests {
         let search = r#"{"type":"agent.tool_use","name":"web_search","input":{"query":"q"}}"#;
         let cases: [(&[&str], Option<&str>); 6] = [
             (&[start, piece], Some("One")),
-            // It was not heard from its beginning on.
+            // It was not received from its beginning on.
             (&[piece], None),
             (&[piece, whole], Some("One two")),
             (&[start, piece, whole], Some("One")),

@@ -1,4 +1,4 @@
-//! What the events of a session say of its end, and what an end without a report means.
+//! The end of a session as its events show it, and the error of an end without a report.
 
 use outlast_core::{ProviderError, Trouble};
 
@@ -6,7 +6,7 @@ use super::wire::{Event, SessionError};
 use crate::provider_error::provider_error;
 use crate::vendor::Vendor;
 
-/// How the work of a session ended.
+/// The end of a session's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The agent has finished its answer.
@@ -26,7 +26,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// The end that the events show; `None` while the session works, or where its words are not known.
+    /// The end that the events show; `None` while the session works, or if its words are not known.
     pub(super) fn of(events: &[Event]) -> Option<Self> {
         let last = events.iter().rfind(|event| event.kind.starts_with("session.status_"))?;
         let interrupted = events.iter().any(|event| event.kind == "user.interrupt");
@@ -43,7 +43,7 @@ impl End {
         }
     }
 
-    /// Why a report that came with this end is not whole; `None` for one that is.
+    /// The reason why a report with this end is not whole; `None` if it is whole.
     pub(super) fn cut_short(self) -> Option<&'static str> {
         match self {
             Self::Finished => None,
@@ -55,7 +55,7 @@ impl End {
         }
     }
 
-    /// Whether what was written counts as a report.
+    /// Returns true if what was written counts as a report.
     pub(super) fn keeps_its_text(self, error: Option<&SessionError>) -> bool {
         match self {
             Self::Finished | Self::BudgetReached => true,
@@ -67,7 +67,7 @@ impl End {
     }
 }
 
-/// Whether anything shows that the question was accepted.
+/// Returns true if any event shows that the question was accepted.
 pub(super) fn has_begun(events: &[Event]) -> bool {
     events.iter().any(|event| event.kind == "user.message") || has_worked(events)
 }
@@ -78,7 +78,7 @@ fn has_worked(events: &[Event]) -> bool {
     events.iter().any(works)
 }
 
-/// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end the
+/// A run that ended without a report. Only one that failed may be repeated: the others were paid for and would end the
 /// same way, or were stopped on purpose (B9a).
 pub(super) fn without_report(
     vendor: &Vendor,

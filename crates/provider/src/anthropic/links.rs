@@ -92,9 +92,9 @@ mod tests {
                 "x [1][2]",
                 &[(1, "https://a"), (2, "https://b")],
             ),
-            // A number that stands in the text may mean anything.
+            // A number that is in the text may mean anything.
             ("x [1] y [A](https://a)", &[], "x [1] y [A](https://a)[2]", &[(2, "https://a")]),
-            // Code and what is no web address are left alone.
+            // Code, and links that are not web addresses, are left alone.
             (
                 "`[A](https://a)` [m](mailto:x) [l](#part)",
                 &[],

@@ -1,4 +1,4 @@
-//! How far a run has come, from what it really does: queries asked, sources read, words written (B6).
+//! The progress of a run, by its actual work: queries asked, sources read, words written (B6).
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// What an event adds, if it adds anything a person would notice.
+    /// Counts an event; returns progress if it adds anything a person would notice.
     pub(super) fn event(&mut self, event: &Event) -> Option<Progress> {
         if let Some(piece) = event.preview() {
             self.previewed += piece.split_whitespace().count();

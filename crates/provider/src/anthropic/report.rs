@@ -9,7 +9,7 @@ use super::links::{Found, numbered};
 use super::wire::{Event, Session, SessionUsage};
 use crate::prices::{Extras, Prices};
 
-/// What no session costs: a larger number is no amount.
+/// The limit of a session's cost in cents: a larger number is not an amount.
 const MAX_CENTS: u64 = 100_000_000;
 
 /// The report of a session that ended this way; `None` when there is none, or its text does not count as one.
@@ -32,8 +32,8 @@ pub(super) fn stated_cost(session: &Session) -> Cost {
     cost(used, session.model().unwrap_or_default(), &usage(used))
 }
 
-/// What the agent wrote after its last use of a tool; where it wrote nothing then, all that it wrote. What it says between
-/// its searches is no part of the report.
+/// The text that the agent wrote after its last use of a tool; if it wrote nothing then, all that it wrote. Text between
+/// its searches is not part of the report.
 pub(super) fn text(events: &[Event]) -> Option<String> {
     let last_tool = events.iter().rposition(|event| event.kind == "agent.tool_use");
     let after = last_tool.map_or(0, |at| at + 1);
@@ -75,7 +75,7 @@ fn usage(usage: Option<&SessionUsage>) -> Usage {
     }
 }
 
-/// The provider's own word first: whole cents of a dollar. Without it an estimate, because what the running time of a
+/// The reported cost first: whole cents of a dollar. Without it an estimate, because what the running time of a
 /// session costs is not known.
 fn cost(reported: Option<&SessionUsage>, model: &str, consumed: &Usage) -> Cost {
     let Some(reported) = reported else { return Cost::Unknown };

@@ -14,14 +14,14 @@ use super::calls::CreateError;
 use super::wire::{self, Session};
 use crate::vendor::{Checks, object};
 
-/// How far back a session of the same key is looked for. Not found it costs nothing, so no more is needed than what a
+/// The age up to which a session of the same key is looked for. A session that is missed costs nothing, so this only needs to cover what a
 /// server that was down may miss.
 const LOOK_BACK: Duration = Duration::from_secs(24 * 3600);
 
 /// Longer lists are not searched to their end.
 const MAX_PAGES: usize = 10;
 
-/// How often the making of what is free is repeated after its answer was lost.
+/// The number of repetitions of a free request after its answer was lost.
 const LOST_ANSWERS: u32 = 3;
 
 impl Anthropic {
@@ -119,7 +119,7 @@ impl Anthropic {
     }
 }
 
-/// The same error, without a timeout in it: a job that timed out in a send is taken for one that may have been paid for.
+/// The same error, without a timeout in it: a job that timed out in a send counts as one that may have been paid for.
 fn free(error: ProviderError) -> ProviderError {
     if error.trouble != Trouble::TimedOut {
         return error;

@@ -1,5 +1,5 @@
 //! Stopping a session: it is interrupted, looked at until its end is seen, and then archived, so that a question that is
-//! still on its way is not taken any more. One that has a report is left as it is: a job may still fetch that.
+//! still on its way is not accepted any more. One that has a report is left as it is: a job may still fetch that.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const LOOKS: [Duration; 6] = [
     Duration::from_secs(4),
 ];
 
-/// Stops a session and says what was seen of it. Safe to repeat.
+/// Stops a session and returns what was seen of it. Safe to repeat.
 pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
     let before = look(service, run).await?;
     if let Seen::Session(seen) = &before {
@@ -35,7 +35,7 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
         return Err(not_yet());
     }
     let was_known = matches!(before, Seen::Session(_));
-    // Also where it is idle: a question that is on its way may still arrive. One that is not found may only be hidden.
+    // Also if it is idle: a question that is on its way may still arrive. One that is not found may only be hidden.
     let answer = service.interrupt(&run.id).await?;
     let looks = if answer.status.is_success() { LOOKS.len() } else { 1 };
     for wait in &LOOKS[..looks] {
@@ -100,7 +100,7 @@ async fn look(service: &Service, run: &RemoteRun) -> Result<Seen, ProviderError>
     }
 }
 
-/// The body of a success; `None` where there is no such session.
+/// The body of a success; `None` if there is no such session.
 fn found(service: &Service, answer: HttpAnswer) -> Result<Option<Vec<u8>>, ProviderError> {
     match answer.status {
         StatusCode::NOT_FOUND => Ok(None),

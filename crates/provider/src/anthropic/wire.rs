@@ -27,7 +27,7 @@ pub(super) struct Page<T> {
     pub(super) next_page: Known<String>,
 }
 
-/// A list must be one: taken for an empty one, it would say that nothing is there.
+/// A list must be one: taken for an empty one, it would mean that nothing is there.
 fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -47,13 +47,13 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Whether it has this name and can be used.
+    /// Returns true if it has this name and can be used.
     pub(super) fn is_live(&self, name: &str) -> bool {
         self.name.as_deref() == Some(name) && self.archived_at.is_none()
     }
 }
 
-/// What to tell an operator of a model that the provider was asked about; nothing of one that is not going to end.
+/// Returns a warning for the operator about a model that is unknown or going to end.
 pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Option<String> {
     if status == StatusCode::NOT_FOUND {
         return Some(format!(
@@ -61,7 +61,7 @@ pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Opt
         ));
     }
     let named = object::<Named>(body).filter(|_| status.is_success())?;
-    // A date is shown only where it is one: it comes from elsewhere.
+    // Only a valid date is shown: it comes from elsewhere.
     let ends = named.retires_at.0.filter(|at| chrono::DateTime::parse_from_rfc3339(at).is_ok());
     match (ends, named.lifecycle.as_deref()) {
         (Some(at), _) => Some(format!("the model {model} will be shut down on {}", &at[..10])),
@@ -75,7 +75,7 @@ pub(super) fn model_warning(model: &str, status: StatusCode, body: &[u8]) -> Opt
 mod tests {
     use super::*;
 
-    /// G9: doctor tells of a model's end before it comes.
+    /// G9: doctor warns of a model's end before it comes.
     #[test]
     fn a_model_that_will_end_is_told_of() {
         let warning = |status, body: &str| model_warning("m", status, body.as_bytes());

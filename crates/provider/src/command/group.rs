@@ -10,20 +10,20 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
 
-/// How often to look whether a process that is not our child has ended: nothing tells us.
+/// The interval for polling whether a process that is not our child has ended; there is no notification.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process group that was led by this process, which was started then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Group {
     pub(super) leader: Pid,
-    /// In ticks since the machine was started; zero where the system does not say.
+    /// In ticks since the machine was started; zero if the system does not report it.
     pub(super) started: u64,
     /// The machine; `None` in the name of a group from before machines were recorded.
     pub(super) home: Option<Home>,
 }
 
-/// A machine, or a container with processes of its own, and since when it has been up.
+/// A machine, or a container with its own processes, and its boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Home {
     host: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Where this process runs.
+    /// The machine of this process.
     pub(super) fn here() -> Self {
         static HERE: OnceLock<Home> = OnceLock::new();
         *HERE.get_or_init(|| {
@@ -54,7 +54,7 @@ impl Group {
         Ok(Self { leader, started: started(leader).unwrap_or(0), home: Some(Home::here()) })
     }
 
-    /// Whether this process leads it, or led it.
+    /// Returns true if this process leads it, or led it.
     pub(crate) fn is_led_by(&self, pid: u32) -> bool {
         self.leader.as_raw_nonzero().get().unsigned_abs() == pid
     }
@@ -85,29 +85,29 @@ impl Group {
         format!("{key}-group.{self}")
     }
 
-    /// Whether it belongs to another machine, where this process can see and end nothing.
+    /// Returns true if it belongs to another machine, where this process can see and end nothing.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.home.is_some_and(|home| home.host != Home::here().host)
     }
 
-    /// Whether its leader is alive and no other process that got the same number since.
+    /// Returns true if its leader is alive and no other process that got the same number since.
     pub(super) fn is_led(&self) -> bool {
         self.home.is_none_or(|home| home == Home::here())
             && self.started != 0
             && started(self.leader) == Some(self.started)
     }
 
-    /// Whether any process has its leader's number.
+    /// Returns true if any process has its leader's number.
     pub(super) fn has_a_leader(&self) -> bool {
         rustix::process::test_kill_process(self.leader) != Err(Errno::SRCH)
     }
 
-    /// Whether it has a process. Only for a group that is known to be ours: numbers are used again.
+    /// Returns true if it has a process. Only for a group that is known to be ours: numbers are used again.
     pub(super) fn has_members(&self) -> bool {
         !matches!(test_kill_process_group(self.leader), Err(Errno::SRCH))
     }
 
-    /// Sends a signal to every process in it. An empty group is no error.
+    /// Sends a signal to every process in it. An empty group is not an error.
     pub(super) fn signal(&self, signal: Signal) {
         match kill_process_group(self.leader, signal) {
             Ok(()) | Err(Errno::SRCH) => {}
@@ -155,7 +155,7 @@ impl fmt::Display for Group {
     }
 }
 
-/// When a process was started, in ticks since the machine was; `None` when there is none, or no way to know.
+/// The start of a process, in ticks since the boot; `None` if there is no such process, or it cannot be known.
 fn started(pid: Pid) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // The name in the second field may hold anything, a bracket included.

@@ -1,7 +1,7 @@
 //! The guard: a small process of ours that holds the other end of a pipe. When the pipe closes, because we ended or were
 //! killed, it ends every command that still runs. One guard watches over all commands of a process.
 //!
-//! A command runs only once the guard has heard of it: until then it is a launcher that waits for its message.
+//! A command runs only once the guard knows of it: until then it is a launcher that waits for its message.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -46,23 +46,23 @@ impl Guard {
         if runs { Ok(()) } else { self.start(&mut state) }
     }
 
-    /// Has it watch over a group.
+    /// Makes it watch a group.
     pub(crate) fn watch(&self, group: Group) -> io::Result<()> {
         let mut state = self.state();
         state.watched.insert(group);
         if tell(&mut state, &format!("+{group}\n")).is_err() {
-            // The guard was ended from outside. A new one is told of everything.
+            // The guard was ended from outside. A new one is sent all groups.
             self.start(&mut state)?;
         }
         Ok(())
     }
 
-    /// Has it watch over the group that this child leads.
+    /// Makes it watch the group that this child leads.
     pub fn watch_leader(&self, pid: u32) -> io::Result<()> {
         self.watch(Group::led_by(pid)?)
     }
 
-    /// Has it forget the group of a leader that is gone.
+    /// Makes it forget the group of a leader that is gone.
     pub fn release_leader(&self, pid: u32) {
         let found = self.state().watched.iter().find(|group| group.is_led_by(pid)).copied();
         if let Some(group) = found {
@@ -70,7 +70,7 @@ impl Guard {
         }
     }
 
-    /// Has it forget a group that is gone.
+    /// Makes it forget a group that is gone.
     pub(crate) fn release(&self, group: &Group) {
         let mut state = self.state();
         state.watched.remove(group);
@@ -79,7 +79,7 @@ impl Guard {
         }
     }
 
-    /// Whether it watches over this group: a run of this process has it.
+    /// Returns true if it watches this group, which then belongs to a run of this process.
     pub(super) fn watches(&self, group: &Group) -> bool {
         self.state().watched.contains(group)
     }
@@ -147,7 +147,7 @@ pub fn keep_watch(input: impl BufRead) {
     }
 }
 
-/// Not a number that was used again: its leader is the one we were told of, or is gone while others of it live.
+/// Not a number that was used again: its leader is the one that was reported, or is gone while other members are running.
 fn is_ours(group: &Group) -> bool {
     group.is_led() || !group.has_a_leader()
 }

@@ -1,5 +1,5 @@
 //! The launcher: a process of ours that becomes the command. It is started first, put into the guard's hands and recorded;
-//! only then is it sent the message, and only with the whole of that does it become the command. A server that dies before
+//! only then is it sent the message, and only with the whole of that does it become the command. A server that crashes before
 //! leaves nothing that runs, and a command never takes half a message for the whole: its standard input is a file.
 
 use std::ffi::OsString;
@@ -12,19 +12,19 @@ use std::process::Command;
 
 use super::program;
 
-/// What a launcher that could not become its program says first on standard error.
+/// The prefix on standard error from a launcher that could not become its program.
 pub const CANNOT_START: &str = "outlast: the program cannot be started: ";
-/// What it exits with then.
+/// Its exit code in that case.
 pub const CANNOT_START_CODE: u8 = 126;
 
-/// What a launcher becomes.
+/// The program that a launcher becomes.
 #[derive(Debug)]
 pub struct Launched {
-    /// Where the message may be kept while the command reads it.
+    /// The directory that holds the message while the command reads it.
     pub scratch: PathBuf,
     /// The program's file.
     pub program: PathBuf,
-    /// The name it is told to have.
+    /// Its `argv[0]`.
     pub name: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,

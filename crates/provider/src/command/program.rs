@@ -1,4 +1,4 @@
-//! Where the program of a command is: by its path, from its folder, or on its own search path.
+//! Finds the program of a command: by its path, from its folder, or on its own search path.
 //!
 //! Looked up here and not left to the system, because a program that is named by its path can be started without a copy of
 //! this process: with hundreds of children that is most of what starting one costs.
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Where programs are looked for without a search path, as `execvp` does.
+/// The search path in the absence of one, as for `execvp`.
 const NO_PATH: &str = "/bin:/usr/bin";
-/// How much of a script's first line the system reads.
+/// The part of a script's first line that the system reads.
 const MAX_FIRST_LINE: u64 = 256;
 
-/// The program's file; its bare name when there is none, so that starting it says what is wrong.
+/// The program's file; its bare name when there is none, so that starting it reports the error.
 pub(crate) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
     let path = Path::new(program);
     if program.contains('/') {
@@ -30,7 +30,7 @@ pub(crate) fn located(program: &str, cwd: &Path, environment: &[(String, String)
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// Why the file cannot be started, as far as that is known beforehand.
+/// Returns the reason why the file cannot be started, as far as that is known beforehand.
 pub(super) fn check(file: &Path) -> io::Result<()> {
     std::fs::metadata(file)?;
     if !is_program(file) {
@@ -45,7 +45,7 @@ pub(super) fn check(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether this is text without a line that names its interpreter: `execvp` would give it to a shell.
+/// Returns true if this is text without a line that names its interpreter: `execvp` would give it to a shell.
 fn is_bare_script(program: &Path) -> bool {
     let mut head = Vec::new();
     // What may be run but not read is left to the system.

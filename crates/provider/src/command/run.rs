@@ -24,14 +24,14 @@ use super::stdout::Stdout;
 use super::{Command, EXIT_GRACE, cannot_be_started};
 use crate::provider_error::provider_error;
 
-/// How long to read on after the child has ended: its own children may hold the pipes.
+/// The time to keep reading after the child has ended: its own children may hold the pipes.
 const PIPE_LINGER: Duration = Duration::from_millis(500);
 /// Progress that the engine has not taken yet; more of it is not worth keeping.
 const MAX_UNTAKEN: usize = 64;
 
 type Steps = mpsc::Sender<Result<Step, ProviderError>>;
 
-/// How a child is run.
+/// The terms of a run.
 pub(super) struct Terms<'a> {
     pub(super) key: &'a str,
     pub(super) begun_at: Timestamp,
@@ -51,7 +51,7 @@ pub(super) struct CommandRun {
 
 impl CommandRun {
     /// Takes over a launcher that was just started as the leader of its group. It becomes the command when the run is
-    /// first asked for its next step: by then the run is on record, so that no second one begins beside it.
+    /// first asked for its next step: by then the run is on record, so that no second one begins next to it.
     pub(super) fn start(
         mut child: Child,
         terms: Terms<'_>,
@@ -89,7 +89,7 @@ impl Run for CommandRun {
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
         if let Some(recorded) = self.recorded.take() {
-            // A task that has ended already says so by its last step.
+            // A task that has ended already reports that by its last step.
             let _ = recorded.send(());
         }
         self.steps.recv().await.unwrap_or_else(|| {
@@ -117,13 +117,13 @@ impl Drop for Watched {
     }
 }
 
-/// What a launcher waits for.
+/// The input that a launcher waits for.
 struct Go {
     is_recorded: oneshot::Receiver<()>,
     message: String,
 }
 
-/// What ended a run.
+/// The cause of a run's end.
 enum RunEnd {
     Exited(std::io::Result<ExitStatus>),
     TimedOut,
@@ -137,7 +137,7 @@ async fn carry(mut child: Child, group: &Group, go: Go, limit: Duration, steps: 
     let (mut stdout, mut stderr) = (Stdout::default(), Stderr::default());
     let feed = async {
         if let (Some(mut input), Ok(())) = (input, go.is_recorded.await) {
-            // A launcher that was ended in the meantime is told of by its end.
+            // A launcher that was ended in the meantime is noticed by its end.
             drop(input.write_all(&framed(&go.message)).await);
         }
     };

@@ -1,4 +1,4 @@
-//! What a command writes to standard error: progress for the one who waits, and the rest for the operator.
+//! The standard error of a command: progress for the client, and the rest for the operator.
 
 use outlast_core::Progress;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ struct Said {
 }
 
 impl Stderr {
-    /// Reads to the end and tells of progress as it comes.
+    /// Reads to the end and reports progress as it comes.
     pub(crate) async fn collect(
         &mut self,
         mut pipe: impl AsyncRead + Unpin,
@@ -47,7 +47,7 @@ impl Stderr {
         self.end_line(&mut tell);
     }
 
-    /// The end of what it said, but for its progress.
+    /// The end of the text, without progress lines.
     pub(crate) fn tail(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.tail);
         let text = text.trim();

@@ -1,4 +1,4 @@
-//! What a command wrote to standard output, and the result made of it.
+//! The standard output of a command, and the result made of it.
 
 use outlast_core::{Body, Cost, Output, Usage};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ impl Stdout {
     /// Reads to the end. Beyond the limit it goes on reading, so that the child is not held up, and keeps nothing.
     pub(super) async fn collect(&mut self, mut pipe: impl AsyncRead + Unpin) {
         let mut piece = vec![0; 64 * 1024];
-        // A broken pipe is an end like any other; how the child ended says more.
+        // A broken pipe is an end like any other; the end of the child says more.
         while let Ok(read @ 1..) = pipe.read(&mut piece).await {
             let room = LONGEST.saturating_sub(self.kept.len()).min(read);
             self.kept.extend_from_slice(&piece[..room]);

@@ -9,11 +9,11 @@ use tokio::time::timeout;
 use super::{errors, wire};
 use crate::vendor::{Checked, EventStream, HttpAnswer, Service, silent};
 
-/// How long a stream may take to open: a check must not wait for what is only progress.
+/// The time a stream may take to open: a check must not wait for something that only shows progress.
 const ATTACH_LIMIT: Duration = Duration::from_secs(10);
 
 impl Service {
-    /// The run's state; one that is not there is a 404, however the service says so.
+    /// The run's state; a missing run is a 404, in whatever form the service reports it.
     pub(super) async fn look(
         &self,
         id: &str,
@@ -41,7 +41,7 @@ impl Service {
         timeout(limit, self.attach(url)).await.unwrap_or_else(|_| Err(silent(limit)))
     }
 
-    /// Whether the service answers and takes the key, and the agents that it lists.
+    /// Checks that the service answers and accepts the key; returns the agents that it lists.
     pub(super) async fn check_agents(
         &self,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! What refusals of this API mean where they differ from those of others, and what the end of a run without a report
+//! Errors of this API that differ from those of others: refusals, and the end of a run without a report.
 //! means.
 
 use outlast_core::{BeginError, ProviderError, RunStatus, Trouble};
@@ -9,24 +9,24 @@ use super::wire::{Envelope, Interaction};
 use crate::vendor::{self, HttpAnswer, RunError, Service, Vendor, refusal};
 
 impl Service {
-    /// What a refused submit means.
+    /// Returns the error of a refused submit.
     pub(super) fn refused_submit(&self, answer: &HttpAnswer) -> BeginError {
         refusal(self.vendor(), answer, self.refused_look(answer))
     }
 
-    /// What any other refused call means.
+    /// Returns the error of any other refused call.
     pub(super) fn refused_look(&self, answer: &HttpAnswer) -> ProviderError {
         refined(self.vendor(), answer, self.trouble(answer))
     }
 
-    /// What the end of a run without a report means, with this key kept out of it.
+    /// Returns the error of a run that ended without a report, with this key kept out of it.
     pub(super) fn without_report(&self, interaction: &Interaction) -> ProviderError {
         let error = run_ended(self.vendor(), interaction, |said| self.redacted(said));
         ProviderError { run: RunStatus::Ended(report::cost(interaction)), ..error }
     }
 }
 
-/// A key that is refused is a 400 here, and the wait that a 429 asks for may stand in its body alone.
+/// A key that is refused is a 400 here, and the wait that a 429 asks for may be in its body alone.
 fn refined(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> ProviderError {
     let envelope = Envelope::parse(&answer.body);
     match error.trouble {
@@ -41,7 +41,7 @@ fn refined(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> Provid
     }
 }
 
-/// Whether a submit was refused because there is no such agent.
+/// Returns true if a submit was refused because there is no such agent.
 pub(super) fn is_unknown_agent(answer: &HttpAnswer, agent: &str) -> bool {
     let message = Envelope::parse(&answer.body).message();
     let says_so = ["not found", "unknown", "not exist", "not supported", "invalid agent"];
@@ -50,7 +50,7 @@ pub(super) fn is_unknown_agent(answer: &HttpAnswer, agent: &str) -> bool {
         && says_so.iter().any(|words| message.contains(words))
 }
 
-/// Whether the answer says that a run is not there. Some of the vendor's services say so with a 403.
+/// Returns true if the answer says that a run is not there. Some of the vendor's services say so with a 403.
 pub(super) fn is_not_found(answer: &HttpAnswer) -> bool {
     answer.status == StatusCode::FORBIDDEN
         && Envelope::parse(&answer.body).message().contains("may not exist")
@@ -139,7 +139,7 @@ mod tests {
         assert!(!is_not_found(&answer(403, &said("permission denied"))));
     }
 
-    /// B9a, G9: a failed run may be begun anew, unless its failure would only be repeated; its reason is kept.
+    /// B9a, G9: a failed run may be repeated, unless its failure would only be repeated; its reason is kept.
     #[test]
     fn g9_a_run_that_failed_says_why_and_whether_another_could_do_better() {
         let ended = |status: &str, code: &str| {

@@ -9,7 +9,7 @@ use super::wire::{Event, Interaction, listed_agents};
 use super::{VENDOR, errors, report};
 use crate::vendor::object;
 
-/// Takes the bytes for an event and for the body of an answer; says what is wrong with what we make of them.
+/// Takes the bytes for an event and for the body of an answer; returns what is wrong with the results.
 pub fn answer(bytes: &[u8]) -> Result<(), String> {
     let mut meter = Meter::default();
     if let Some(event) = Event::parse(&mut String::from_utf8_lossy(bytes).into_owned()) {

@@ -1,4 +1,4 @@
-//! How far a run has come, from what it really does: thoughts, queries asked, pages read, words written (B6).
+//! The progress of a run, by its actual work: thoughts, queries asked, pages read, words written (B6).
 
 use std::collections::HashMap;
 
@@ -19,28 +19,28 @@ pub(super) struct Meter {
     pub(super) milestones: Milestones,
     /// Counted by the events of the stream that is open.
     by_events: StreamedWork,
-    /// Counted by checks, which show all that was done so far; never added to what events tell, for they tell the same.
+    /// Counted by checks, which show all that was done so far; never added to the counts of events, which show the same work.
     by_checks: WorkDone,
-    /// The most that was told.
+    /// The most that was reported.
     told: WorkDone,
 }
 
-/// What the events of one stream tell.
+/// The work shown by the events of one stream.
 #[derive(Debug, Default)]
 struct StreamedWork {
-    /// Queries and pages by the number of their step: a step tells them when it begins, and may tell them again.
+    /// Queries and pages by the number of their step: a step reports them when it begins, and may report them again.
     steps: HashMap<u64, (usize, usize)>,
     words: usize,
     thoughts: usize,
 }
 
 impl Meter {
-    /// A stream begins that tells all from the first event on.
+    /// Starts over for a stream that repeats everything from the first event on.
     pub(super) fn stream_from_the_beginning(&mut self) {
         self.by_events = StreamedWork::default();
     }
 
-    /// What an event adds, if it adds anything a person would notice.
+    /// Counts an event; returns progress if it adds anything a person would notice.
     pub(super) fn event(&mut self, event: &Event, kind: EventKind) -> Option<Progress> {
         match kind {
             EventKind::Searched { queries, pages } => {
@@ -68,7 +68,7 @@ impl Meter {
         }
     }
 
-    /// What a check shows: the searches so far, and the text.
+    /// Counts the searches and the text that a check shows.
     pub(super) fn snapshot(&mut self, interaction: &Interaction) -> Option<Progress> {
         self.by_checks = self.by_checks.max(WorkDone {
             queries: interaction.queries(),

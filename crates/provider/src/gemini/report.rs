@@ -7,7 +7,7 @@ use outlast_core::{Body, Cost, Output, Step, Usage, split_thinking};
 use super::wire::Interaction;
 use crate::prices::{Extras, Prices};
 
-/// The step that ends a run which came to an end of its own; `None` when there is no report.
+/// The last step of a run that was not stopped; `None` when there is no report.
 pub(super) fn finished(interaction: &mut Interaction, raw: Vec<u8>) -> Option<Step> {
     let (text, sources) = citations::cited(interaction.take_report());
     let (mut text, thinking) = split_thinking(text);
@@ -27,7 +27,7 @@ pub(super) fn finished(interaction: &mut Interaction, raw: Vec<u8>) -> Option<St
     Some(Step::Done { output: Box::new(output), raw: Some(raw) })
 }
 
-/// What tools read counts as input, thoughts as output: that is how both are billed.
+/// Counts the input of tools as input and thoughts as output: they are billed as such.
 fn usage(interaction: &Interaction) -> Usage {
     let Some(usage) = &*interaction.usage else { return Usage::default() };
     let (input, tools) = (usage.total_input_tokens, usage.total_tool_use_tokens);

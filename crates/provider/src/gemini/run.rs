@@ -1,4 +1,4 @@
-//! A run of an agent. Checks decide what became of it; beside them its stream, while there is one, shows how far it is.
+//! A run of an agent. Checks decide what became of it; the stream, while there is one, only shows progress.
 
 use async_trait::async_trait;
 use outlast_core::{Partial, ProviderError, RemoteRun, Step};

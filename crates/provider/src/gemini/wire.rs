@@ -1,5 +1,5 @@
 //! The vendor's JSON, known to no other module. Everything is optional and every set is open; what has another type
-//! than we know is taken to be absent: one odd field must not hide the id, or the report, beside it.
+//! than we know is taken to be absent: one odd field must not hide the id, or the report, next to it.
 
 mod submit;
 mod step;
@@ -32,7 +32,7 @@ pub(super) struct Interaction {
     model: Known<String>,
     #[serde(default, deserialize_with = "steps")]
     steps: Option<Vec<Step>>,
-    /// What stood in place of steps until the API was finished.
+    /// The predecessor of `steps`, from before the API was finished.
     outputs: Items<TextPart>,
     pub(super) usage: Known<Usage>,
     errors: Items<RunError>,
@@ -54,7 +54,7 @@ impl Interaction {
         status(self.status.as_deref().unwrap_or_default())
     }
 
-    /// The word for the limit that it reached.
+    /// The vendor's word for the limit that it reached.
     pub(super) fn limit(&self) -> Option<&'static str> {
         LIMITS.into_iter().find(|limit| self.status.as_deref() == Some(*limit))
     }
@@ -65,12 +65,12 @@ impl Interaction {
         named.into_iter().flatten().find(|name| !name.is_empty())
     }
 
-    /// What the provider says went wrong, if it does.
+    /// The error that the provider reports, if it does.
     pub(super) fn error(&self) -> Option<&RunError> {
         self.errors.iter().flatten().next().or(self.error.as_ref())
     }
 
-    /// Takes out the report: the texts of the last outputs that nothing but thoughts stands between, in their order.
+    /// Takes out the report: the texts of the last outputs, with nothing but thoughts between them, in their order.
     /// They may be megabytes: they are moved, not copied.
     pub(super) fn take_report(&mut self) -> Vec<TextPart> {
         let from = self.report_from();
@@ -84,7 +84,7 @@ impl Interaction {
         outputs.into_iter().filter(|part| part.written().is_some()).collect()
     }
 
-    /// How many words of it there are so far.
+    /// The number of words written so far.
     pub(super) fn words(&self) -> usize {
         let steps = self.steps.iter().flatten().skip(self.report_from());
         let parts =
@@ -93,12 +93,12 @@ impl Interaction {
         texts.map(|text| text.split_whitespace().count()).sum()
     }
 
-    /// How many queries were asked.
+    /// The number of queries that were asked.
     pub(super) fn queries(&self) -> usize {
         self.steps.iter().flatten().map(Step::queries).sum()
     }
 
-    /// How many pages were read.
+    /// The number of pages that were read.
     pub(super) fn pages(&self) -> usize {
         self.steps.iter().flatten().map(Step::pages).sum()
     }

@@ -1,22 +1,22 @@
 //! Upstream text made fit for a log: keys out, length bounded.
 //!
 //! An error of upstream goes to the operator whole, up to a bound that no honest error reaches. Keys are taken out here,
-//! the words of the request where a try is settled ([`outlast_core::rules::verdict`]). The body of a success is never
-//! shown: it holds a report, so only its shape goes to the operator, or the error that stands in it.
+//! the words of the request when a try is settled ([`outlast_core::rules::verdict`]). The body of a success is never
+//! shown: it holds a report, so only its shape goes to the operator, or the error in it.
 
 use outlast_core::RequestWords;
 use serde_json::Value;
 
 use super::MAX_REFUSAL;
 
-/// How many characters of what upstream said are kept.
+/// The number of characters kept of an upstream message.
 const MAX_DETAIL_CHARS: usize = 10_000;
 
-/// How many fields of an unusable answer are named.
+/// The number of fields named of an unusable answer.
 const MAX_FIELDS: usize = 20;
 
-/// Replaces anything that looks like a key, and `secret` or a piece of it wherever it stands; drops control
-/// characters; cuts, and says so.
+/// Replaces anything that looks like a key, and `secret` or a piece of it wherever it is; drops control
+/// characters; cuts, and notes that.
 pub(crate) fn redacted(text: &str, secret: &str) -> String {
     let length = text.len();
     // No more is looked at than may be shown, and what a key could be cut in two by is beyond that.
@@ -42,7 +42,7 @@ pub(crate) fn redacted(text: &str, secret: &str) -> String {
     clean
 }
 
-/// What a success that cannot be used says of itself: the error in it, if it has one, else what it looks like.
+/// Describes a success that cannot be used: the error in it if it has one, otherwise its shape.
 pub(crate) fn body_shape(body: &[u8], secret: &str) -> String {
     let parsed = if body.len() > MAX_REFUSAL { None } else { serde_json::from_slice(body).ok() };
     let error = parsed.as_ref().and_then(|body: &Value| body.get("error"));
@@ -52,7 +52,7 @@ pub(crate) fn body_shape(body: &[u8], secret: &str) -> String {
     }
 }
 
-/// The names and types of what is there, without anything it says.
+/// The names and types of what is there, without any value.
 fn shape(body: Option<&Value>) -> String {
     let Some(body) = body else { return "no JSON".to_owned() };
     let Value::Object(fields) = body else { return type_of(body).to_owned() };

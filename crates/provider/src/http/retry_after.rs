@@ -1,4 +1,4 @@
-//! How long a provider asks us to wait, in each of the ways it may say so.
+//! The wait that a provider asks for, in each form it may use.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a checkpoint says of a task: the name of its server in the configuration, and its own name there. Under another
+//! The record of a task in a checkpoint: the name of its server in the configuration, and its own name there. Under another
 //! name, a server is another one, and a task's name means nothing to it.
 
 /// For a task of this server.

@@ -1,5 +1,5 @@
-//! Makes a call, or takes up the task that an earlier one has become, and follows it to its end. A task does not end
-//! with its connection: when that breaks, the task is taken up over a new one.
+//! Makes a call, or resumes the task that an earlier one has become, and follows it to its end. A task does not end
+//! with its connection: when that breaks, the task is resumed over a new one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::patience::Patience;
 use super::trouble::call_trouble;
 use super::upstream::{Connected, Upstream};
 
-/// How many characters of a message are relayed.
+/// The number of characters relayed of a message.
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// What there is to do.
+/// The work of a run.
 pub(super) enum ToolWork {
     /// To call the tool.
     Call { tool: String, arguments: Map<String, Value> },
-    /// To take up a task.
+    /// To resume a task.
     Task { id: String },
 }
 
-/// What happened.
+/// An event of a call.
 pub(super) enum ToolEvent {
     /// The call has become a task. Until its id is recorded, the task is cancelled with its run.
     Became { task: String, recorded: oneshot::Sender<()> },
@@ -38,7 +38,7 @@ pub(super) struct Drive {
     pub(super) upstream: Arc<Upstream>,
     pub(super) connected: Arc<Connected>,
     pub(super) patience: Patience,
-    /// How long ago the call was made.
+    /// The time since the call was made.
     pub(super) elapsed: Duration,
 }
 

@@ -1,24 +1,24 @@
-//! How long a tool may take, over as many connections and processes as it needs.
+//! The time limits of a tool, over as many connections and processes as it needs.
 
 use std::time::Duration;
 
 use outlast_client::CallOptions;
 
-/// A task that is taken up after its time has run out gets this long for one look at it.
+/// A task that is resumed after its time has run out gets this long for one look at it.
 const LAST_LOOK: Duration = Duration::from_secs(20);
 
 /// The limits of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// How long it may be silent.
+    /// The time it may be silent.
     pub(super) idle: Duration,
     pub(super) reset_on_progress: bool,
-    /// How long it may take in all.
+    /// Its total time limit.
     pub(super) total: Option<Duration>,
 }
 
 impl Patience {
-    /// What is left of it so long after the call was made.
+    /// The limits that are left this long after the call was made.
     pub(super) fn after(self, elapsed: Duration) -> CallOptions {
         // The job owns the task: a limit of the workflow ends it.
         let mut options = CallOptions::default().timeout(self.idle).cancel_on_give_up();

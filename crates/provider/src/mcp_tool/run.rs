@@ -20,7 +20,7 @@ pub(super) struct ToolRun {
     events: mpsc::Receiver<ToolEvent>,
     /// The event that confirmed a resumed run, until it is passed on.
     first: Option<ToolEvent>,
-    /// Tells the drive that the task's id was recorded.
+    /// Notifies the drive that the task's id was recorded.
     recorded: Option<oneshot::Sender<()>>,
     /// Kept so that the task has an owner; it is never waited for.
     _task: JoinHandle<()>,
@@ -35,7 +35,7 @@ impl ToolRun {
         Self { remote, upstream, events, first: None, recorded: None, _task: task }
     }
 
-    /// Waits for the first thing to happen, which tells whether there is anything to follow.
+    /// Waits for the first event, which shows whether there is anything to follow.
     pub(super) async fn confirmed(mut self) -> Result<Self, ProviderError> {
         match self.event().await {
             ToolEvent::Step(step) if step.is_err() => step.map(|_| self),
@@ -65,7 +65,7 @@ impl Run for ToolRun {
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
         if let Some(recorded) = self.recorded.take() {
-            // The engine asks for the next step after it recorded the id. A drive that has ended says so by its last event.
+            // The engine asks for the next step after it recorded the id. A drive that has ended reports that by its last event.
             let _ = recorded.send(());
         }
         match self.event().await {

@@ -1,4 +1,4 @@
-//! Why there is no answer, by remedy.
+//! Errors of a call, grouped by remedy.
 
 use outlast_client::{ClientError, TaskFate};
 use outlast_core::{Cost, ProviderError, RunStatus, Trouble};
@@ -10,7 +10,7 @@ pub(super) fn rejected(sentence: &str) -> ProviderError {
     provider_error(Trouble::Rejected, sentence)
 }
 
-/// Why a call has no answer, by remedy.
+/// Errors of a call that may have run, grouped by remedy.
 pub(super) fn call_trouble(error: &ClientError) -> ProviderError {
     let trouble = match error {
         ClientError::TooLong { .. } => Trouble::TooLarge,
@@ -24,7 +24,7 @@ pub(super) fn call_trouble(error: &ClientError) -> ProviderError {
     ProviderError { run: RunStatus::Ended(Cost::Unknown), ..provider_error(trouble, sentence) }
 }
 
-/// Why there is no answer, by remedy.
+/// Errors of a call, grouped by remedy.
 pub(super) fn trouble(error: &ClientError) -> ProviderError {
     let (trouble, sentence) = match error {
         ClientError::Start { .. } => (
@@ -42,7 +42,7 @@ pub(super) fn trouble(error: &ClientError) -> ProviderError {
         ClientError::TimedOut(timed_out) => {
             let goes_on =
                 timed_out.task.as_ref().is_some_and(|task| task.fate != TaskFate::Cancelled);
-            // A task that may still run is taken up by the next try, so that no second one runs beside it.
+            // A task that may still run is resumed by the next try, so that no second one runs next to it.
             let trouble = if goes_on { Trouble::TimedOut } else { Trouble::RunTimedOut };
             let sentence = format!("{timed_out}; give the workflow more time if that is too short");
             return provider_error(trouble, sentence);

@@ -15,10 +15,10 @@ use crate::command::{Group, Guard};
 /// The wait before the next try to reach a server; doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// How long a server may take to answer a ping.
+/// The longest time a server may take to answer a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a server is.
+/// The location of a server.
 #[derive(Clone, Debug)]
 pub enum Server {
     /// A program to start, connected by its pipes.
@@ -78,7 +78,7 @@ impl Upstream {
         tools
     }
 
-    /// A connection that is known to live, or a new one.
+    /// Returns a connection that answers, or a new one.
     pub(super) async fn connected(&self) -> Result<Arc<Connected>, ProviderError> {
         // Held during the handshake, so that many jobs at once start one server.
         let mut state = self.state.lock().await;
@@ -146,7 +146,7 @@ impl Upstream {
     }
 }
 
-/// Whether the server answers at all; that it does not know what was asked is an answer.
+/// Returns true if the server answers at all, even if it does not know the method.
 async fn lives(client: &Client) -> bool {
     let patience = CallOptions::default().timeout(PING_TIMEOUT);
     let answer = client.request("ping", Value::Null, patience).await;

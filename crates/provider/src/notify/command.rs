@@ -16,19 +16,19 @@ use tokio::process::{Child, Command};
 use super::not_delivered;
 use crate::command::{Group, Stderr, located};
 
-/// How long the command may run.
+/// The longest time the command may run.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long it may take to exit after SIGTERM, before it is killed.
+/// The longest time it may take to exit after SIGTERM, before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
-/// How long its last words are waited for: a process that it left behind may hold standard error open.
+/// The time to wait for the rest of standard error: a process that it left behind may hold it open.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// What a command is made of.
+/// The options of a command.
 #[derive(Debug)]
 pub struct NotifyCommandOptions {
     /// The program and its arguments, as configured.
     pub program: Vec<String>,
-    /// Where it runs; a program with a relative path is looked for here.
+    /// The working directory, in which a program with a relative path is looked for.
     pub cwd: PathBuf,
     /// All of its environment.
     pub environment: Vec<(String, String)>,
@@ -138,10 +138,10 @@ impl Notifier for NotifyCommand {
     }
 }
 
-/// Gives the command its input and waits for its end.
+/// Writes the command's input and waits for its end.
 async fn run(child: &mut Child, body: &str, stderr: &mut Stderr) -> std::io::Result<ExitStatus> {
     if let Some(mut stdin) = child.stdin.take() {
-        // A command need not read what it is told.
+        // A command need not read its input.
         drop(stdin.write_all(body.as_bytes()).await);
     }
     let Some(pipe) = child.stderr.take() else { return child.wait().await };

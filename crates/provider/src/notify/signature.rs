@@ -1,4 +1,4 @@
-//! HMAC-SHA256 (RFC 2104), by which a receiver knows who tells it something and when.
+//! HMAC-SHA256 (RFC 2104), by which a receiver knows the sender and the time of a notice.
 
 use sha2::{Digest as _, Sha256};
 

@@ -12,19 +12,19 @@ use reqwest::{Client, Url};
 use super::not_delivered;
 use super::signature::signature;
 
-/// How long the receiver may take.
+/// The longest time the receiver may take.
 const LIMIT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What a webhook is made of.
+/// The options of a webhook.
 pub struct WebhookOptions {
-    /// Where to post to.
+    /// The address to post to.
     pub url: String,
-    /// What the posts are signed with.
+    /// The key that signs the posts.
     pub secret: String,
     /// The proxy, if configured.
     pub proxy: Option<ProxyOptions>,
-    /// Tells when a post was signed.
+    /// Dates a signature.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -34,7 +34,7 @@ pub struct Webhook {
     secret: String,
     proxy: Option<ProxyOptions>,
     clock: Arc<dyn Clock>,
-    /// Made at first use: a server that never tells anything never pays for TLS.
+    /// Made at first use: a server that never posts anything never pays for TLS.
     client: OnceLock<Client>,
 }
 

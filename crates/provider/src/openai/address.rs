@@ -1,4 +1,4 @@
-//! Where the API is: the root of what a user gives, which may end with the version, and what is Azure.
+//! Parses a base URL: the root of the API, with or without its version, and Azure's hosts.
 
 use reqwest::Url;
 
@@ -6,16 +6,16 @@ use reqwest::Url;
 const AZURE: [&str; 3] =
     [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
 
-/// Where the API is.
+/// The address of the API.
 #[derive(Debug, PartialEq)]
 pub(super) struct Address {
-    /// What the version and the endpoints follow.
+    /// The address before the version and the endpoints.
     pub(super) root: String,
-    /// Whether keys go into Azure's own header.
+    /// True if keys go into Azure's own header.
     pub(super) is_azure: bool,
 }
 
-/// The address in what was configured; what is no URL is left to whoever opens it.
+/// Parses the configured address; one that is not a URL is left to the HTTP client.
 pub(super) fn of(base_url: &str) -> Address {
     let Ok(mut url) = Url::parse(base_url) else {
         return Address { root: base_url.to_owned(), is_azure: false };

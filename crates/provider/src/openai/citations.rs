@@ -9,7 +9,7 @@ use crate::responses::markers::{Edit, applied, links_to, numbers};
 use crate::responses::wire::Annotation;
 use crate::vendor::NumberedSources;
 
-/// The text with our markers, and its sources by number. Pages that were read are sources where the text links to them.
+/// The text with our markers, and its sources by number. Pages that were read are sources if the text links to them.
 pub(super) fn cited<'a>(
     text: String,
     citations: Vec<Annotation>,
@@ -29,7 +29,7 @@ pub(super) fn cited<'a>(
     let mut last = None;
     for (range, nth) in edits {
         let number = number(&citations[nth]);
-        // The same page twice at one place is said once.
+        // The same page twice at one place is cited once.
         let again = last == Some((range.start, number));
         last = Some((range.end, number));
         let marker = if again { String::new() } else { format!("[{number}]") };
@@ -46,7 +46,7 @@ pub(super) fn cited<'a>(
     (text, sources.all)
 }
 
-/// What is to be replaced in the text, in its order, and by which citation.
+/// The ranges to replace in the text, in its order, each with its citation.
 fn places(text: &str, citations: &[Annotation]) -> Vec<(Range<usize>, usize)> {
     let spans: Vec<(Range<usize>, usize)> = (0..)
         .zip(citations)
@@ -86,7 +86,7 @@ fn places(text: &str, citations: &[Annotation]) -> Vec<(Range<usize>, usize)> {
     edits
 }
 
-/// Where these characters of the text begin, as far as it has them; its end counts as one.
+/// The byte offsets of these characters of the text, as far as it has them; its end counts as one.
 fn bytes_of(text: &str, places: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
     let mut wanted: Vec<usize> = places.collect();
     wanted.sort_unstable();
@@ -105,8 +105,8 @@ fn bytes_of(text: &str, places: impl Iterator<Item = usize>) -> BTreeMap<usize, 
     bytes
 }
 
-/// The whole of what stands for a citation here: a link in parentheses, `【...】`, `[3]`. `None` when it is a statement, or a
-/// link whose words belong to a sentence: then nothing may be taken away.
+/// The whole citation as the text renders it here: a link in parentheses, `【...】`, `[3]`. `None` when it is a statement, or a
+/// link whose words belong to a sentence: then nothing may be removed.
 fn renders_a_citation(text: &str, span: Range<usize>) -> Option<Range<usize>> {
     let shown = &text[span.clone()];
     let is_link = |link: &str| {
@@ -198,7 +198,7 @@ mod tests {
             "a[1] b[2]",
             &[(1, "u"), (2, "v")],
         );
-        // One page has one number; two at one place stand beside each other, the same twice once.
+        // One page has one number; two at one place follow each other, the same twice once.
         check(
             "ab cd",
             &[("u", 0, 2), ("v", 0, 2), ("u", 3, 5), ("u", 3, 5)],
@@ -231,7 +231,7 @@ mod tests {
         );
     }
 
-    /// G3: a number that stands in the text may mean anything, so no source gets it.
+    /// G3: a number that is in the text may mean anything, so no source gets it.
     #[test]
     fn g3_numbers_of_the_text_are_not_ours() {
         check(

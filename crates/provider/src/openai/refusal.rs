@@ -6,10 +6,10 @@ use outlast_core::{BeginError, ProviderError, Trouble};
 use super::wire::Refusal;
 use crate::vendor::HttpAnswer;
 
-/// How many models are named.
+/// The number of models to name.
 const NAMED_MODELS: usize = 12;
 
-/// What a refusal is about.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Why {
     NoModel,
@@ -18,7 +18,7 @@ pub(super) enum Why {
     Other,
 }
 
-/// The refusal with a sentence of its own, where there is a better one.
+/// The refusal with a better sentence, if there is one.
 pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, Why) {
     let BeginError::Refused(error) = error else { return (error, Why::Other) };
     if error.trouble != Trouble::Rejected {

@@ -8,10 +8,10 @@ use crate::responses::note_early_end;
 use crate::responses::wire::Response;
 use crate::vendor::Status;
 
-/// No run uses more tokens; a count beyond it is none.
+/// No run uses more tokens; a larger count is an error.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// The step that ends a run which came to an end of its own; `None` when there is no report.
+/// The last step of a run that was not stopped; `None` when there is no report.
 pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
     let (text, citations) = response.take_report();
     let read = response.read().filter_map(|page| page.url.as_deref()).chain(response.opened());

@@ -1,4 +1,4 @@
-//! OpenAI's own JSON, beside what it shares with others that speak the protocol: the body of a submit, refusals, the list of
+//! OpenAI's own JSON, in addition to what it shares with others that speak the protocol: the body of a submit, refusals, the list of
 //! models.
 
 use outlast_core::rules::job_of_key;
@@ -11,7 +11,7 @@ use crate::responses::wire::request::conversation;
 use crate::vendor::effort_word;
 use crate::vendor::lenient::{Items, Known, object};
 
-/// The body of a submit: in the background and stored, so that the run can be taken up by its id, and not as a stream. A
+/// The body of a submit: in the background and stored, so that the run can be resumed by its id, and not as a stream. A
 /// stream that breaks at its first event can leave a run queued for ever.
 pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
     let (input, instructions) = conversation(ask);
@@ -36,7 +36,7 @@ pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
     body
 }
 
-/// How many searches and pages there may be. The API knows no cap in dollars; what the searches cost stays within the
+/// The number of searches and pages allowed. The API has no cap in dollars; the cost of the searches stays within the
 /// budget.
 fn max_tool_calls(ask: &ResearchAsk) -> u64 {
     let by_effort = match effort_word(ask.effort) {
@@ -66,7 +66,7 @@ fn web_search(filters: &SearchFilters) -> Value {
     tool
 }
 
-/// What a refusal says of itself, in any of the shapes that servers have for it.
+/// A refusal, in any of the forms that servers have for it.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Refusal {
     error: Known<Words>,
@@ -104,7 +104,7 @@ impl Refusal {
         said || self.names("background")
     }
 
-    /// Whether it names this field of the request.
+    /// Returns true if it names this field of the request.
     fn names(&self, field: &str) -> bool {
         let param = self.error.as_ref().and_then(|error| error.param.as_deref());
         let mut details = self.detail.iter().flatten().filter_map(|detail| detail.loc.as_ref());
@@ -125,7 +125,7 @@ struct Model {
 }
 
 impl Models {
-    /// The list in a body; `None` when it is none.
+    /// The list in a body; `None` if it is not one.
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
         object(body).filter(|models: &Self| models.data.is_some())
     }
@@ -135,7 +135,7 @@ impl Models {
         self.data.iter().flatten().filter_map(|model| model.id.0.clone()).collect()
     }
 
-    /// What a person should know of this model before a run fails.
+    /// A warning about this model, before a run fails.
     pub(super) fn warning(&self, name: &str) -> Option<String> {
         let mut models = self.data.iter().flatten();
         let Some(model) = models.find(|model| model.id.as_deref() == Some(name)) else {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// G3: earlier turns of a conversation are sent as they were said.
+    /// G3: earlier turns of a conversation are sent verbatim.
     #[test]
     fn g3_a_conversation_is_passed_on_verbatim() {
         let talk = [

@@ -44,12 +44,12 @@ impl Agent {
         Ok(Self { api: Responses { service, dialect: &DIALECT } })
     }
 
-    /// What a worker must have to run this adapter's jobs: the same service and the same key.
+    /// The requirements for a worker that runs this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.api.service.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    /// Makes a free call to check that the service answers and accepts the key.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
         self.api.service.check(limit).await
     }
@@ -133,7 +133,7 @@ impl Agent {
     }
 }
 
-/// What an ask of this kind and effort usually costs.
+/// The usual cost of an ask of this kind and effort.
 pub(crate) fn typical(kind: AskKind, effort: Option<Effort>) -> Cost {
     let prices = Prices::current();
     match kind {

@@ -13,7 +13,7 @@ use crate::responses::wire::{Event, Response};
 use crate::responses::{Meter, run_ended};
 use crate::vendor::{HttpAnswer, object, trouble};
 
-/// Takes the bytes for an event; says what is wrong with what we make of it.
+/// Takes the bytes for an event; returns what is wrong with the result.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
     let Some(event) = Event::parse(&mut String::from_utf8_lossy(bytes).into_owned()) else {
         return Ok(());
@@ -32,7 +32,7 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Takes the bytes for the body of an answer; says what is wrong with what we make of it.
+/// Takes the bytes for the body of an answer; returns what is wrong with the result.
 pub fn response(bytes: &[u8]) -> Result<(), String> {
     for status in [StatusCode::BAD_REQUEST, StatusCode::BAD_GATEWAY] {
         // No more of a refusal is read.
@@ -79,7 +79,7 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
     None
 }
 
-/// A report says something, and every source has an address, and a number of its own.
+/// Checks that a report has text, and every source an address and its own number.
 fn sound(output: &Output) -> Result<(), String> {
     let Body::Report { text, sources, .. } = &output.body else { return Ok(()) };
     let numbers: HashSet<u32> = sources.iter().map(|source| source.number).collect();
@@ -90,7 +90,7 @@ fn sound(output: &Output) -> Result<(), String> {
     }
 }
 
-/// Of the Agent API also an address of its own.
+/// Checks in addition that no two sources of the Agent API have the same address.
 fn finished(step: &Option<Step>) -> Result<(), String> {
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { sources, .. } = &output.body else { return Ok(()) };

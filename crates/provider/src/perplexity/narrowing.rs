@@ -1,4 +1,4 @@
-//! What a web search is narrowed to, in the vendor's words; what is not set is not sent.
+//! The filters of a web search as the vendor names them; a filter that is not set is not sent.
 
 use outlast_core::SearchFilters;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(super) fn set_fields(mut object: Value) -> Value {
     object
 }
 
-/// What every endpoint knows.
+/// The filters that every endpoint has.
 pub(super) fn filters(filters: &SearchFilters) -> Value {
     set_fields(json!({
         "search_recency_filter": filters.recency,
@@ -21,7 +21,7 @@ pub(super) fn filters(filters: &SearchFilters) -> Value {
     }))
 }
 
-/// A body of the Sonar and the Search endpoints, which know one filter more and have them all beside their own fields.
+/// A body of the Sonar and the Search endpoints, which have one filter more, and all of them next to their own fields.
 pub(super) fn narrowed(mut body: Value, narrowed_to: &SearchFilters) -> Value {
     body["search_mode"] = narrowed_to.academic.then_some("academic").into();
     if let (Some(fields), Value::Object(more)) = (body.as_object_mut(), filters(narrowed_to)) {
@@ -30,7 +30,7 @@ pub(super) fn narrowed(mut body: Value, narrowed_to: &SearchFilters) -> Value {
     set_fields(body)
 }
 
-/// Where the user is.
+/// The user's location.
 pub(super) fn location(filters: &SearchFilters) -> Option<Value> {
     filters.country.as_ref().map(|country| json!({"country": country}))
 }

@@ -9,7 +9,7 @@ use crate::responses::note_early_end;
 use crate::responses::wire::Response;
 use crate::vendor::Status;
 
-/// What the provider calls its presets; the model a run resolved to has another name.
+/// The provider's names of presets; the model a run resolved to has another name.
 const PRESETS: [&str; 9] = [
     "fast",
     "low",
@@ -22,7 +22,7 @@ const PRESETS: [&str; 9] = [
     "advanced-deep-research",
 ];
 
-/// The step that ends a run which came to an end of its own; `None` when there is no report.
+/// The last step of a run that was not stopped; `None` when there is no report.
 pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
     let (text, thinking) = split_thinking(response.take_report().0);
     // Thoughts alone are no report.
@@ -61,7 +61,7 @@ fn is_web_search(tool: &str) -> bool {
     matches!(tool, "search_web" | "web_search")
 }
 
-/// The provider's own word first (C9).
+/// The reported cost first (C9).
 fn cost(response: &Response, consumed: &Usage) -> Cost {
     let Some(usage) = response.usage.as_ref().filter(|billed| !billed.is_odd) else {
         return Cost::Unknown;
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(output(&body).model.as_deref(), Some("openai/gpt-6-luna"));
     }
 
-    /// P5: the model's thinking is no part of the report, as in the other dialect.
+    /// P5: the model's thinking is not part of the report, as in the other dialect.
     #[test]
     fn p5_thinking_stands_beside_the_report() {
         let body = r#"{"output":[{"type":"message","content":[

@@ -12,11 +12,11 @@ use crate::responses::wire::is_name;
 use crate::vendor::lenient::{Items, Known, object};
 use crate::vendor::{Delivered, Service, Submit};
 
-/// What the vendor's own tool asks for.
+/// The defaults of the vendor's own tool.
 const MAX_RESULTS: u32 = 10;
 const MAX_TOKENS_PER_PAGE: u32 = 1024;
 
-/// A search is one call: nothing to take up again, nothing to stop.
+/// A search is one call: nothing to resume, nothing to stop.
 pub(super) const NATURE: Nature =
     Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
 
@@ -64,7 +64,7 @@ pub(super) async fn begin(
     Ok(Box::new(Delivered::new(remote, Box::new(output), raw)))
 }
 
-/// What a search found, and what it is called; `None` when the answer is none.
+/// Reads the id and the results of a search; `None` if the body has no results.
 pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
     let found: Found = object(body)?;
     let sources = sources(found.results.0?);
@@ -77,7 +77,7 @@ pub(super) fn read(body: &[u8]) -> Option<(Option<String>, Output)> {
     Some((found.id.0.filter(|id| is_name(id)), output))
 }
 
-/// Hits in their order; one without an address is none.
+/// Hits in their order, without those that have no address.
 fn sources(hits: Vec<Hit>) -> Vec<Source> {
     let text = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let found = hits

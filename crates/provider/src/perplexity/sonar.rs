@@ -42,12 +42,12 @@ impl Sonar {
         Ok(Self { api: Service::new(&VENDOR, VendorOptions { waits, ..options })? })
     }
 
-    /// What a worker must have to run this adapter's jobs: the same service and the same key.
+    /// The requirements for a worker that runs this adapter's jobs: the same service and the same key.
     pub fn profile(&self) -> Profile {
         self.api.profile(Self::NAME)
     }
 
-    /// Asks the service for something that costs nothing, to see that it answers and takes the key.
+    /// Makes a free call to check that the service answers and accepts the key.
     pub async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
         self.api.check(limit).await
     }
@@ -65,7 +65,7 @@ impl Provider for Sonar {
                 Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false }
             }
             AskKind::Results => search::NATURE,
-            // An answer lives on its connection: lost with it, and paid for.
+            // An answer depends on its connection: lost with it, and paid for.
             AskKind::Search | AskKind::Ask | AskKind::Reason => {
                 Nature { again: Again::Never, resumes: Resumes::Never, stops: false }
             }
@@ -103,7 +103,7 @@ impl Provider for Sonar {
     }
 }
 
-/// What an ask of this kind and effort usually costs.
+/// The usual cost of an ask of this kind and effort.
 pub(crate) fn typical(kind: AskKind, effort: Option<Effort>) -> Cost {
     let prices = Prices::current();
     prices.sonar.typical(match (kind, effort) {

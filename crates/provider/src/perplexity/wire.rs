@@ -8,7 +8,7 @@ use super::narrowing::{self, set_fields};
 use crate::responses::wire::request::conversation;
 use crate::vendor::effort_word;
 
-/// The preset that stands for deep research where no effort is asked for.
+/// The preset for deep research if no effort is requested.
 pub(crate) const DEEP_RESEARCH: &str = "high";
 
 /// The body of a submit.
@@ -29,7 +29,7 @@ pub(crate) fn submit(ask: &ResearchAsk) -> Value {
     body
 }
 
-/// The word for how hard to work; `None` where that is left to the provider. An effort that was asked for counts.
+/// The vendor's word for an effort; `None` if that is left to the provider. An effort that was asked for counts.
 pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static str> {
     effort_word(asked).or(match kind {
         AskKind::Research => None,

@@ -1,4 +1,4 @@
-//! Dollars as they stand in the table, and sums over them.
+//! Dollars as the table gives them, and sums over them.
 
 use outlast_core::NanoUsd;
 use serde::{Deserialize, Deserializer, de};

@@ -19,7 +19,7 @@ impl Responses {
         self.service.remote(self.dialect.name, id.to_owned())
     }
 
-    /// What the end of a run without a report means, with this key kept out of it.
+    /// Returns the error of a run that ended without a report, with this key kept out of it.
     pub(super) fn run_ended(
         &self,
         status: Status,

@@ -1,4 +1,4 @@
-//! What the end of a run without a report means where the protocol's words for it say so.
+//! The error of a run that ended without a report, by the protocol's words for it.
 
 use outlast_core::{ProviderError, Trouble};
 
@@ -14,7 +14,7 @@ pub(crate) fn run_ended(
     vendor::run_ended(vendor, status, None, error, cause, redact)
 }
 
-/// Failures that a new run would only repeat, by the provider's word or number for them.
+/// Failures that a new run would only repeat, by the provider's code for them.
 fn cause(error: &RunError) -> Trouble {
     let (word, number) = match &*error.code {
         Some(ErrorCode::Word(word)) => (Some(word.as_str()), None),
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::perplexity::VENDOR;
 
-    /// B9a: a failed run may be begun anew, unless its failure would only be repeated.
+    /// B9a: a failed run may be repeated, unless its failure would only be repeated.
     #[test]
     fn a_run_that_failed_says_whether_another_could_do_better() {
         let ended = |status, error: Option<RunError>| {

@@ -15,7 +15,7 @@ pub(crate) enum Marker {
 /// Longer brackets hold no marker.
 const LONGEST: usize = 120;
 
-/// The text with each marker as `[n]`, where `number` says which `n`. A text that needs no change is not copied.
+/// The text with each marker as `[n]`; `number` returns `n`. A text that needs no change is not copied.
 pub(crate) fn rewritten(text: String, number: impl FnMut(Marker) -> u32) -> String {
     let edits = edits(&text, number);
     applied(text, &edits)
@@ -32,7 +32,7 @@ pub(crate) fn numbers(text: &str) -> HashSet<u32> {
     numbers
 }
 
-/// Whether the address stands in the text, and not as the beginning of a longer one.
+/// Returns true if the address is in the text, and not as the beginning of a longer one.
 pub(crate) fn links_to(text: &str, url: &str) -> bool {
     text.match_indices(url).any(|(at, _)| {
         let next = text[at + url.len()..].chars().next();
@@ -56,7 +56,7 @@ fn edits(text: &str, mut number: impl FnMut(Marker) -> u32) -> Vec<Edit> {
     edits
 }
 
-/// What stands here, and what should.
+/// A range of the text and its replacement.
 pub(crate) type Edit = (Range<usize>, String);
 
 /// The text with these changes, which are in its order and do not overlap.
@@ -110,7 +110,7 @@ fn find_edits(
     }
 }
 
-/// How long the code that begins here is; without an end it is only its first marks.
+/// The length of the code that begins here; without an end it is only its first marks.
 fn code_span(text: &str) -> usize {
     let marks = text.len() - text.trim_start_matches('`').len();
     let mut at = marks;

@@ -1,4 +1,4 @@
-//! How far a run has come, from what it really does: queries asked, sources read, words written (B6).
+//! The progress of a run, by its actual work: queries asked, sources read, words written (B6).
 
 use outlast_core::Progress;
 
@@ -16,7 +16,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// What an event adds, if it adds anything a person would notice.
+    /// Counts an event; returns progress if it adds anything a person would notice.
     pub(crate) fn event(&mut self, event: &Event) -> Option<Progress> {
         let (queries, sources) = event.searched();
         if queries + sources > 0 {
@@ -40,7 +40,7 @@ impl Meter {
         }
     }
 
-    /// What a check shows: the searches finished so far, and the text.
+    /// Counts the finished searches and the text that a check shows.
     pub(crate) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
         let before = self.done();
         self.by_checks = self.by_checks.max(WorkDone {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(meter.milestones.finalizing(), None);
     }
 
-    /// B6: 50 when output begins to arrive; what was found on the way is none.
+    /// B6: 50 when output begins to arrive; search results are not.
     #[test]
     fn only_a_message_is_output() {
         let added = |item: &str| {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(added("null"), Some(50));
     }
 
-    /// B6: after a broken stream a check shows what the events after it tell again.
+    /// B6: after a broken stream a check shows what the events after it repeat.
     #[test]
     fn what_checks_and_events_both_show_counts_once() {
         let mut meter = Meter::default();

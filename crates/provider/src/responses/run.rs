@@ -1,4 +1,4 @@
-//! A run of the protocol: its events tell how far it is and how it ends; checks stand in for a stream that cannot be had.
+//! A run of the protocol: its events tell how far it is and how it ends; checks stand in for a stream that is not available.
 
 use async_trait::async_trait;
 use outlast_core::{Partial, ProviderError, RemoteRun, Step};

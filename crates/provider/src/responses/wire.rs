@@ -1,6 +1,6 @@
 //! The JSON of the protocol, known to no other module. Everything is optional and every set is open: unknown events,
-//! items, statuses and null fields are facts of these APIs. What has another type than we know is taken to be absent:
-//! one odd field must not hide the id, or the report, beside it.
+//! items, statuses and null fields are facts of these APIs. A field of an unknown type is taken to be absent:
+//! one odd field must not hide the id, or the report, next to it.
 
 mod event;
 pub(crate) mod request;
@@ -17,10 +17,10 @@ pub(crate) use output::{Annotation, Page};
 use output::{ContentPart, OutputItem, output_items};
 pub(crate) use usage::{ToolUsage, Usage, UsageCost};
 
-/// The longest id of a run that is taken: it becomes part of an address, of every row and of log lines.
+/// The longest id of a run that is accepted: it becomes part of an address, of every row and of log lines.
 const MAX_ID_BYTES: usize = 1_000;
 
-/// Whether this can be the id of a run.
+/// Returns true if this can be the id of a run.
 pub(crate) fn is_name(id: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len())
 }
@@ -46,7 +46,7 @@ impl Response {
         self.id.as_deref().filter(|id| is_name(id))
     }
 
-    /// Why there is no report, as far as it says: its error, or the model's refusal.
+    /// Takes out the reason for a missing report: its error, or the model's refusal.
     pub(crate) fn take_error(&mut self) -> Option<RunError> {
         let error = self.error.take();
         error.or_else(|| Some(RunError::refusal(self.messages().find_map(OutputItem::refusal)?)))
@@ -60,7 +60,7 @@ impl Response {
     /// The usual report is one part, which may be megabytes: it is moved, not copied.
     pub(crate) fn take_report(&mut self) -> (String, Vec<Annotation>) {
         let (mut text, mut citations) = (String::new(), Vec::new());
-        // What was said on the way is no report, unless there is no other.
+        // Commentary is not the report, unless there is nothing else.
         let has_report = self.messages().any(|item| !item.is_commentary() && item.says_something());
         let items = self.output.iter_mut().flatten().filter(|item| item.is_message());
         for message in items.filter(|item| !(has_report && item.is_commentary())) {
@@ -84,7 +84,7 @@ impl Response {
         (text, citations)
     }
 
-    /// How many words of it there are so far.
+    /// The number of words written so far.
     pub(crate) fn words(&self) -> usize {
         let parts = self.messages().flat_map(|message| message.content.iter().flatten());
         parts.filter_map(ContentPart::written).map(|text| text.split_whitespace().count()).sum()
@@ -94,7 +94,7 @@ impl Response {
         self.items().filter(|item| item.is_message())
     }
 
-    /// What the web searches found, in their order. Their numbers are what citations name.
+    /// The results of web searches, in their order. Citations name their numbers.
     pub(crate) fn found(&self) -> impl Iterator<Item = &Page> {
         let searches = self.items().filter(|item| item.is_web_search());
         searches.flat_map(|item| item.results.iter().flatten())
@@ -114,12 +114,12 @@ impl Response {
         self.output.iter().flatten()
     }
 
-    /// How many queries were asked.
+    /// The number of queries that were asked.
     pub(crate) fn queries(&self) -> usize {
         self.items().map(OutputItem::asked).sum()
     }
 
-    /// How many web searches were made.
+    /// The number of web searches.
     pub(crate) fn searches(&self) -> usize {
         self.items().filter(|item| item.is_search_call()).count()
     }
@@ -152,7 +152,7 @@ mod tests {
         );
     }
 
-    /// A10, B9a: an id that was there must not be lost to an odd field beside it.
+    /// A10, B9a: an id that was there must not be lost to an odd field next to it.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
         let body = br#"{"id":"resp_1","status":"completed","model":7,"usage":{"input_tokens":"9","output_tokens":4},

@@ -1,4 +1,4 @@
-//! Whether a vendor's bill can be summed up.
+//! Checks that money can be counted by a vendor's bill.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::lenient::NOT_A_NUMBER;
 
-/// What a run consumed, and whether money can be counted by it.
+/// The usage of a run, and a check that money can be counted by it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Billed<T> {
     usage: T,

@@ -1,4 +1,4 @@
-//! Whether the service answers and takes the key, asked with a call that costs nothing: the list of models.
+//! Checks that the service answers and accepts the key, with a free call: the list of models.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use super::errors::HttpAnswer;
 use super::service::Service;
 use crate::http::{MAX_BODY, read_body, read_refusal, send};
 
-/// What the service said.
+/// The result of a check of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// What became of the key.
+    /// The state of the key.
     pub key: KeyState,
-    /// What time it is there, to the second.
+    /// The server's time, to the second.
     pub server_time: Option<Timestamp>,
-    /// What a person should know before it becomes an error, one sentence each.
+    /// Warnings about future errors, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// What a service that answers makes of the key.
+/// The judgement of a service about the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// It is taken.
+    /// It is accepted.
     Taken,
-    /// It was not looked at: this service has no list of models.
+    /// It was not checked: this service has no list of models.
     Unknown,
 }
 
@@ -39,7 +39,7 @@ impl Service {
         Ok(checked)
     }
 
-    /// The same with the list at this address, which comes with it where there is one.
+    /// The same with the list at this address, which is returned if there is one.
     pub(crate) async fn check_list(
         &self,
         list: Url,
@@ -62,7 +62,7 @@ impl Service {
             }
         };
         let checked = Checked { key, server_time, warnings: Vec::new() };
-        // A list that cannot be read says nothing of the key, which was taken.
+        // A list that cannot be read does not concern the key, which was accepted.
         Ok((checked, read_body(response, MAX_BODY).await.unwrap_or_default()))
     }
 }

@@ -6,7 +6,7 @@ use outlast_core::{Output, ProviderError, RemoteRun, Run, Step};
 /// A result that is already here.
 pub(crate) struct Delivered {
     remote: RemoteRun,
-    /// Until it is told: it may be megabytes, and is not copied.
+    /// Taken when it is returned: it may be megabytes, and is not copied.
     result: Option<(Box<Output>, Vec<u8>)>,
 }
 

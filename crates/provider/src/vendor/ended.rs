@@ -1,4 +1,4 @@
-//! How a run ended at its vendor, and what an end without a report means.
+//! The status of a run at its vendor, and the error of a run without a report.
 
 use outlast_core::{ProviderError, Trouble};
 
@@ -6,7 +6,7 @@ use super::Vendor;
 use super::run_error::RunError;
 use crate::provider_error::provider_error;
 
-/// Where a run stands. What we do not know is taken to be under way, and looked at again.
+/// The status of a run. An unknown status counts as running, and is checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Running,
@@ -34,10 +34,10 @@ impl Status {
     }
 }
 
-/// A run that ended without a report. Only one that failed may be begun anew: the others were paid for and would end
+/// A run that ended without a report. Only one that failed may be repeated: the others were paid for and would end
 /// the same way, or were stopped on purpose (B9a).
 ///
-/// `limit` is the vendor's word for a limit that was reached, `cause` what its word for a failure means.
+/// `limit` is the vendor's word for a limit that was reached; `cause` classifies a failure.
 pub(crate) fn run_ended(
     vendor: &Vendor,
     status: Status,

@@ -1,4 +1,4 @@
-//! What went wrong with a call, in our own words. Status decides; upstream text is kept for the operator, redacted, and never
+//! Errors of a call, in our own words. Status decides; upstream text is kept for the operator, redacted, and never
 //! becomes part of a sentence; its message alone is handed on as the vendor's reason (G9).
 
 use std::time::Duration;
@@ -18,19 +18,19 @@ pub(crate) struct HttpAnswer {
     pub(crate) body: Vec<u8>,
 }
 
-/// What an answer that is no success means for a submit: was it certainly not accepted? (B9a)
+/// Classifies an answer to a submit that is not a success: refused if it was certainly not accepted, else unknown (B9a).
 pub(crate) fn refusal(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> BeginError {
     let error = with_likely_address(vendor, answer, error);
     match answer.status.as_u16() {
         400 | 401 | 402 | 403 | 404 | 405 | 410 | 413 | 422 | 429 => BeginError::Refused(error),
-        // The provider's own envelope says that it dealt with the request and did not take it.
+        // The provider's own envelope shows that it handled the request and did not accept it.
         500 | 503 if envelope(&answer.body).is_some() => BeginError::Refused(error),
         // Everything else may come from a gateway while the provider works: 408, 502, 504 and 520 to 524 above all.
         _ => BeginError::Unknown(error),
     }
 }
 
-/// The error of a request that makes something: where there is nothing to make it at, the address is the likely cause.
+/// The error of a request that creates something: if its endpoint is not found, the address is the likely cause.
 pub(crate) fn with_likely_address(
     vendor: &Vendor,
     answer: &HttpAnswer,
@@ -45,7 +45,7 @@ pub(crate) fn with_likely_address(
     ProviderError { sentence, ..error }
 }
 
-/// What an answer that is no success means.
+/// Returns the error in an answer that is not a success.
 pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> ProviderError {
     let retry_after = answer.retry_after;
     let error = envelope(&answer.body);
@@ -89,7 +89,7 @@ fn envelope(body: &[u8]) -> Option<Value> {
     body.get("error").filter(|error| error.is_object()).cloned()
 }
 
-/// The words by which an error envelope says what kind of error it is.
+/// The words of an error envelope for the kind of error.
 fn error_words(error: &Value) -> Vec<String> {
     let words = ["type", "code", "status"].map(|name| error.get(name)?.as_str().map(str::to_owned));
     words.into_iter().flatten().collect()
@@ -157,7 +157,7 @@ pub(crate) fn malformed(sentence: &str) -> ProviderError {
     provider_error(Trouble::Malformed, sentence)
 }
 
-/// A body that is no JSON, or not what was asked for.
+/// A body that is not JSON, or not what was requested.
 pub(crate) fn unreadable() -> ProviderError {
     malformed("the provider's answer cannot be read")
 }

@@ -22,7 +22,7 @@ impl EventStream {
         Self { response, decoder: SseDecoder::new(MAX_EVENT) }
     }
 
-    /// The next event that `parse` takes for one; keep-alives and what is no JSON are passed over. `Err(None)` is a
+    /// The next event that `parse` accepts; keep-alives and anything that is not JSON are skipped. `Err(None)` is a
     /// clean end. Cancel-safe.
     pub(crate) async fn next<E>(
         &mut self,
@@ -54,7 +54,7 @@ impl EventStream {
 }
 
 impl Service {
-    /// Asks for the events at this address; `None` where there are none and asking again is of no use.
+    /// Asks for the events at this address; `None` if there are none and asking again is of no use.
     pub(crate) async fn attach(&self, url: Url) -> Result<Option<EventStream>, ProviderError> {
         let request = self.calls()?.get(url).header("accept", "text/event-stream");
         let response =

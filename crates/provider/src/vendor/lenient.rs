@@ -10,10 +10,10 @@ use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// How many items of a list are kept: more would take many times the memory of their text.
+/// The number of items kept of a list: more would take many times the memory of their text.
 const MAX_LIST_ITEMS: usize = 10_000;
 
-/// The object in a body; `None` when it is none. A list is none, though it could be read as one, field by field.
+/// Reads the object in a body; `None` if it is not one. A list is refused, though it could be read as one, field by field.
 pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     if !body.trim_ascii_start().starts_with(b"{") {
         return None;
@@ -22,11 +22,11 @@ pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     read.or_else(|| serde_json::from_slice(&without_odd_numbers(body)?).ok())
 }
 
-/// The text that stands for a number which is none, such as NaN.
+/// The text that replaces a number JSON does not have, such as NaN.
 pub(super) const NOT_A_NUMBER: &str = "NaN";
 
 /// The same body with text in place of NaN and Infinity, which some programs write although JSON has neither; `None` if there
-/// are none. A report with such a number in its bill can be read then, and its bill counts as not known.
+/// are none. A report with such a number in its bill can then be read, and its bill counts as unknown.
 fn without_odd_numbers(body: &[u8]) -> Option<Vec<u8>> {
     const ODD: [&[u8]; 4] = [b"-Infinity", b"+Infinity", b"Infinity", NOT_A_NUMBER.as_bytes()];
     let (mut mended, mut rest, mut in_text, mut found) =
@@ -59,7 +59,7 @@ pub(crate) struct Known<T>(pub(crate) Option<T>);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Known<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As an option, because serde takes a missing field for none only where an option is asked for.
+        // As an option, because serde reads a missing field as `None` only if an option is expected.
         let field = Option::<&RawValue>::deserialize(deserializer)?;
         Ok(Self(field.and_then(|field| serde_json::from_str(field.get()).ok())))
     }
@@ -85,7 +85,7 @@ impl<T> DerefMut for Known<T> {
     }
 }
 
-/// The first items of a list, without those whose type we do not know; none where it is missing, or no list.
+/// The first items of a list, without those of an unknown type; `None` if it is missing, or not a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Items<T>(pub(crate) Option<Vec<T>>);
 
@@ -116,7 +116,7 @@ impl<T> DerefMut for Items<T> {
     }
 }
 
-/// A word; empty when it is null or no word.
+/// Reads a string; empty if it is null or has another type.
 pub(crate) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Known::deserialize(deserializer)?.0.unwrap_or_default())
 }
@@ -130,8 +130,8 @@ where
     items(deserializer, || Some(T::default()), None)
 }
 
-/// The first items of a list, `unknown` in place of those whose type we do not know; `None` when it is no list.
-/// Those that follow are given to `beyond`, which may save what they say, but must not let the list grow with them.
+/// The first items of a list, `unknown` in place of those of an unknown type; `None` if it is not a list.
+/// Those that follow are given to `beyond`, which may keep their text, but must not let the list grow with them.
 pub(crate) fn items<'de, D, T>(
     deserializer: D,
     unknown: fn() -> Option<T>,
@@ -159,7 +159,7 @@ fn listed<T: DeserializeOwned>(
     Some(items)
 }
 
-/// What becomes of an item for which a list has no room.
+/// Handles an item for which a list has no room.
 type Beyond<T> = fn(&mut Vec<T>, &RawValue);
 
 /// Reads one item after the other, and keeps no more than is known of it.
@@ -198,7 +198,7 @@ pub(crate) fn long_text<'de, D: Deserializer<'de>>(
     Ok(unescaped(<&RawValue>::deserialize(deserializer)?.get()))
 }
 
-/// What a string of JSON says, in one piece of memory; to gather it, the parser would take as much again.
+/// Unescapes a JSON string into one allocation; the parser would need twice the memory.
 fn unescaped(literal: &str) -> Option<String> {
     let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
@@ -213,7 +213,7 @@ fn unescaped(literal: &str) -> Option<String> {
     Some(text)
 }
 
-/// How long the escape is that a text begins with: a letter, a code, or the codes of a pair.
+/// The length of the escape that a text begins with: a letter, a code, or the codes of a pair.
 fn escape_length(escaped: &str) -> usize {
     let code = |at: usize| {
         let digits = escaped.get(at..at + 6)?.strip_prefix("\\u")?;

@@ -11,14 +11,14 @@ const FINALIZING: (u8, &str) = (75, "Finalizing research report...");
 /// The highest percentage of a run that has not ended.
 const HIGHEST_PERCENT: u8 = 95;
 
-/// How many words make one step of progress, so that a long answer is not a thousand notes.
+/// The number of words in one step of progress, so that a long answer is not a thousand notes.
 const WORDS_PER_STEP: usize = 50;
 
-/// A text of so many words is a report whose end is near: the searches are over, and most of it is there. One step of
+/// A text of this many words is a report whose end is near: the searches are over, and most of it is there. One step of
 /// progress to each step of words leads to it.
 const LONG_REPORT_WORDS: usize = (FINALIZING.0 - PROCESSING.0) as usize * WORDS_PER_STEP;
 
-/// How many words make one step beyond that.
+/// The number of words in one step beyond that.
 const WORDS_PER_LATE_STEP: usize = 250;
 
 /// The percentage and the message of a run that has written this many words.
@@ -36,7 +36,7 @@ fn writing(words: usize) -> (u8, String) {
     (further(PROCESSING.0, steps), message)
 }
 
-/// What a run has done so far.
+/// The work that a run has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct WorkDone {
     pub(crate) queries: usize,
@@ -55,23 +55,23 @@ impl WorkDone {
     }
 }
 
-/// Tells each milestone once; never goes down.
+/// Reports each milestone once; never goes down.
 #[derive(Debug, Default)]
 pub(crate) struct Milestones {
     percent: u8,
-    /// Steps of words that were told.
+    /// Steps of words that were reported.
     written: usize,
     /// The end of the run, once it is known and until it is returned.
     done: Option<Step>,
 }
 
 impl Milestones {
-    /// What is to be told before anything else happens: the first progress of a try, or an end that was held back.
+    /// The step to report before anything else happens: the first progress of a try, or an end that was held back.
     pub(crate) fn next(&mut self, vendor: &Vendor) -> Option<Step> {
         self.start(vendor).map(Step::Progress).or_else(|| self.done.take())
     }
 
-    /// The step to tell: an end is held back once, where no progress before said that it was near.
+    /// The step to report: an end is held back once if no earlier progress announced it.
     pub(crate) fn before(&mut self, step: Step) -> Step {
         if matches!(step, Step::Done { .. })
             && let Some(progress) = self.finalizing()
@@ -87,7 +87,7 @@ impl Milestones {
         self.reach((QUERYING_PERCENT, vendor.querying))
     }
 
-    /// So many queries were asked and so many sources read, in all.
+    /// Reports these totals of queries asked and sources read.
     pub(crate) fn searched(&mut self, queries: usize, sources: usize) -> Progress {
         let steps = queries + sources;
         let queries = counted(queries, "query", "queries");
@@ -95,7 +95,7 @@ impl Milestones {
         self.researched(steps, format!("Researching: {queries} asked, {sources} read"))
     }
 
-    /// So many steps were taken before output begins to arrive, in all; `message` says what the last one was.
+    /// Reports this total of steps taken before output begins to arrive; `message` describes the last one.
     pub(crate) fn researched(&mut self, steps: usize, message: String) -> Progress {
         let steps = u8::try_from(steps).unwrap_or(u8::MAX);
         let percent = QUERYING_PERCENT + steps.min(PROCESSING.0 - QUERYING_PERCENT - 1);
@@ -128,7 +128,7 @@ impl Milestones {
         self.at_least(HIGHEST_PERCENT, FINALIZING.1)
     }
 
-    /// The end is near, and no progress before said so; once.
+    /// Announces the end, once, unless earlier progress did.
     pub(crate) fn finalizing(&mut self) -> Option<Progress> {
         self.reach(FINALIZING)
     }

@@ -4,17 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 use outlast_core::Source;
 
-/// Which address has which number, in the order they are cited.
+/// The numbers of addresses, in the order they are cited.
 #[derive(Default)]
 pub(crate) struct NumberedSources {
     pub(crate) all: Vec<Source>,
     by_url: HashMap<String, u32>,
-    /// Numbers that stand in the text already and may mean anything.
+    /// Numbers that are in the text already and may mean anything.
     taken: HashSet<u32>,
 }
 
 impl NumberedSources {
-    /// None yet, and none of these numbers will be given.
+    /// No sources yet; these numbers will not be given.
     pub(crate) fn beside(taken: HashSet<u32>) -> Self {
         Self { taken, ..Self::default() }
     }

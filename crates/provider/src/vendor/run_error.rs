@@ -1,4 +1,4 @@
-//! What the provider says went wrong with a run.
+//! The error that the provider reports for a run.
 
 use std::fmt;
 
@@ -21,18 +21,18 @@ pub(crate) struct RunError {
 }
 
 impl RunError {
-    /// What stands in its place when the model refused to write.
+    /// An error for a model's refusal to write.
     pub(crate) fn refusal(words: &str) -> Self {
         let code = Known(Some(ErrorCode::Word(REFUSAL.to_owned())));
         Self { message: Known(Some(words.to_owned())), code, kind: Known(None) }
     }
 
-    /// Whether it stands for the model's refusal.
+    /// Returns true if it is the model's refusal.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(&*self.code, Some(ErrorCode::Word(word)) if word == REFUSAL)
     }
 
-    /// What the provider says: its code or type, and its message.
+    /// The provider's code or type, and its message.
     pub(crate) fn said(&self) -> String {
         let code = self.code.as_ref().map(ToString::to_string).or(self.kind.0.clone());
         let message = self.message.as_deref().unwrap_or_default();

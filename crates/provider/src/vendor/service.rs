@@ -46,7 +46,7 @@ impl Service {
         if !matches!(base_url.scheme(), "http" | "https") {
             return Err("the base URL must begin with http:// or https://".into());
         }
-        // Credentials in the address would be a second `Authorization` beside the key, and part of the profile.
+        // Credentials in the address would be a second `Authorization` next to the key, and part of the profile.
         if base_url.set_username("").is_err() || base_url.set_password(None).is_err() {
             return Err("the base URL must name a host".into());
         }
@@ -56,12 +56,12 @@ impl Service {
         Ok(Self { shared: Arc::new(shared), waits: waits.unwrap_or_default() })
     }
 
-    /// Whose service it is.
+    /// The vendor of this service.
     pub(crate) fn vendor(&self) -> &'static Vendor {
         self.shared.vendor
     }
 
-    /// What a worker must have to use the same API with the same key.
+    /// The requirements for a worker that uses the same API with the same key.
     pub(crate) fn profile(&self, dialect: &str) -> Profile {
         let mut hasher = Sha256::new_with_prefix(self.shared.api_key.as_bytes());
         let mut base_url = self.shared.base_url.clone();
@@ -81,7 +81,7 @@ impl Service {
         self.shared.http.timeout()
     }
 
-    /// What an answer that is no success means for a submit, with this key kept out of it.
+    /// Returns the error of a refused submit, with this key kept out of it.
     pub(crate) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
         errors::refusal(self.vendor(), answer, self.trouble(answer))
     }
@@ -94,7 +94,7 @@ impl Service {
         &self.waits
     }
 
-    /// Whether the run is old enough that the provider must know it.
+    /// Returns true if the run is old enough that the provider must know it.
     pub(crate) fn is_settled(&self, run: &RemoteRun) -> bool {
         self.now().since(run.begun_at) >= SETTLED_AFTER
     }
@@ -119,7 +119,7 @@ impl Service {
         url
     }
 
-    /// A request that costs money, on a connection of its own.
+    /// Prepares a request that costs money, on its own connection.
     pub(crate) fn post(
         &self,
         names: &[&str],
@@ -136,7 +136,7 @@ impl Service {
         self.get_within(self.timeout(), names).await
     }
 
-    /// The same, with a limit of its own.
+    /// The same, with its own limit.
     pub(crate) async fn get_within(
         &self,
         limit: Duration,
@@ -146,7 +146,7 @@ impl Service {
         self.answer(self.authorised(request)).await
     }
 
-    /// Tells it something that costs nothing and may be repeated.
+    /// Posts a request that costs nothing and may be repeated.
     pub(crate) async fn tell(
         &self,
         limit: Duration,
@@ -182,7 +182,7 @@ impl Service {
                     value.set_sensitive(true);
                     request.header(name, value)
                 }
-                // Sent without a key it is refused, which says what is wrong.
+                // Sent without a key it is refused, which shows what is wrong.
                 Err(_) => request,
             },
         };
@@ -228,13 +228,13 @@ impl Service {
         self.shared.http.calls().map_err(|error| errors::no_client(self.vendor(), &*error))
     }
 
-    /// What an answer that is not a success means, with this key kept out of it.
+    /// Returns the error in an answer that is not a success, with this key kept out of it.
     pub(crate) fn trouble(&self, answer: &HttpAnswer) -> ProviderError {
         errors::trouble(self.vendor(), answer, &self.shared.api_key)
     }
 }
 
-/// Whether the answer is a stream of events.
+/// Returns true if the answer is a stream of events.
 pub(crate) fn is_event_stream(response: &Response) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = content_type.and_then(|text| text.split(';').next());
@@ -243,7 +243,7 @@ pub(crate) fn is_event_stream(response: &Response) -> bool {
 
 #[cfg(test)]
 impl Service {
-    /// An API at an address that does not answer, with a clock that stands at zero.
+    /// An API at an address that does not answer, with a clock that stays at zero.
     pub(crate) fn nowhere() -> Self {
         Self::nowhere_after(Waits::default())
     }

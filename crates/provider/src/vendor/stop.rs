@@ -20,7 +20,7 @@ const LOOKS: [Duration; 6] = [
     Duration::from_secs(4),
 ];
 
-/// How one vendor's runs are looked at.
+/// The calls that look at one vendor's runs.
 pub(crate) struct StopCalls<L, S, T> {
     /// Reads the state of the run.
     pub(crate) look: L,
@@ -31,7 +31,7 @@ pub(crate) struct StopCalls<L, S, T> {
 }
 
 impl Service {
-    /// Stops the run that these names lead to, and says what was seen of it. Safe to repeat.
+    /// Stops the run at this path, and returns what was seen of it. Safe to repeat.
     pub(crate) async fn stop<L, F, S, T>(
         &self,
         run: &RemoteRun,
@@ -56,7 +56,7 @@ impl Service {
         if was_known && let Some(outcome) = end(&before.body) {
             return Ok(outcome);
         }
-        // One that is not found may only be hidden for a while, so it is told all the same.
+        // A run that is not found may only be hidden for a while, so it is cancelled all the same.
         let cancel = [names, &["cancel"]].concat();
         let answer = self.tell(self.stop_limit(), &cancel, &json!({})).await?;
         let is_accepted = answer.status.is_success();

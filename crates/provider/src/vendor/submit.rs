@@ -23,13 +23,13 @@ impl<'a> Submit<'a> {
         Self::within(service, service.timeout())
     }
 
-    /// The same, with this limit where it is shorter.
+    /// The same, with this limit if it is shorter.
     pub(crate) fn within(service: &'a Service, limit: Duration) -> Self {
         let limit = limit.min(service.timeout());
         Self { service, limit, deadline: Instant::now() + limit }
     }
 
-    /// Sends it and waits for the head of a success; `refusal` says what any other answer means.
+    /// Sends it and waits for the head of a success; `refusal` makes the error of any other answer.
     pub(crate) async fn send(
         &self,
         request: RequestBuilder,
@@ -47,7 +47,7 @@ impl<'a> Submit<'a> {
         Err(refusal(&HttpAnswer { status, retry_after, body }))
     }
 
-    /// The whole body of a success. It was accepted, so without its body its fate is unknown.
+    /// The whole body of a success. It was accepted, so without its body its outcome is unknown.
     pub(crate) async fn read(&self, response: Response) -> Result<Vec<u8>, BeginError> {
         let body = self.in_time(read_body(response, MAX_BODY)).await?;
         body.map_err(|error| BeginError::Unknown(errors::broken_answer(&error)))

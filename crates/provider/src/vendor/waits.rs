@@ -1,4 +1,4 @@
-//! How long to wait between checks of a run, and for one that cannot be found (A5).
+//! The waits between checks of a run, and for a run that cannot be found (A5).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use tokio::time::Instant;
 use super::errors::{self, HttpAnswer};
 use super::lenient::object;
 
-/// How long every check may say "not found" before a run is lost: a gateway or a replica that lags may not find it for
+/// The time every check may answer "not found" before a run is lost: a gateway or a replica that lags may not find it for
 /// minutes.
 const LOST_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// How long a step that costs money is looked for where it may have been sent, and the limit of sending it.
+/// The time for which a paid step that may have been sent is looked for, and the limit of sending it.
 const GRACE: Duration = Duration::from_secs(60);
 const STEP_LIMIT: Duration = Duration::from_secs(30);
 
-/// A stream that is silent for so long may have lost its run.
+/// A stream that is silent for this long may have lost its run.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// The waits between checks, in order; the last one repeats.
@@ -27,11 +27,11 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub struct Waits {
     between: Arc<[Duration]>,
     lost_after: Duration,
-    /// How long a step that may have been sent is looked for.
+    /// The time for which a step that may have been sent is looked for.
     pub(crate) grace: Duration,
     /// The limit of sending a step that is looked for afterwards; well below the grace.
     pub(crate) step_limit: Duration,
-    /// How long a stream may bring nothing before a check is made.
+    /// The time a stream may be silent before a check is made.
     pub(crate) silence: Duration,
 }
 
@@ -81,10 +81,10 @@ impl Default for Waits {
 #[derive(Debug)]
 pub(crate) struct Checks {
     waits: Waits,
-    /// Waits since the run was last heard from.
+    /// Waits since the last news of the run.
     waited: usize,
-    /// Since when every check has said "not found". By the clock of this process, which runs evenly: a machine that slept
-    /// or a clock that was set says nothing about the run.
+    /// The time since when every check has answered "not found". By the clock of this process, which runs evenly: a machine that slept
+    /// or a clock that was set does not concern the run.
     not_found_since: Option<Instant>,
     /// True if the log has a warning of an answer that names another run.
     warned_of_other_id: bool,
@@ -96,19 +96,19 @@ impl Checks {
         Self { waits: waits.clone(), waited, not_found_since: None, warned_of_other_id: false }
     }
 
-    /// Begins the series of waits anew: the run was heard from.
+    /// Restarts the series of waits: there is news of the run.
     pub(crate) fn restart(&mut self) {
         self.waited = 0;
     }
 
-    /// When the next check is due, one wait further in the series.
+    /// Returns the time of the next check, one wait further in the series.
     pub(crate) fn next(&mut self) -> Instant {
         let at = Instant::now() + self.waits.after(self.waited);
         self.waited += 1;
         at
     }
 
-    /// When a check is due that is to come soon.
+    /// The time of a check that is to come soon.
     pub(crate) fn soon(&self) -> Instant {
         Instant::now() + self.waits.after(0)
     }
@@ -118,7 +118,7 @@ impl Checks {
         self.not_found_since = None;
     }
 
-    /// Notes the id in an answer about a run. Gateways rename ids, so the answer is taken all the same.
+    /// Notes the id in an answer about a run. Gateways rename ids, so the answer is used all the same.
     pub(crate) fn named(&mut self, remote: &RemoteRun, id: Option<&str>) {
         let Some(other) = id.filter(|id| *id != remote.id && !self.warned_of_other_id) else {
             return;
@@ -151,7 +151,7 @@ impl Checks {
         if error.trouble.is_permanent() {
             return Err(error);
         }
-        // Without what upstream said: it may repeat what the run was asked, which is not known here.
+        // Without the upstream message: it may repeat the question, which is not known here.
         tracing::warn!(remote.id = remote.short_id(), %error, "a check failed, will look again");
         Ok(())
     }

@@ -11,7 +11,7 @@ pub(in crate::anthropic) struct Event {
     #[serde(default, rename = "type", deserialize_with = "word")]
     pub(in crate::anthropic) kind: String,
     pub(in crate::anthropic) id: Known<String>,
-    /// Whose result it is.
+    /// The id of the tool use that this is the result of.
     pub(in crate::anthropic) tool_use_id: Known<String>,
     content: Items<Block>,
     name: Known<String>,
@@ -52,7 +52,7 @@ struct StopDetails {
     explanation: Known<String>,
 }
 
-/// What went wrong in a session.
+/// An error in a session.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::anthropic) struct SessionError {
     #[serde(default, rename = "type", deserialize_with = "word")]
@@ -102,7 +102,7 @@ impl Event {
         self.stop_reason.as_ref()?.kind.as_deref()
     }
 
-    /// Whether a check should see how the session is.
+    /// Returns true if the session may have ended, which a check must confirm.
     pub(in crate::anthropic) fn may_end_the_session(&self) -> bool {
         matches!(
             self.kind.as_str(),
@@ -110,7 +110,7 @@ impl Event {
         )
     }
 
-    /// What went wrong, unless the provider goes on by itself.
+    /// The error, unless the provider retries by itself.
     pub(in crate::anthropic) fn session_error(&self) -> Option<&SessionError> {
         let error = self.error.as_ref().filter(|_| self.kind == "session.error")?;
         let retry = error.retry_status.as_ref().and_then(|status| status.kind.as_deref());
@@ -119,13 +119,13 @@ impl Event {
 }
 
 impl Block {
-    /// Whether it is a page that was found or read.
+    /// Returns true if it is a page that was found or read.
     pub(in crate::anthropic) fn is_page(&self) -> bool {
         matches!(self.kind.as_str(), "search_result" | "document")
     }
 }
 
-/// Why the model refused, if it says so.
+/// The model's explanation of a refusal, if it gives one.
 pub(in crate::anthropic) fn explanation(events: &[Event]) -> Option<String> {
     events.iter().rev().find_map(|event| event.stop_details.as_ref()?.explanation.0.clone())
 }

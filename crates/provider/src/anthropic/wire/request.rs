@@ -1,4 +1,4 @@
-//! What is sent: definitions of an agent, an environment and a session, and the question.
+//! The requests: definitions of an agent, an environment and a session, and the question.
 
 use outlast_core::{Effort, Message, NanoUsd, ResearchAsk, Role};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::anthropic::account::Ids;
 /// The field of a session's metadata that holds the key it was made under.
 pub(super) const KEY_FIELD: &str = "outlast_key";
 
-/// How much of the question is the title of its session.
+/// The number of characters of the question in the title of its session.
 const TITLE_CHARS: usize = 200;
 
-/// What the agent is told to do.
+/// The instructions of the agent.
 const SYSTEM: &str = "You do deep research. Search the web and read what you find until you can answer the question well, \
     then write one report in Markdown. Your last message must be the whole report and nothing else. Cite every claim that \
     rests on a source with a Markdown link to the page, as in [title](https://...); do not number citations and do not add a \
@@ -32,7 +32,7 @@ pub(in crate::anthropic) fn agent_definition(model: &str) -> Value {
     })
 }
 
-/// The container that an agent has even where it uses none.
+/// The container that an agent has even if it uses none.
 pub(in crate::anthropic) fn environment_definition() -> Value {
     json!({"config": {"type": "cloud", "networking": {"type": "unrestricted"}}})
 }
@@ -56,7 +56,7 @@ pub(in crate::anthropic) fn session_definition(
     })
 }
 
-/// The cap of the session in whole cents: the budget that the request carries, else the default of its effort.
+/// The cap of the session in whole cents: the budget of the request, else the default of its effort.
 fn budget_cents(request: &ResearchAsk) -> u64 {
     request.budget.unwrap_or_else(|| default_cap(request.effort)).0 / CENT
 }
@@ -78,8 +78,8 @@ pub(in crate::anthropic) fn question_event(texts: &[String]) -> Value {
     json!({"events": [{"type": "user.message", "content": content}]})
 }
 
-/// The texts of the question: what was said before, then the question itself. A session belongs to one job, so earlier turns
-/// are told in words.
+/// The texts of the question: earlier turns, then the question itself. A session belongs to one job, so earlier turns
+/// are repeated in words.
 pub(in crate::anthropic) fn question(request: &ResearchAsk) -> Vec<String> {
     let Some((last, earlier)) = request.messages.split_last() else { return Vec::new() };
     let told = |message: &Message| {

@@ -42,13 +42,13 @@ impl Session {
         self.id.as_deref()
     }
 
-    /// Whether it was made under this key and can be used.
+    /// Returns true if it was made under this key and can be used.
     pub(in crate::anthropic) fn has_key(&self, key: &str) -> bool {
         let made_under = self.metadata.as_ref().and_then(|metadata| metadata.get(KEY_FIELD));
         made_under.and_then(Value::as_str) == Some(key) && !self.takes_no_events()
     }
 
-    /// Whether it has ended for good.
+    /// Returns true if it has ended for good.
     pub(in crate::anthropic) fn takes_no_events(&self) -> bool {
         self.archived_at.is_some() || self.status.as_deref() == Some("terminated")
     }
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-/// What a session used, in all.
+/// The total usage of a session.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::anthropic) struct SessionUsage {
     input_tokens: Known<u64>,
@@ -90,7 +90,7 @@ pub(in crate::anthropic) struct Amount {
 }
 
 impl Amount {
-    /// The cents of an amount in US dollars; `None` for what is none.
+    /// The cents of an amount in US dollars; `None` for anything else.
     pub(in crate::anthropic) fn cents(&self) -> Option<u64> {
         let amount = self.amount.as_deref().filter(|_| self.currency.as_deref() == Some("USD"))?;
         amount.bytes().all(|byte| byte.is_ascii_digit()).then(|| amount.parse().ok())?
@@ -117,7 +117,7 @@ impl SessionUsage {
 mod tests {
     use super::*;
 
-    /// G3: an amount that is not whole cents of a dollar is none.
+    /// G3: an amount that is not whole cents of a dollar is not read.
     #[test]
     fn g3_only_cents_of_a_dollar_are_an_amount() {
         let cents = |json: &str| serde_json::from_str::<Amount>(json).unwrap().cents();

@@ -70,7 +70,7 @@ fn marked(sources: &mut NumberedSources, text: String, citations: &[Citation]) -
     marked
 }
 
-/// What a citation covers, without the blanks at its end; `None` where it is not within the text, or begins or ends
+/// The range of a citation, without the blanks at its end; `None` if it is not within the text, or begins or ends
 /// inside a character.
 fn place(text: &str, citation: &Citation) -> Option<Range<usize>> {
     let end = (*citation.end_index)?;
@@ -79,7 +79,7 @@ fn place(text: &str, citation: &Citation) -> Option<Range<usize>> {
     Some(start..start + covered.trim_end().len())
 }
 
-/// Whether the text is a marker of the provider's, such as `[cite: 1, 2]` or `[3]`.
+/// Returns true if the text is a marker of the provider's, such as `[cite: 1, 2]` or `[3]`.
 fn is_marker(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     let Some(inner) = inner.filter(|inner| inner.len() <= MAX_MARKER_BYTES) else { return false };
@@ -169,7 +169,7 @@ mod tests {
         );
     }
 
-    /// The addresses of the vendor's search are redirects: kept as they are, told apart by their titles.
+    /// The addresses of the vendor's search are redirects: kept as they are, distinguished by their titles.
     #[test]
     fn g3_other_kinds_of_citations_have_other_names_for_the_same_things() {
         let part = json!({"type": "text", "text": "abc", "annotations": [

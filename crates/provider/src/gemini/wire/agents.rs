@@ -1,4 +1,4 @@
-//! The list of models, in which the deep-research agents stand too.
+//! The list of models, which includes the deep-research agents.
 
 use serde::Deserialize;
 

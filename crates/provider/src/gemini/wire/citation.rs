@@ -1,10 +1,10 @@
-//! What a piece of text cites, and where.
+//! The citations of a piece of text.
 
 use serde::Deserialize;
 
 use crate::vendor::lenient::Known;
 
-/// A citation of a page, a place or a file; each has names of its own for the same things.
+/// A citation of a page, a place or a file; each has its own names for the same things.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(in crate::gemini) struct Citation {
     url: Known<String>,
@@ -19,12 +19,12 @@ pub(in crate::gemini) struct Citation {
 }
 
 impl Citation {
-    /// Where what it cites is. The addresses of the vendor's search are redirects; they are kept as they are.
+    /// The address of the cited page. The addresses of the vendor's search are redirects; they are kept as they are.
     pub(in crate::gemini) fn address(&self) -> Option<&str> {
         first(&[&self.url, &self.document_uri, &self.source])
     }
 
-    /// What it is called.
+    /// Its title.
     pub(in crate::gemini) fn called(&self) -> Option<&str> {
         first(&[&self.title, &self.name, &self.file_name])
     }

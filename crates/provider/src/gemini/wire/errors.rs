@@ -1,4 +1,4 @@
-//! What the provider says went wrong with a request.
+//! The error that the provider reports for a request.
 
 use std::time::Duration;
 
@@ -26,25 +26,25 @@ struct Detail {
 }
 
 impl Envelope {
-    /// The envelope in a body; an empty one when there is none.
+    /// The envelope in a body; empty if the body has none.
     pub(in crate::gemini) fn parse(body: &[u8]) -> Self {
         object(body).unwrap_or_default()
     }
 
-    /// What it says, in lower case.
+    /// Its message, in lower case.
     pub(in crate::gemini) fn message(&self) -> String {
         let message = self.error.as_ref().and_then(|error| error.message.as_deref());
         message.unwrap_or_default().to_lowercase()
     }
 
-    /// Whether the key is refused: the API does that with a 400.
+    /// Returns true if the key is refused: the API does that with a 400.
     pub(in crate::gemini) fn refuses_the_key(&self) -> bool {
         let reasons = self.details().filter_map(|detail| detail.reason.as_deref());
         let mut reasons = reasons.filter(|reason| reason.starts_with("API_KEY_"));
         reasons.next().is_some() || self.message().contains("api key not valid")
     }
 
-    /// How long it asks to wait, which it may say in the body alone.
+    /// The wait it asks for, which may be given in the body alone.
     pub(in crate::gemini) fn retry_delay(&self) -> Option<Duration> {
         let mut delays = self.details().filter_map(|detail| detail.retry_delay.as_deref());
         let seconds = delays.next()?.strip_suffix('s')?.parse().ok()?;

@@ -11,7 +11,7 @@ use crate::vendor::lenient::{Items, Known, object, word};
 pub(in crate::gemini) struct Event {
     #[serde(default, deserialize_with = "word")]
     event_type: String,
-    /// A token with which a stream can be taken up after this event.
+    /// A token with which a stream can be reopened after this event.
     pub(in crate::gemini) event_id: Known<String>,
     /// The number of the step it speaks of.
     pub(in crate::gemini) index: Known<u64>,
@@ -20,12 +20,12 @@ pub(in crate::gemini) struct Event {
     delta: Known<Delta>,
 }
 
-/// What an event says, as far as it concerns us.
+/// The meaning of an event, as far as it concerns us.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::gemini) enum EventKind {
-    /// The run has ended; a check says how.
+    /// The run has ended; a check shows how.
     Ended,
-    /// The stream has trouble, which says nothing of the run.
+    /// The stream failed, which does not concern the run.
     StreamError,
     /// So many queries are asked, or pages were read, by its step.
     Searched { queries: usize, pages: usize },
@@ -39,7 +39,7 @@ pub(in crate::gemini) enum EventKind {
     Other,
 }
 
-/// What a step grows by.
+/// The growth of a step.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Delta {
     #[serde(default, rename = "type", deserialize_with = "word")]
@@ -51,7 +51,7 @@ struct Delta {
 }
 
 impl Event {
-    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event.
+    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and anything else that is not an event.
     pub(in crate::gemini) fn parse(data: &mut String) -> Option<Self> {
         object(data.as_bytes())
     }
@@ -61,7 +61,7 @@ impl Event {
         self.delta.as_ref().filter(|delta| delta.kind == "text")?.text.as_deref()
     }
 
-    /// What it says.
+    /// Its meaning.
     pub(in crate::gemini) fn kind(&self) -> EventKind {
         match self.event_type.as_str() {
             "interaction.completed" | "interaction.complete" => EventKind::Ended,

@@ -33,17 +33,17 @@ impl Step {
         texts.any(|text| !text.is_empty())
     }
 
-    /// How many queries it asks.
+    /// The number of queries it asks.
     pub(super) fn queries(&self) -> usize {
         self.arguments.as_ref().map_or(0, Arguments::queries)
     }
 
-    /// How many pages it brought.
+    /// The number of pages it read.
     pub(super) fn pages(&self) -> usize {
         self.result.iter().flatten().filter(|result| result.is_page()).count()
     }
 
-    /// What a list that is full keeps of one more: output, added to the output before it.
+    /// Keeps the output of a step that a full list has no room for: it is added to the output before it.
     fn beyond(list: &mut Vec<Self>, step: &RawValue) {
         let step: Option<Self> = serde_json::from_str(step.get()).ok();
         let Some(step) = step.filter(|step| step.is_output() && step.has_text()) else { return };
@@ -56,7 +56,7 @@ impl Step {
     }
 }
 
-/// What a tool is called with.
+/// The arguments of a tool call.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Arguments {
     queries: Items<String>,
@@ -68,7 +68,7 @@ impl Arguments {
     }
 }
 
-/// What a tool brought.
+/// A result of a tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct ToolResult {
     url: Known<String>,
@@ -90,7 +90,7 @@ pub(in crate::gemini) struct TextPart {
 }
 
 impl TextPart {
-    /// What is part of the report; thoughts and pictures are not.
+    /// The text if it is part of the report; thoughts and pictures are not.
     pub(in crate::gemini) fn written(&self) -> Option<&str> {
         let is_text = self.r#type.as_deref().is_none_or(|kind| kind == "text");
         self.text.as_deref().filter(|_| is_text)

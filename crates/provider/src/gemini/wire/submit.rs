@@ -4,7 +4,7 @@ use outlast_core::rules::job_of_key;
 use outlast_core::{Message, ResearchAsk, Role};
 use serde_json::{Value, json};
 
-/// The label that carries our job's id, for a person who looks for the run of a job at the vendor.
+/// The label with our job's id, for a person who looks for the run of a job at the vendor.
 const JOB_LABEL: &str = "outlast_job";
 
 /// The body of a submit to this agent.
@@ -17,7 +17,7 @@ pub(in crate::gemini) fn submit(ask: &ResearchAsk, agent: &str, key: &str) -> Va
         "agent_config": {
             "type": "deep-research",
             "thinking_summaries": "auto",
-            // A plan that waits for a person's word would never be carried out.
+            // A plan that waits for a person's approval would never be executed.
             "collaborative_planning": false,
             "visualization": "off",
         },
@@ -28,7 +28,7 @@ pub(in crate::gemini) fn submit(ask: &ResearchAsk, agent: &str, key: &str) -> Va
     body
 }
 
-/// The conversation as one text: instructions first, what was said before, then the question. A question alone is
+/// The conversation as one text: instructions first, then earlier turns, then the question. A question alone is
 /// passed on as it is.
 fn input(messages: &[Message]) -> String {
     if let [Message { role: Role::User, content }] = messages {

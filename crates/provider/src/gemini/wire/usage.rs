@@ -1,4 +1,4 @@
-//! What a run consumed: tokens, and calls of grounding tools.
+//! The usage of a run: tokens, and calls of grounding tools.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use crate::vendor::lenient::{Items, Known};
 /// No run consumes more of anything; a larger number is a mistake.
 const MAX_COUNT: u64 = 1_000_000_000_000;
 
-/// What a run consumed; any of it may be missing.
+/// The usage of a run; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(in crate::gemini) struct Usage {
     /// Those that were read from a cache are among them.
@@ -29,7 +29,7 @@ impl Usage {
         tools.filter_map(|tool| Some((tool.r#type.as_deref()?, tool.count.counted()?)))
     }
 
-    /// Whether a number in it can be none, so that no bill can be made of it.
+    /// Returns true if a number in it is impossible, so that no bill can be computed from it.
     pub(in crate::gemini) fn is_absurd(&self) -> bool {
         let tokens = [
             &self.total_input_tokens,

@@ -21,10 +21,10 @@ pub(super) fn cited<'a>(
     (text, numbers.sources)
 }
 
-/// Which number is which source.
+/// The sources by number.
 #[derive(Default)]
 struct Numbers {
-    /// Whether the provider's numbers hold.
+    /// True if every number of the provider names one page.
     clear: bool,
     /// In the order they were found, each page once.
     sources: Vec<Source>,
@@ -35,7 +35,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// By the provider's numbers where each names one page; else by position.
+    /// By the provider's numbers if each names one page, otherwise by position.
     fn of(found: Vec<&Page>) -> Self {
         let mut urls = HashMap::new();
         let clear = found.iter().copied().all(|page| {
@@ -95,7 +95,7 @@ impl Numbers {
             if let Some(number) = own {
                 self.add(number, page);
             } else if links_to(text, url) {
-                // Not a number that stands in the text: that marker may mean anything.
+                // Not a number that is in the text: that marker may mean anything.
                 let last = self.sources.iter().map(|source| source.number).max().unwrap_or(0);
                 let next = (last.saturating_add(1)..).find(|number| !self.cited.contains(number));
                 self.add(next.unwrap_or(u32::MAX), page);
@@ -115,7 +115,7 @@ mod tests {
 
     type Pages = &'static [(u32, &'static str)];
 
-    /// Number 0 stands for none.
+    /// Number 0 means no number.
     fn pages(pages: Pages) -> Vec<Page> {
         pages.iter().map(|(id, url)| page((*id > 0).then_some(*id), url)).collect()
     }
@@ -137,12 +137,12 @@ mod tests {
             ("a[web:1]", &[(1, "u1"), (7, "u7")], &[], "a[7]", &[(1, "u1"), (7, "u7")]),
             // A page found twice keeps its first number.
             ("a[5][web:4]", &[(2, "u"), (5, "u")], &[], "a[2][2]", &[(2, "u")]),
-            // Numbers that are missing or name two pages are none.
+            // Numbers that are missing or name two pages are not used.
             ("a[2]", &[(0, "u1"), (0, "u1"), (9, "u2")], &[], "a[2]", &[(1, "u1"), (2, "u2")]),
             ("a[2][web:0]", &[(1, "u1"), (1, "u2")], &[], "a[2][1]", &[(1, "u1"), (2, "u2")]),
             // What points nowhere stays, and is seen to.
             ("a[9][web:9]", &[(1, "u1")], &[], "a[9][10]", &[(1, "u1")]),
-            // Read pages count when they are cited; a number that stands in the text is not given to them.
+            // Read pages count when they are cited; a number that is in the text is not given to them.
             (
                 "a[2] b[4] [p](https://p)",
                 &[(1, "u1")],

@@ -16,10 +16,10 @@ use crate::vendor::{
     Delivered, EventStream, Milestones, Service, Submit, is_event_stream, object, stream_before_id,
 };
 
-/// How long a stream may stay open after the answer has ended, to bring its usage or close.
+/// The longest time a stream may stay open after the answer has ended, to bring its usage or close.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
 
-/// Asks; returns with the first chunk, or with the whole answer where the server does not stream. An answer without
+/// Asks; returns with the first chunk, or with the whole answer if the server does not stream. An answer without
 /// a name goes by `key`.
 pub(super) async fn begin(
     api: &Service,

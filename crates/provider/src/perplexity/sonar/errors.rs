@@ -10,7 +10,7 @@ use crate::vendor::{self, HttpAnswer, Service};
 const RETIRED: &str =
     "the provider no longer serves the Sonar models here; set PERPLEXITY_API=agent";
 
-/// What an answer that is no success means.
+/// Returns the error in an answer that is not a success.
 pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
     let mut error = api.trouble(answer);
     if error.trouble.is_permanent() && is_retired(answer) {
@@ -20,7 +20,7 @@ pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
     error
 }
 
-/// What it means for a submit.
+/// Returns the error of a refused submit.
 pub(super) fn refusal(api: &Service, answer: &HttpAnswer) -> BeginError {
     vendor::refusal(api.vendor(), answer, trouble(api, answer))
 }
@@ -80,7 +80,7 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
     ProviderError { detail, ..provider_error(trouble, sentence) }
 }
 
-/// A stream in which the provider says that it cannot go on.
+/// A stream in which the provider reports that it cannot go on.
 pub(super) fn said(api: &Service, error: &str) -> ProviderError {
     let trouble = Trouble::Unavailable { retry_after: None };
     detailed(trouble, "the provider gave up in the middle of its answer", api.redacted(error))

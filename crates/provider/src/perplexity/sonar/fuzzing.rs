@@ -7,7 +7,7 @@ use super::report;
 use super::wire::{Completion, Job};
 use crate::vendor::object;
 
-/// What we make of the bytes as a job, as an answer, and as chunks, one a line.
+/// Reads the bytes as a job, as an answer, and as chunks, one per line.
 pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Output>, String> {
     let job = object::<Job>(bytes).and_then(|job| job.response.0).and_then(report::output);
     let answer = object::<Completion>(bytes).and_then(report::output);
@@ -23,7 +23,7 @@ pub(in crate::perplexity) fn fuzzed(bytes: &[u8]) -> Result<Vec<Output>, String>
         }
     }
     let streamed = joined.output().map(|(output, _)| output);
-    // Thoughts are taken out of a text; nothing else is.
+    // Only thoughts are removed from a text.
     if let Some(Body::Report { text, .. }) = streamed.as_ref().map(|output| &output.body)
         && text.len() < deltas.len()
         && !String::from_utf8_lossy(bytes).contains("think")

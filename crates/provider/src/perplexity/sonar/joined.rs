@@ -1,4 +1,4 @@
-//! The chunks of a stream, put together again: what was said from all of them, the rest from the latest that has it.
+//! The chunks of a stream, joined: the text of all of them, every other field from the latest that has it.
 
 use outlast_core::Output;
 
@@ -12,7 +12,7 @@ use crate::vendor::lenient::{Items, Known};
 pub(super) struct Joined {
     said: String,
     words: usize,
-    /// Everything but what was said.
+    /// Everything but the text.
     rest: Completion,
     /// The chunk that ended the answer, as it came.
     end: Option<Vec<u8>>,
@@ -26,7 +26,7 @@ pub(super) struct Joined {
 pub(super) struct TooLong;
 
 impl Joined {
-    /// Takes in a chunk, given also as it came.
+    /// Adds a chunk; `data` is its original text.
     pub(super) fn add(&mut self, chunk: Completion, data: &str) -> Result<(), TooLong> {
         let delta = chunk.delta().unwrap_or_default();
         if self.said.len() + delta.len() > MAX_BODY {
@@ -52,26 +52,26 @@ impl Joined {
         Ok(())
     }
 
-    /// A chunk came that could not be read: what it said is lost, unless a later one repeats it.
+    /// Notes a chunk that could not be read: its text is lost, unless a later one repeats it.
     pub(super) fn add_unreadable(&mut self) {
         self.lossy = true;
     }
 
-    /// How many words have arrived.
+    /// The number of words that have arrived.
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// Whether the answer has come to its end.
+    /// Returns true if the answer is complete.
     pub(super) fn is_whole(&self) -> bool {
         self.end.is_some()
     }
 
-    /// The whole answer and the chunk that ended it; `None` when it is not whole, or says nothing.
+    /// The whole answer and the chunk that ended it; `None` if it is not whole, or has no text.
     pub(super) fn output(&self) -> Option<(Box<Output>, Vec<u8>)> {
         let end = self.end.clone()?;
-        // In full mode the last chunk repeats everything. It wins where it has more: where a chunk was lost, or
-        // where there are no deltas at all.
+        // In full mode the last chunk repeats everything. It wins if it has more: if a chunk was lost, or
+        // if there are no deltas at all.
         let repeated = self.rest.message().unwrap_or_default();
         let said = if repeated.len() > self.said.len() { repeated } else { &self.said };
         if self.lossy && repeated.len() < self.said.len() {

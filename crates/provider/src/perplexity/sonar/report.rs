@@ -6,7 +6,7 @@ use super::wire::{self, Citation, Completion};
 use crate::prices::{Extras, Prices};
 use crate::responses::wire::Page;
 
-/// What a whole completion says; `None` when it says nothing.
+/// The output of a whole completion; `None` if it has no text.
 pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
     let text = completion.message()?.to_owned();
     said(text, completion)
@@ -36,7 +36,7 @@ pub(super) fn stated_cost(completion: &Completion) -> Cost {
     cost(completion, &usage)
 }
 
-/// What the numbers in the text point at: the citations where there are any, else what was found, in its order.
+/// The sources that the numbers in the text cite: the citations if there are any, otherwise the search results in their order.
 fn sources(completion: &Completion) -> Vec<Source> {
     let results = completion.search_results.as_deref().unwrap_or_default();
     let citations = completion.citations.as_deref().unwrap_or_default();
@@ -50,7 +50,7 @@ fn sources(completion: &Completion) -> Vec<Source> {
     cited
         .filter_map(|((number, citation), place): ((u32, &Citation), usize)| {
             let url = citation.url.as_deref()?;
-            // Usually at the same place; searched for where the two lists differ.
+            // Usually at the same place; searched for if the two lists differ.
             let same = |result: &&Page| result.url.as_deref() == Some(url);
             let result = results.get(place).filter(same).or_else(|| results.iter().find(same));
             source(number, url, result)
@@ -81,7 +81,7 @@ fn usage(usage: &wire::Usage) -> Usage {
     }
 }
 
-/// The provider's own word first (C9). A cost of nothing is the skeleton that streams carry until their end, not a
+/// The reported cost first (C9). A cost of nothing is the placeholder that streams have until their end, not a
 /// gift.
 fn cost(completion: &Completion, consumed: &Usage) -> Cost {
     let Some(usage) = completion.usage.as_ref().filter(|billed| !billed.is_odd) else {
@@ -189,7 +189,7 @@ mod tests {
             assert!(super::output(object::<Completion>(nothing.as_bytes()).unwrap()).is_none());
         }
     }
-    /// C9: reported first, else computed with reasoning beside the output, else an estimate, else nothing.
+    /// C9: reported first, else computed with reasoning next to the output, else an estimate, else nothing.
     #[test]
     fn c9_a_cost_that_is_not_reported_comes_from_the_table() {
         let cost = |model: &str, usage: &str| {

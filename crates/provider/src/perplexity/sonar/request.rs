@@ -1,4 +1,4 @@
-//! What the Sonar dialect is sent; what is not asked for is not in it.
+//! The requests of the Sonar dialect; options that are not set are left out.
 
 use outlast_core::{AskKind, ResearchAsk};
 use serde_json::{Value, json};

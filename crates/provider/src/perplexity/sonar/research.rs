@@ -12,7 +12,7 @@ use crate::vendor::{FollowedRun, Milestones, RunLink, Service, Submit, VendorRun
 
 const PATH: [&str; 3] = ["v1", "async", "sonar"];
 
-/// How often a completed run may still show no report.
+/// The number of checks that may find a completed run without a report.
 const LATE_REPORT: u32 = 3;
 
 /// Submits the research; returns once it has an id.
@@ -51,7 +51,7 @@ impl ResearchRun {
         run
     }
 
-    /// Checks again before it fails a run that was paid for; soon, for its report is said to be there.
+    /// Checks again before it fails a run that was paid for; soon, because the provider calls its report complete.
     fn report_is_late(
         &mut self,
         link: &mut RunLink,
@@ -130,7 +130,7 @@ mod tests {
         waits
     }
 
-    /// A5: the series of waits, kept through every kind of passing trouble.
+    /// A5: the series of waits, kept through every kind of passing error.
     #[tokio::test(start_paused = true)]
     async fn a5_checks_come_1_s_after_the_submit_and_then_in_growing_intervals() {
         let api = Service::nowhere_after(Waits::sonar());
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(waits(run), [0, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
     }
 
-    /// A5: five minutes of nothing but 404; anything else begins them anew.
+    /// A5: five minutes of nothing but 404; anything else restarts them.
     #[tokio::test(start_paused = true)]
     async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
         let api = Service::nowhere();

@@ -1,4 +1,4 @@
-//! What the Sonar dialect answers, known to no other module. What has another type than we know is taken to be
+//! The JSON that the Sonar dialect answers, known to no other module. A field of an unknown type is taken to be
 //! absent.
 
 use outlast_core::ContextSize;
@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub(super) response: Known<Completion>,
 }
 
-/// Where research stands. What we do not know is taken to be under way, and looked at again.
+/// The state of research. An unknown state counts as running, and is checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Waiting,
@@ -62,7 +62,7 @@ pub(super) struct Completion {
     pub(super) error: Option<Box<RawValue>>,
 }
 
-/// What a number in the text points at.
+/// The page that a number in the text cites.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Citation {
     pub(super) url: Option<String>,
@@ -91,22 +91,22 @@ struct Said {
 }
 
 impl Completion {
-    /// Whether it is a completion at all, and not merely some object.
+    /// Returns true if it is a completion, and not some other object.
     pub(super) fn is_one(&self) -> bool {
         self.choices.is_some()
     }
 
-    /// All that was said so far.
+    /// The whole text so far.
     pub(super) fn message(&self) -> Option<&str> {
         self.first()?.message.as_ref()?.content.as_deref()
     }
 
-    /// What is said beyond the last chunk.
+    /// The text added since the last chunk.
     pub(super) fn delta(&self) -> Option<&str> {
         self.first()?.delta.as_ref()?.content.as_deref()
     }
 
-    /// Why nothing more will be said.
+    /// The reason why the text has ended.
     pub(super) fn finish_reason(&self) -> Option<&str> {
         self.first()?.finish_reason.as_deref().filter(|reason| !reason.is_empty())
     }
@@ -116,7 +116,7 @@ impl Completion {
     }
 }
 
-/// What was consumed.
+/// The usage of a completion.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Usage {
     pub(super) prompt_tokens: Known<u64>,
@@ -125,7 +125,7 @@ pub(super) struct Usage {
     pub(super) citation_tokens: Known<u64>,
     pub(super) reasoning_tokens: Known<u64>,
     pub(super) num_search_queries: Known<u64>,
-    /// How much of what was found the model read; a request is billed by it.
+    /// The share of the search results that the model read; a request is billed by it.
     pub(super) search_context_size: Known<ContextSize>,
     pub(super) cost: Known<UsageCost>,
 }
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// A10: an id that was there must not be lost to an odd field beside it; statuses are an open set.
+    /// A10: an id that was there must not be lost to an odd field next to it; statuses are an open set.
     #[test]
     fn a_field_of_another_type_hides_nothing_beside_it() {
         let job = object::<Job>(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);

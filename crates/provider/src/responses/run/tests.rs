@@ -1,4 +1,4 @@
-//! What events and trouble in passing make of a run.
+//! Events, and errors in passing, of a run.
 
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ fn hear(run: &mut FollowedRun<ResponseRun>, event: &str) -> Option<Step> {
     run.vendor.hear(&mut run.link, event).unwrap()
 }
 
-/// A5: the series of waits, kept through every kind of passing trouble; an event begins it anew.
+/// A5: the series of waits, kept through every kind of passing error; an event restarts it.
 #[tokio::test(start_paused = true)]
 async fn waits_grow_until_the_run_is_heard_from_again() {
     let mut run = run();
@@ -44,7 +44,7 @@ async fn waits_grow_until_the_run_is_heard_from_again() {
     assert_eq!(wait(&run), 1);
 }
 
-/// A5: five minutes of nothing but 404, however often it is looked for; anything else begins them anew.
+/// A5: five minutes of nothing but 404, however often it is looked for; anything else restarts them.
 #[tokio::test(start_paused = true)]
 async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
     let second = std::time::Duration::from_secs(1);
@@ -93,7 +93,7 @@ async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
     assert_eq!(tell(9).unwrap(), "Researching: 2 queries asked, 0 sources read");
 }
 
-/// Numbers that begin anew must not hide the end.
+/// Numbers that start over must not hide the end.
 #[tokio::test(start_paused = true)]
 async fn an_end_counts_whatever_its_number() {
     let mut run = run();

@@ -40,7 +40,7 @@ struct TextDelta<'a> {
     delta: String,
 }
 
-/// What an event of an item speaks of; more of it comes with the end of the run.
+/// The item of an event; more of it comes with the end of the run.
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Item {
     r#type: Known<String>,
@@ -48,7 +48,7 @@ struct Item {
 }
 
 impl Event {
-    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and whatever else is no event. One that ends a
+    /// The event in a frame's data; `None` for keep-alives, `[DONE]` and anything else that is not an event. One that ends a
     /// run takes the data.
     pub(crate) fn parse(data: &mut String) -> Option<Self> {
         if let Some(event) = Self::parse_text_delta(data) {
@@ -74,7 +74,7 @@ impl Event {
         })
     }
 
-    /// Where the run stands after this event, when the event says so.
+    /// The status of the run after this event, if the event states it.
     pub(crate) fn status(&self) -> Option<Status> {
         match self.kind.as_str() {
             "response.created" | "response.in_progress" | "response.queued" => {
@@ -89,12 +89,12 @@ impl Event {
         }
     }
 
-    /// Whether an item is added to the report, and not one found or done on the way to it.
+    /// Returns true if an item is added to the report, and not one found or done on the way to it.
     pub(crate) fn opens_the_report(&self) -> bool {
         self.kind == "response.output_item.added" && self.is_about_a_message()
     }
 
-    /// Whether an item of the report is done.
+    /// Returns true if an item of the report is done.
     pub(crate) fn closes_the_report(&self) -> bool {
         self.kind == "response.output_item.done" && self.is_about_a_message()
     }
@@ -104,7 +104,7 @@ impl Event {
         kind.is_none_or(|kind| kind == "message")
     }
 
-    /// How many queries were asked, and sources read, by the time of this event that were not before it.
+    /// The numbers of queries asked and sources read that this event adds.
     pub(crate) fn searched(&self) -> (usize, usize) {
         let item = self.item.as_ref().filter(|item| {
             self.kind == "response.output_item.done" && is_search_call(item.r#type.as_deref())
@@ -120,12 +120,12 @@ impl Event {
         (queries + asked, length(&self.results) + length(&self.contents) + read)
     }
 
-    /// Whether it says that the stream has trouble, not what became of the run.
+    /// Returns true if it reports an error of the stream, which does not concern the run.
     pub(crate) fn is_stream_error(&self) -> bool {
         self.kind == "error"
     }
 
-    /// Whether nothing of use follows it.
+    /// Returns true if nothing of use follows it.
     pub(crate) fn ends_the_stream(&self) -> bool {
         self.is_stream_error() || self.status().is_some_and(Status::is_terminal)
     }

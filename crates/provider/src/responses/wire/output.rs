@@ -1,4 +1,4 @@
-//! What a run put out: messages, of which the report is made, and what its searches found. Perplexity shows a search as
+//! The output of a run: messages, of which the report is made, and search results. Perplexity shows a search as
 //! its results, OpenAI as a call with an action.
 
 use serde::{Deserialize, Deserializer};
@@ -31,13 +31,13 @@ pub(super) struct OutputItem {
 }
 
 impl OutputItem {
-    /// Whether it is what the assistant wrote.
+    /// Returns true if the assistant wrote it.
     pub(super) fn is_message(&self) -> bool {
         self.r#type.as_deref() == Some("message")
             && self.role.as_deref().is_none_or(|role| role == "assistant")
     }
 
-    /// What a list that is full keeps of one more: the report is the last of all, and is added to what was written
+    /// Keeps the text of an item that a full list has no room for: the report is the last of all, and is added to what was written
     /// before it.
     fn beyond(list: &mut Vec<Self>, item: &RawValue) {
         let item = serde_json::from_str(item.get()).ok();
@@ -56,12 +56,12 @@ impl OutputItem {
         list.push(item);
     }
 
-    /// Whether it was said on the way to the report.
+    /// Returns true if it was said on the way to the report.
     pub(super) fn is_commentary(&self) -> bool {
         self.phase.as_deref() == Some("commentary")
     }
 
-    /// Whether there is anything of a report in it.
+    /// Returns true if there is anything of a report in it.
     pub(super) fn says_something(&self) -> bool {
         let parts = self.content.iter().flatten().filter_map(ContentPart::written);
         parts.into_iter().any(|text| !text.trim().is_empty())
@@ -81,18 +81,18 @@ impl OutputItem {
         self.r#type.as_deref().is_none_or(|kind| kind == "search_results")
     }
 
-    /// Whether it is a call of the web search that asked for something.
+    /// Returns true if it is a call of the web search that asked for something.
     pub(super) fn is_search_call(&self) -> bool {
         is_search_call(self.r#type.as_deref()) && self.action.as_ref().is_none_or(Action::is_search)
     }
 
-    /// How many queries it asked.
+    /// The number of queries it asked.
     pub(super) fn asked(&self) -> usize {
         let called = self.is_search_call().then(|| self.action.as_ref().map_or(1, Action::asked));
         self.queries.as_ref().map_or(0, Vec::len) + called.unwrap_or(0)
     }
 
-    /// What it read, and what other tools than the web search found.
+    /// The pages it read, and the results of tools other than the web search.
     pub(super) fn read(&self) -> impl Iterator<Item = &Page> {
         let others = self.results.iter().flatten().filter(|_| !self.is_web_search());
         let sources = self.action.iter().flat_map(|action| action.sources.iter().flatten());
@@ -100,17 +100,17 @@ impl OutputItem {
     }
 }
 
-/// Whether an item of this type is a call of the web search.
+/// Returns true if an item of this type is a call of the web search.
 pub(super) fn is_search_call(kind: Option<&str>) -> bool {
     kind == Some("web_search_call")
 }
 
-/// What a call of the web search did.
+/// The action of a web search call.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Action {
     r#type: Known<String>,
     queries: Items<String>,
-    /// What a search found.
+    /// The results of a search.
     pub(super) sources: Items<Page>,
     /// The page that was opened.
     url: Known<String>,
@@ -121,7 +121,7 @@ impl Action {
         self.r#type.as_deref().is_none_or(|kind| kind == "search")
     }
 
-    /// How many queries a search asked.
+    /// The number of queries a search asked.
     pub(super) fn asked(&self) -> usize {
         match self.is_search() {
             true => self.queries.as_ref().map_or(1, |queries| queries.len().max(1)),
@@ -149,13 +149,13 @@ impl ContentPart {
         Self { text: Some(text), ..Self::default() }
     }
 
-    /// What is part of the report; thoughts and refusals are not.
+    /// The text if it is part of the report; thoughts and refusals are not.
     pub(super) fn written(&self) -> Option<&str> {
         let kind = self.r#type.as_deref().unwrap_or("output_text");
         self.text.as_deref().filter(|_| matches!(kind, "output_text" | "text"))
     }
 
-    /// What a list that is full keeps of one more: its text.
+    /// Keeps the text of a part that a full list has no room for.
     fn beyond(list: &mut Vec<Self>, part: &RawValue) {
         let part: Option<Self> = serde_json::from_str(part.get()).ok();
         if let Some(text) = part.and_then(|mut part| part.take_written()) {
@@ -199,7 +199,7 @@ impl Annotation {
         self.r#type.as_deref() == Some("url_citation")
     }
 
-    /// The same after so many characters more.
+    /// The same citation, this many characters later.
     pub(super) fn after(self, before: usize) -> Self {
         let later = |place: Known<usize>| Known(place.map(|place| place.saturating_add(before)));
         Self { start_index: later(self.start_index), end_index: later(self.end_index), ..self }

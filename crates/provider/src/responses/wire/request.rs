@@ -1,13 +1,13 @@
-//! What the bodies of all submits have in common.
+//! The common part of all submit bodies.
 
 use outlast_core::{Message, ResearchAsk, Role};
 use serde_json::{Value, json};
 
-/// What the API has no field for, said in words.
+/// An instruction in words for an option that the API has no field for.
 pub(crate) const SCHOLARLY: &str =
     "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
 
-/// What was said, and the instructions for it.
+/// The messages of a conversation, and the instructions for it.
 pub(crate) fn conversation(ask: &ResearchAsk) -> (Value, Option<String>) {
     let (mut system, mut said): (Vec<&Message>, Vec<&Message>) =
         ask.messages.iter().partition(|message| message.role == Role::System);

@@ -1,4 +1,4 @@
-//! What a run consumed, as far as the provider tells.
+//! The usage of a run, as far as the provider reports it.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::vendor::lenient::Known;
 
-/// What a run consumed; any of it may be missing.
+/// The usage of a run; any of it may be missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) input_tokens: Known<u64>,
@@ -47,7 +47,7 @@ impl Usage {
     }
 }
 
-/// How often a tool was called.
+/// The number of calls of a tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Calls {
     invocation: Known<u64>,
@@ -76,14 +76,14 @@ pub(crate) struct UsageCost {
     pub(crate) total_cost: Known<f64>,
 }
 
-/// What tools were used for; OpenAI's count of what it bills.
+/// The usage of tools; OpenAI's count of what it bills.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct ToolUsage {
     web_search: Known<ToolRequests>,
 }
 
 impl ToolUsage {
-    /// How often the web was searched.
+    /// The number of web searches.
     pub(crate) fn searches(&self) -> Option<u64> {
         *self.web_search.as_ref()?.num_requests
     }
