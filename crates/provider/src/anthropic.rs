@@ -6,10 +6,7 @@ mod calls;
 mod sessions;
 mod run;
 mod stop;
-mod cursor;
-mod draft;
-mod meter;
-mod ends;
+mod progress;
 mod report;
 mod links;
 mod wire;
@@ -25,7 +22,6 @@ use outlast_core::{
 use serde_json::Value;
 
 use crate::prices::Prices;
-use crate::provider_error::provider_error;
 use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word};
 use account::Account;
 use run::SessionRun;
@@ -152,5 +148,5 @@ impl Provider for Anthropic {
 }
 
 fn rejected(sentence: &str) -> BeginError {
-    BeginError::NotSent(provider_error(Trouble::Rejected, sentence))
+    BeginError::NotSent(ProviderError::new(Trouble::Rejected, sentence))
 }

@@ -8,8 +8,7 @@ mod program;
 mod group;
 mod guard;
 mod launch;
-mod stderr;
-mod stdout;
+mod output;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -27,11 +26,11 @@ use tokio::process;
 pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
 pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
+pub(crate) use self::output::Stderr;
+pub use self::output::written_bytes;
 pub(crate) use self::program::located;
 use self::run::{CommandRun, Terms};
-pub(crate) use self::stderr::Stderr;
-pub use self::stdout::written_bytes;
-use crate::provider_error::{detailed, provider_error};
+use crate::detailed;
 
 /// The longest time a group may take to exit after SIGTERM, before it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -168,7 +167,7 @@ impl Provider for Command {
     }
 
     async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        Err(provider_error(Trouble::RunLost, "a command ends with the server that ran it"))
+        Err(ProviderError::new(Trouble::RunLost, "a command ends with the server that ran it"))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -189,7 +188,7 @@ impl Provider for Command {
 /// The worker there ends the command itself: when it is notified of the cancel, or when its lease expires.
 fn elsewhere() -> ProviderError {
     let sentence = "the command runs on another machine, whose worker ends it";
-    provider_error(Trouble::Unavailable { retry_after: None }, sentence)
+    ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence)
 }
 
 /// A program that is not there will not be there at the next try; a system that is out of processes may have some.

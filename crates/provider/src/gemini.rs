@@ -2,10 +2,9 @@
 //! a look shows how it ended. The stream of events is progress only: it is cut after minutes, and may never report the end.
 
 mod run;
-mod api;
+mod calls;
 mod meter;
 mod report;
-mod errors;
 mod wire;
 
 #[doc(hidden)]
@@ -23,7 +22,6 @@ use serde_json::Value;
 
 use self::run::GeminiRun;
 use crate::prices::Prices;
-use crate::provider_error::provider_error;
 use crate::vendor::{
     Checked, HttpAnswer, KeyHeader, Service, Status, StopCalls, Submit, Vendor, VendorOptions,
     object,
@@ -149,7 +147,7 @@ impl Provider for Gemini {
         let submit = Submit::new(&self.api);
         let mut is_unknown_agent = false;
         let refusal = |answer: &HttpAnswer| {
-            is_unknown_agent = errors::is_unknown_agent(answer, agent);
+            is_unknown_agent = calls::is_unknown_agent(answer, agent);
             self.api.refused_submit(answer)
         };
         let response = match submit.send(request, refusal).await {
@@ -195,7 +193,7 @@ fn end(interaction: &mut wire::Interaction) -> Option<StopOutcome> {
 
 fn research_only() -> ProviderError {
     let sentence = "Gemini is asked for deep research only; ask for that, or ask another provider";
-    provider_error(Trouble::Rejected, sentence)
+    ProviderError::new(Trouble::Rejected, sentence)
 }
 
 /// The address with the version of the API in its path, which may be there already.

@@ -13,7 +13,8 @@ pub mod gemini;
 mod responses;
 pub mod vendor;
 mod prices;
-mod provider_error;
+
+use outlast_core::{ProviderError, Trouble};
 
 /// The name of this machine, or of the container this process is in.
 pub fn host_name() -> String {
@@ -22,3 +23,12 @@ pub fn host_name() -> String {
 
 #[doc(hidden)]
 pub use perplexity::fuzzing;
+
+/// An error with the upstream message, for the operator.
+fn detailed(
+    trouble: Trouble,
+    sentence: impl Into<String>,
+    detail: impl Into<String>,
+) -> ProviderError {
+    ProviderError { detail: Some(detail.into()), ..ProviderError::new(trouble, sentence) }
+}

@@ -7,8 +7,6 @@
 mod upstream;
 mod run;
 mod drive;
-mod cursor;
-mod patience;
 mod trouble;
 
 use std::sync::Arc;
@@ -22,14 +20,12 @@ use outlast_core::{
 };
 use serde_json::{Map, Value};
 
-use self::drive::{Drive, ToolWork};
-use self::patience::Patience;
+use self::drive::{Drive, Patience, ToolWork};
 use self::run::ToolRun;
 use self::trouble::{rejected, trouble};
 use self::upstream::Connected;
 pub use self::upstream::{Server, Upstream};
 pub use crate::command::Rerun;
-use crate::provider_error::provider_error;
 
 /// The time a server may take to cancel a task.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -93,7 +89,7 @@ impl McpTool {
     fn task<'a>(&self, run: &'a RemoteRun) -> Task<'a> {
         match &run.cursor {
             None => Task::None,
-            Some(cursor) => match cursor::task(cursor, self.options.upstream.name()) {
+            Some(cursor) => match run::task_of(cursor, self.options.upstream.name()) {
                 Some(id) => Task::Ours(id),
                 None => Task::Elsewhere,
             },
@@ -147,7 +143,7 @@ impl Provider for McpTool {
             Task::Elsewhere => "this workflow was a tool of another server when the call was made",
             Task::None => "a call ends with the connection it was made on",
         };
-        Err(provider_error(Trouble::RunLost, sentence))
+        Err(ProviderError::new(Trouble::RunLost, sentence))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

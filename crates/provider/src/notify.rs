@@ -1,7 +1,6 @@
 //! Notifies of the ends of jobs: to a command of the operator's, or to an address, signed.
 
 mod command;
-mod signature;
 mod webhook;
 
 pub use command::{NotifyCommand, NotifyCommandOptions};

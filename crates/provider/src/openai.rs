@@ -1,7 +1,6 @@
 //! OpenAI as a research provider: the Responses API with a web search, in the background. The same at Azure, and at servers
 //! that speak the protocol and run requests in the background.
 
-mod address;
 mod refusal;
 mod report;
 mod citations;
@@ -14,10 +13,10 @@ use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
     RemoteRun, ResearchAsk, Resumes, Run, Step, StopOutcome, Trouble,
 };
+use reqwest::Url;
 use serde_json::Value;
 
 use crate::prices::Prices;
-use crate::provider_error::provider_error;
 use crate::responses::wire::Response;
 use crate::responses::{Dialect, ResponseRun, Responses};
 use crate::vendor::{
@@ -67,7 +66,7 @@ impl OpenAi {
     /// Makes the adapter; nothing is sent yet.
     pub fn new(options: VendorOptions) -> Result<Self, BoxError> {
         let model = options.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned());
-        let address = address::of(&options.base_url);
+        let address = self::address(&options.base_url);
         let vendor = if address.is_azure { &AZURE } else { &VENDOR };
         let options = VendorOptions { base_url: address.root, ..options };
         let service = Service::new(vendor, options)?;
@@ -167,5 +166,64 @@ impl Provider for OpenAi {
 
 fn research_only() -> ProviderError {
     let sentence = "OpenAI is asked for deep research only; use the perplexity tools for quick answers and searches";
-    provider_error(Trouble::Rejected, sentence)
+    ProviderError::new(Trouble::Rejected, sentence)
+}
+
+/// Azure's names for resources that serve the API.
+const AZURE: [&str; 3] =
+    [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
+
+/// The address of the API.
+#[derive(Debug, PartialEq)]
+struct Address {
+    /// The address before the version and the endpoints.
+    root: String,
+    /// True if keys go into Azure's own header.
+    is_azure: bool,
+}
+
+/// Parses the configured address; one that is not a URL is left to the HTTP client.
+fn address(base_url: &str) -> Address {
+    let Ok(mut url) = Url::parse(base_url) else {
+        return Address { root: base_url.to_owned(), is_azure: false };
+    };
+    let is_azure = url.host_str().is_some_and(|host| AZURE.iter().any(|name| host.ends_with(name)));
+    let path = url.path().trim_end_matches('/');
+    let root = path.strip_suffix("/v1").unwrap_or(path).to_owned();
+    url.set_path(if is_azure && root.is_empty() { "/openai" } else { &root });
+    Address { root: url.into(), is_azure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G3: `base_url` is the vendor's root, with or without its version path; Azure's is found by its host.
+    #[test]
+    fn g3_the_root_is_the_same_with_and_without_the_version() {
+        let cases = [
+            ("https://api.openai.com", "https://api.openai.com/", false),
+            ("https://api.openai.com/v1", "https://api.openai.com/", false),
+            ("https://api.openai.com/v1/", "https://api.openai.com/", false),
+            ("http://127.0.0.1:8000/openai/v1", "http://127.0.0.1:8000/openai", false),
+            ("http://localhost:1234/v10", "http://localhost:1234/v10", false),
+            ("https://a.openai.azure.com", "https://a.openai.azure.com/openai", true),
+            ("https://a.openai.azure.com/openai/v1/", "https://a.openai.azure.com/openai", true),
+            (
+                "https://a.services.ai.azure.com/openai/v1",
+                "https://a.services.ai.azure.com/openai",
+                true,
+            ),
+            (
+                "https://openai.azure.com.evil.example/v1",
+                "https://openai.azure.com.evil.example/",
+                false,
+            ),
+            ("https://gw.example/v1?tenant=7", "https://gw.example/?tenant=7", false),
+            ("no url", "no url", false),
+        ];
+        for (given, root, is_azure) in cases {
+            assert_eq!(address(given), Address { root: root.to_owned(), is_azure }, "{given}");
+        }
+    }
 }

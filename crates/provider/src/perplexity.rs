@@ -5,7 +5,6 @@ mod agent;
 mod sonar;
 mod search;
 
-mod narrowing;
 mod report;
 mod wire;
 

@@ -1,22 +1,18 @@
 //! The Responses protocol, as Perplexity's Agent API and OpenAI speak it: a run that goes on by itself at the provider, its
-//! object, its events with numbers, and its cancel. What is asked of a run, and how its report is made of the object, are
-//! each vendor's own.
+//! object, its numbered events, and its cancel. The request and the making of the report are each vendor's own.
 
-mod api;
 mod run;
 mod meter;
-mod errors;
-pub(crate) mod markers;
 pub(crate) mod wire;
 
-use outlast_core::{Cost, Step};
+use outlast_core::{Cost, ProviderError, RemoteRun, RunStatus, Step, StopOutcome, Trouble};
+use wire::Response;
 
-use crate::vendor::Status;
-pub(crate) use api::Responses;
-pub(crate) use errors::run_ended;
+use crate::vendor::{
+    self, ErrorCode, EventStream, HttpAnswer, RunError, Service, Status, StopCalls, Vendor, object,
+};
 pub(crate) use meter::Meter;
 pub(crate) use run::ResponseRun;
-use wire::Response;
 
 /// The differences of one vendor's API from the others.
 pub(crate) struct Dialect {
@@ -40,4 +36,153 @@ pub(crate) fn note_early_end(text: &mut String, status: Status, response: &Respo
         .filter(|reason| reason.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let reason = reason.unwrap_or("no reason given");
     text.push_str(&format!("\n\n*The provider ended this report early ({reason}).*"));
+}
+
+/// A run that ended without a report.
+pub(crate) fn run_ended(
+    vendor: &Vendor,
+    status: Status,
+    error: Option<&RunError>,
+    redact: impl Fn(&str) -> String,
+) -> ProviderError {
+    vendor::run_ended(vendor, status, None, error, cause, redact)
+}
+
+/// Failures that a new run would only repeat, by the provider's code for them.
+fn cause(error: &RunError) -> Trouble {
+    let (word, number) = match &*error.code {
+        Some(ErrorCode::Word(word)) => (Some(word.as_str()), None),
+        Some(ErrorCode::Number(number)) => (None, Some(*number)),
+        None => (None, None),
+    };
+    let words = [word, error.kind.as_deref()];
+    let says = |known: &[&str]| {
+        words.iter().flatten().any(|word| known.iter().any(|known| word.starts_with(known)))
+    };
+    if says(&["insufficient_", "quota_"]) || number == Some(402) {
+        return Trouble::QuotaExhausted;
+    }
+    let refused = [
+        "invalid_",
+        "too_many_prompt_tokens",
+        "content_policy",
+        "content_filter",
+        "bio_policy",
+        "cyber_policy",
+        "misalignment_policy",
+        "data_residency",
+    ];
+    if says(&refused) || matches!(number, Some(400 | 413 | 422)) {
+        return Trouble::Rejected;
+    }
+    Trouble::RunFailed
+}
+
+/// One vendor's API behind an address and a key. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Responses {
+    pub(crate) service: Service,
+    pub(crate) dialect: &'static Dialect,
+}
+
+impl Responses {
+    /// A run that begins now.
+    pub(crate) fn remote(&self, id: &str) -> RemoteRun {
+        self.service.remote(self.dialect.name, id.to_owned())
+    }
+
+    /// Returns the error of a run that ended without a report, with this key kept out of it.
+    fn run_ended(&self, status: Status, error: Option<&RunError>, cost: Cost) -> ProviderError {
+        let redact = |said: &str| self.service.redacted(said);
+        let error = run_ended(self.service.vendor(), status, error, redact);
+        ProviderError { run: RunStatus::Ended(cost), ..error }
+    }
+
+    /// The cost that a run's object states.
+    fn cost(&self, response: &Response) -> Cost {
+        (self.dialect.cost)(response)
+    }
+
+    /// Takes up a run's event stream after the event of this number.
+    async fn attach(&self, id: &str, cursor: u64) -> Result<Option<EventStream>, ProviderError> {
+        let mut url = self.service.address(self.names(id));
+        url.query_pairs_mut()
+            .append_pair("stream", "true")
+            .append_pair("starting_after", &cursor.to_string());
+        self.service.attach(url).await
+    }
+
+    /// Stops a run. Safe to repeat.
+    pub(crate) async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        let (service, names) = (&self.service, self.names(&run.id));
+        let calls = StopCalls {
+            look: || service.get_within(service.stop_limit(), &names),
+            end: |body: &[u8]| self.end(&mut object::<Response>(body)?),
+            trouble: |answer: &HttpAnswer| service.trouble(answer),
+        };
+        service.stop(run, &names, calls).await
+    }
+
+    /// The end that a run's object shows; `None` while the run goes on. One that waits for an action can be stopped.
+    fn end(&self, response: &mut Response) -> Option<StopOutcome> {
+        let status = response.status();
+        let cost = (self.dialect.cost)(response);
+        match status {
+            Status::Running | Status::RequiresAction => None,
+            Status::Failed | Status::Cancelled => Some(StopOutcome::Ended { cost }),
+            Status::Completed | Status::Incomplete => {
+                let report = (self.dialect.finished)(status, response, Vec::new());
+                Some(
+                    report.map_or(StopOutcome::Ended { cost }, |_| StopOutcome::Completed { cost }),
+                )
+            }
+        }
+    }
+
+    /// The names that lead to a run.
+    fn names<'a>(&self, id: &'a str) -> [&'a str; 3] {
+        let [version, runs] = self.dialect.path;
+        [version, runs, id]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perplexity::VENDOR;
+
+    /// B9a: a failed run may be repeated, unless its failure would only be repeated.
+    #[test]
+    fn a_run_that_failed_says_whether_another_could_do_better() {
+        let ended = |status, error: Option<RunError>| {
+            run_ended(&VENDOR, status, error.as_ref(), str::to_owned)
+        };
+        let cases = [
+            (r#"{"code":"server_error"}"#, Trouble::RunFailed),
+            (r#"{"code":null,"message":null,"type":null}"#, Trouble::RunFailed),
+            (r#"{"code":500}"#, Trouble::RunFailed),
+            (r#"{"code":429,"type":"rate_limit"}"#, Trouble::RunFailed),
+            (r#"{"code":"insufficient_quota"}"#, Trouble::QuotaExhausted),
+            (r#"{"code":402}"#, Trouble::QuotaExhausted),
+            (r#"{"type":"invalid_request","code":400}"#, Trouble::Rejected),
+            (r#"{"code":"content_policy_violation"}"#, Trouble::Rejected),
+            (r#"{"type":"too_many_prompt_tokens"}"#, Trouble::Rejected),
+            (r#"{"code":"invalid_prompt"}"#, Trouble::Rejected),
+            (r#"{"code":"bio_policy"}"#, Trouble::Rejected),
+            (r#"{"code":"rate_limit_exceeded"}"#, Trouble::RunFailed),
+        ];
+        for (error, expected) in cases {
+            let parsed = serde_json::from_str(error).unwrap();
+            assert_eq!(ended(Status::Failed, parsed).trouble, expected, "{error}");
+        }
+        let ends = [
+            (Status::Cancelled, Trouble::RunStopped),
+            (Status::RequiresAction, Trouble::Rejected),
+            (Status::Incomplete, Trouble::Rejected),
+            (Status::Completed, Trouble::Malformed),
+        ];
+        for (status, expected) in ends {
+            assert_eq!(ended(status, None).trouble, expected, "{status:?}");
+        }
+    }
 }

@@ -6,25 +6,20 @@ mod submit;
 mod stop;
 mod waits;
 mod follow;
-mod check;
 mod milestones;
-mod delivered;
 mod ended;
 mod errors;
 mod events;
 pub(crate) mod lenient;
 pub(crate) mod billed;
-mod numbered;
-mod run_error;
+pub(crate) mod citations;
 
 use std::sync::Arc;
 
 use outlast_core::{Clock, Effort};
 
 use crate::http::HttpOptions;
-pub use check::{Checked, KeyState};
-pub(crate) use delivered::Delivered;
-pub(crate) use ended::{Status, run_ended};
+pub(crate) use ended::{ErrorCode, RunError, Status, run_ended};
 pub(crate) use errors::{
     HttpAnswer, NO_ID, malformed, not_yet, refusal, silent, stream_before_id, trouble, unreadable,
     with_likely_address,
@@ -33,11 +28,10 @@ pub(crate) use events::EventStream;
 pub(crate) use follow::{FollowedRun, RunLink, VendorRun};
 pub(crate) use lenient::object;
 pub(crate) use milestones::{Milestones, WorkDone};
-pub(crate) use numbered::NumberedSources;
-pub(crate) use run_error::{ErrorCode, RunError};
+pub use service::{Checked, KeyState};
 pub(crate) use service::{Service, is_event_stream};
 pub(crate) use stop::StopCalls;
-pub(crate) use submit::Submit;
+pub(crate) use submit::{Delivered, Submit};
 pub(crate) use waits::Checks;
 pub use waits::Waits;
 

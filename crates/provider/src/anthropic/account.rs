@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use super::calls::CreateError;
 use super::wire::{self, Named};
-use crate::provider_error::detailed;
+use crate::detailed;
 use crate::vendor::{Service, object, with_likely_address};
 
 /// Longer lists are not searched to their end: a second agent of the same name does no harm.

@@ -6,8 +6,7 @@ use std::collections::{HashMap, HashSet};
 use outlast_core::Source;
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
-use crate::responses::markers::{Edit, applied};
-use crate::vendor::NumberedSources;
+use crate::vendor::citations::{Edit, NumberedSources, applied};
 
 /// A page that a tool found or read.
 pub(super) struct Found<'a> {

@@ -7,13 +7,9 @@ use outlast_core::{
 };
 use tokio::time::Instant;
 
-use super::cursor::Cursor;
-use super::draft::Draft;
-use super::ends::{self, End};
-use super::meter::Meter;
-use super::report;
+use super::progress::{Draft, Meter};
+use super::report::{self, End};
 use super::wire::{self, Event, Session};
-use crate::provider_error::provider_error;
 use crate::vendor::{
     FollowedRun, HttpAnswer, Milestones, RunLink, Service, VendorRun, Waits, object,
 };
@@ -60,7 +56,7 @@ impl SessionRun {
     async fn prepare(&mut self, link: &mut RunLink) -> Result<Option<Step>, ProviderError> {
         let Some(events) = look(link).await? else { return Ok(None) };
         link.check_at_once();
-        if ends::has_begun(&events) {
+        if report::has_begun(&events) {
             return Ok(Some(self.move_to(link, Cursor::Sent)));
         }
         self.may_send = true;
@@ -105,13 +101,13 @@ impl SessionRun {
         let grace = link.service.waits().grace;
         let is_last = link.service.now() >= sent_by.after(grace);
         let Some(events) = look(link).await? else { return Ok(None) };
-        if ends::has_begun(&events) {
+        if report::has_begun(&events) {
             link.check_at_once();
             return Ok(Some(self.move_to(link, Cursor::Sent)));
         }
         if is_last {
             let sentence = "the question was sent to Anthropic without an answer, and its session does not show it";
-            return Err(provider_error(Trouble::StepUnknown, sentence));
+            return Err(ProviderError::new(Trouble::StepUnknown, sentence));
         }
         let left = sent_by.after(grace).since(link.service.now());
         let at = link.checks.next().min(Instant::now() + left);
@@ -154,7 +150,7 @@ impl SessionRun {
         }
         let said = error.map(|error| error.said()).or_else(|| wire::explanation(events));
         let said = said.map(|said| link.service.redacted(&said));
-        let error = ends::without_report(link.service.vendor(), end, error, said);
+        let error = report::without_report(link.service.vendor(), end, error, said);
         Err(ProviderError { run: RunStatus::Ended(report::stated_cost(&session)), ..error })
     }
 }
@@ -226,4 +222,54 @@ impl VendorRun for SessionRun {
 /// The same error, of a session that accepted no question: it has cost nothing.
 fn not_charged(error: ProviderError) -> ProviderError {
     ProviderError { run: RunStatus::NotCharged, ..error }
+}
+
+const SENDING: &str = "sending@";
+const SENT: &str = "sent";
+
+/// The progress of the question into the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cursor {
+    /// It was not, or certainly not accepted.
+    Ready,
+    /// It is about to be sent, or was sent, at this time by the store's clock. After a crash that cannot be known.
+    Sending { at: Timestamp },
+    /// It was accepted.
+    Sent,
+}
+
+impl Cursor {
+    /// Reads what was recorded. A cursor of another version may mean anything, so it counts as sent: nothing is paid
+    /// for on a guess.
+    fn recorded(cursor: Option<&str>) -> Self {
+        let Some(cursor) = cursor else { return Self::Ready };
+        let at = cursor.strip_prefix(SENDING).and_then(|at| at.parse().ok());
+        at.map_or(Self::Sent, |at| Self::Sending { at: Timestamp::from_millis(at) })
+    }
+
+    /// The text to record.
+    fn to_record(self) -> Option<String> {
+        match self {
+            Self::Ready => None,
+            Self::Sending { at } => Some(format!("{SENDING}{}", at.as_millis())),
+            Self::Sent => Some(SENT.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G4: what was recorded is read back, and what cannot be read sends nothing.
+    #[test]
+    fn g4_a_cursor_is_read_as_it_was_recorded() {
+        let at = Timestamp::from_millis(1_700_000_000_123);
+        for cursor in [Cursor::Ready, Cursor::Sending { at }, Cursor::Sent] {
+            assert_eq!(Cursor::recorded(cursor.to_record().as_deref()), cursor);
+        }
+        for odd in ["", "sending@", "sending@soon", "ready"] {
+            assert_eq!(Cursor::recorded(Some(odd)), Cursor::Sent, "{odd}");
+        }
+    }
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 use outlast_core::{ProviderError, RemoteRun, StopOutcome};
 use reqwest::StatusCode;
 
-use super::ends::{self, End};
-use super::report;
+use super::report::{self, End};
 use super::wire::{Event, Session};
 use crate::vendor::{HttpAnswer, Service, not_yet, object, unreadable};
 
@@ -52,7 +51,7 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
                 return Ok(outcome);
             }
             // Nothing was asked in it; once it is archived, nothing can be.
-            None if !ends::has_begun(&seen.events) => {
+            None if !report::has_begun(&seen.events) => {
                 return Ok(match service.archive(&run.id).await {
                     true => seen.ended(),
                     false => StopOutcome::StillRunning,

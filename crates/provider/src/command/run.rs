@@ -19,10 +19,8 @@ use tokio::time::timeout;
 use super::group::Group;
 use super::guard::Guard;
 use super::launch::{CANNOT_START, CANNOT_START_CODE, framed};
-use super::stderr::Stderr;
-use super::stdout::Stdout;
+use super::output::{Stderr, Stdout};
 use super::{Command, EXIT_GRACE, cannot_be_started};
-use crate::provider_error::provider_error;
 
 /// The time to keep reading after the child has ended: its own children may hold the pipes.
 const PIPE_LINGER: Duration = Duration::from_millis(500);
@@ -94,7 +92,7 @@ impl Run for CommandRun {
         }
         self.steps.recv().await.unwrap_or_else(|| {
             let sentence = "the command was lost; the log of the server has the details";
-            Err(provider_error(Trouble::RunFailed, sentence))
+            Err(ProviderError::new(Trouble::RunFailed, sentence))
         })
     }
 }
@@ -228,7 +226,7 @@ fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> Provider
     let sentence = format!(
         "the command {how}; the server's log and `outlast jobs show` have what it wrote to standard error"
     );
-    ProviderError { detail: tail, ..provider_error(Trouble::RunFailed, sentence) }
+    ProviderError { detail: tail, ..ProviderError::new(Trouble::RunFailed, sentence) }
 }
 
 fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
@@ -237,5 +235,5 @@ fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
          short",
         limit.as_secs_f64()
     );
-    ProviderError { detail: tail, ..provider_error(Trouble::RunTimedOut, sentence) }
+    ProviderError { detail: tail, ..ProviderError::new(Trouble::RunTimedOut, sentence) }
 }

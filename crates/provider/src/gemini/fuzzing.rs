@@ -6,7 +6,7 @@ use outlast_core::{Body, Step};
 
 use super::meter::Meter;
 use super::wire::{Event, Interaction, listed_agents};
-use super::{VENDOR, errors, report};
+use super::{VENDOR, calls, report};
 use crate::vendor::object;
 
 /// Takes the bytes for an event and for the body of an answer; returns what is wrong with the results.
@@ -21,7 +21,7 @@ pub fn answer(bytes: &[u8]) -> Result<(), String> {
     drop(listed_agents(bytes));
     let Some(mut interaction) = object::<Interaction>(bytes) else { return Ok(()) };
     drop(meter.snapshot(&interaction));
-    drop(errors::run_ended(&VENDOR, &interaction, str::to_owned));
+    drop(calls::run_ended(&VENDOR, &interaction, str::to_owned));
     let step = report::finished(&mut interaction, Vec::new());
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { text, sources, .. } = output.body else { return Ok(()) };

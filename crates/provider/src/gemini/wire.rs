@@ -2,26 +2,18 @@
 //! than we know is taken to be absent: one odd field must not hide the id, or the report, next to it.
 
 mod submit;
-mod step;
-mod citation;
-mod usage;
 mod event;
-mod errors;
-mod agents;
 
-use serde::Deserialize;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::responses::wire::is_name;
-use crate::vendor::lenient::{Items, Known};
+use crate::vendor::lenient::{Items, Known, items, long_text, object};
 use crate::vendor::{RunError, Status};
-pub(super) use agents::listed_agents;
-pub(super) use citation::Citation;
-pub(super) use errors::Envelope;
 pub(super) use event::{Event, EventKind};
-pub(super) use step::TextPart;
-use step::{Step, steps};
 pub(super) use submit::submit;
-pub(super) use usage::Usage;
 
 /// A run's state.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -119,6 +111,280 @@ const LIMITS: [&str; 3] = ["incomplete", "budget_exceeded", "requires_continuati
 
 fn status(name: &str) -> Status {
     if LIMITS.contains(&name) { Status::Incomplete } else { Status::named(name) }
+}
+
+/// However many steps there are, the last output: it is what was paid for.
+fn steps<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Step>>, D::Error> {
+    items(list, || None, Some(Step::beyond))
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Step {
+    r#type: Known<String>,
+    content: Items<TextPart>,
+    arguments: Known<Arguments>,
+    result: Items<ToolResult>,
+}
+
+impl Step {
+    fn is_output(&self) -> bool {
+        self.r#type.as_deref() == Some("model_output")
+    }
+
+    fn is_thought(&self) -> bool {
+        self.r#type.as_deref() == Some("thought")
+    }
+
+    fn has_text(&self) -> bool {
+        let mut texts = self.content.iter().flatten().filter_map(TextPart::written);
+        texts.any(|text| !text.is_empty())
+    }
+
+    /// The number of queries it asks.
+    fn queries(&self) -> usize {
+        self.arguments.as_ref().map_or(0, Arguments::queries)
+    }
+
+    /// The number of pages it read.
+    fn pages(&self) -> usize {
+        self.result.iter().flatten().filter(|result| result.is_page()).count()
+    }
+
+    /// Keeps the output of a step that a full list has no room for: it is added to the output before it.
+    fn beyond(list: &mut Vec<Self>, step: &RawValue) {
+        let step: Option<Self> = serde_json::from_str(step.get()).ok();
+        let Some(step) = step.filter(|step| step.is_output() && step.has_text()) else { return };
+        match list.last_mut().filter(|last| last.is_output()) {
+            Some(last) => {
+                last.content.get_or_insert_default().extend(step.content.0.into_iter().flatten())
+            }
+            None => list.push(step),
+        }
+    }
+}
+
+/// The arguments of a tool call.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Arguments {
+    queries: Items<String>,
+}
+
+impl Arguments {
+    fn queries(&self) -> usize {
+        self.queries.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// A result of a tool.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct ToolResult {
+    url: Known<String>,
+}
+
+impl ToolResult {
+    fn is_page(&self) -> bool {
+        self.url.is_some()
+    }
+}
+
+/// A piece of text and what it cites.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct TextPart {
+    r#type: Known<String>,
+    #[serde(default, deserialize_with = "long_text")]
+    text: Option<String>,
+    pub(super) annotations: Items<Citation>,
+}
+
+impl TextPart {
+    /// The text if it is part of the report; thoughts and pictures are not.
+    pub(super) fn written(&self) -> Option<&str> {
+        let is_text = self.r#type.as_deref().is_none_or(|kind| kind == "text");
+        self.text.as_deref().filter(|_| is_text)
+    }
+
+    /// The text, moved out of it.
+    pub(super) fn take_text(&mut self) -> String {
+        self.text.take().unwrap_or_default()
+    }
+}
+
+/// No run consumes more of anything; a larger number is a mistake.
+const MAX_COUNT: u64 = 1_000_000_000_000;
+
+/// The usage of a run; any of it may be missing.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Usage {
+    /// Those that were read from a cache are among them.
+    pub(super) total_input_tokens: Count,
+    pub(super) total_cached_tokens: Count,
+    pub(super) total_tool_use_tokens: Count,
+    /// Without the thoughts.
+    pub(super) total_output_tokens: Count,
+    pub(super) total_thought_tokens: Count,
+    pub(super) total_tokens: Count,
+    grounding_tool_count: Items<ToolCount>,
+}
+
+impl Usage {
+    /// Each grounding tool that was called, and how often.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
+        let tools = self.grounding_tool_count.iter().flatten();
+        tools.filter_map(|tool| Some((tool.r#type.as_deref()?, tool.count.counted()?)))
+    }
+
+    /// Returns true if a number in it is impossible, so that no bill can be computed from it.
+    pub(super) fn is_absurd(&self) -> bool {
+        let tokens = [
+            &self.total_input_tokens,
+            &self.total_cached_tokens,
+            &self.total_tool_use_tokens,
+            &self.total_output_tokens,
+            &self.total_thought_tokens,
+            &self.total_tokens,
+        ];
+        let calls = self.grounding_tool_count.iter().flatten().map(|tool| &tool.count);
+        tokens.into_iter().chain(calls).any(|count| matches!(count, Count::Absurd))
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct ToolCount {
+    r#type: Known<String>,
+    count: Count,
+}
+
+/// A count, which may be missing, or no count at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Count {
+    #[default]
+    Missing,
+    Counted(u64),
+    /// Negative, a fraction, not a number, or beyond all measure.
+    Absurd,
+}
+
+impl Count {
+    pub(super) fn counted(self) -> Option<u64> {
+        match self {
+            Self::Counted(count) => Some(count),
+            Self::Missing | Self::Absurd => None,
+        }
+    }
+
+    pub(super) fn or_zero(self) -> u64 {
+        self.counted().unwrap_or(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(field) = Option::<&RawValue>::deserialize(deserializer)? else {
+            return Ok(Self::Missing);
+        };
+        Ok(match field.get().parse() {
+            Ok(count) if count <= MAX_COUNT => Self::Counted(count),
+            _ => Self::Absurd,
+        })
+    }
+}
+
+/// A citation of a page, a place or a file; each has its own names for the same things.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Citation {
+    url: Known<String>,
+    document_uri: Known<String>,
+    source: Known<String>,
+    title: Known<String>,
+    name: Known<String>,
+    file_name: Known<String>,
+    /// Bytes of the text; the end is exclusive.
+    pub(super) start_index: Known<usize>,
+    pub(super) end_index: Known<usize>,
+}
+
+impl Citation {
+    /// The address of the cited page. The addresses of the vendor's search are redirects; they are kept as they are.
+    pub(super) fn address(&self) -> Option<&str> {
+        first(&[&self.url, &self.document_uri, &self.source])
+    }
+
+    /// Its title.
+    pub(super) fn called(&self) -> Option<&str> {
+        first(&[&self.title, &self.name, &self.file_name])
+    }
+}
+
+fn first<'a>(fields: &[&'a Known<String>]) -> Option<&'a str> {
+    fields.iter().filter_map(|field| field.as_deref()).find(|text| !text.is_empty())
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Models {
+    models: Items<Model>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Model {
+    name: Known<String>,
+}
+
+/// The names of the deep-research agents in a list of models.
+pub(super) fn listed_agents(body: &[u8]) -> Vec<String> {
+    let models: Models = object(body).unwrap_or_default();
+    let names = models.models.0.into_iter().flatten().filter_map(|model| model.name.0);
+    let names = names.map(|name| name.rsplit('/').next().unwrap_or_default().to_owned());
+    names.filter(|name| name.starts_with("deep-research")).collect()
+}
+
+/// The error envelope of a refused request.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Envelope {
+    error: Known<EnvelopeError>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct EnvelopeError {
+    message: Known<String>,
+    details: Items<Detail>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Detail {
+    reason: Known<String>,
+    #[serde(rename = "retryDelay")]
+    retry_delay: Known<String>,
+}
+
+impl Envelope {
+    /// The envelope in a body; empty if the body has none.
+    pub(super) fn parse(body: &[u8]) -> Self {
+        object(body).unwrap_or_default()
+    }
+
+    /// Its message, in lower case.
+    pub(super) fn message(&self) -> String {
+        let message = self.error.as_ref().and_then(|error| error.message.as_deref());
+        message.unwrap_or_default().to_lowercase()
+    }
+
+    /// Returns true if the key is refused: the API does that with a 400.
+    pub(super) fn refuses_the_key(&self) -> bool {
+        let reasons = self.details().filter_map(|detail| detail.reason.as_deref());
+        let mut reasons = reasons.filter(|reason| reason.starts_with("API_KEY_"));
+        reasons.next().is_some() || self.message().contains("api key not valid")
+    }
+
+    /// The wait it asks for, which may be given in the body alone.
+    pub(super) fn retry_delay(&self) -> Option<Duration> {
+        let mut delays = self.details().filter_map(|detail| detail.retry_delay.as_deref());
+        let seconds = delays.next()?.strip_suffix('s')?.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    fn details(&self) -> impl Iterator<Item = &Detail> {
+        self.error.iter().flat_map(|error| error.details.iter().flatten())
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,7 @@ use outlast_core::{ProviderError, RemoteRun, Run, Step, Trouble};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::cursor;
 use super::drive::{Drive, ToolEvent, ToolWork};
-use crate::provider_error::provider_error;
 
 /// Events that the engine has not taken yet; more progress than that is not worth keeping.
 const MAX_UNTAKEN: usize = 64;
@@ -52,7 +50,7 @@ impl ToolRun {
         }
         self.events.recv().await.unwrap_or_else(|| {
             let sentence = "the call was lost; the log of the server has the details";
-            ToolEvent::Step(Err(provider_error(Trouble::Unreachable, sentence)))
+            ToolEvent::Step(Err(ProviderError::new(Trouble::Unreachable, sentence)))
         })
     }
 }
@@ -71,10 +69,33 @@ impl Run for ToolRun {
         match self.event().await {
             ToolEvent::Step(step) => step,
             ToolEvent::Became { task, recorded } => {
-                self.remote.cursor = Some(cursor::of(&self.upstream, &task));
+                self.remote.cursor = Some(cursor(&self.upstream, &task));
                 self.recorded = Some(recorded);
                 Ok(Step::Moved)
             }
         }
+    }
+}
+
+/// For a task of this server.
+fn cursor(upstream: &str, task: &str) -> String {
+    format!("{upstream}/{task}")
+}
+
+/// The task, if it is this server's.
+pub(super) fn task_of<'a>(cursor: &'a str, upstream: &str) -> Option<&'a str> {
+    cursor.strip_prefix(upstream)?.strip_prefix('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_found_at_its_own_server_only() {
+        let cursor = cursor("github", "a/b");
+        assert_eq!(task_of(&cursor, "github"), Some("a/b"));
+        assert_eq!(task_of(&cursor, "git"), None);
+        assert_eq!(task_of(&cursor, "gitlab"), None);
     }
 }

@@ -3,11 +3,11 @@
 use outlast_client::{ClientError, TaskFate};
 use outlast_core::{Cost, ProviderError, RunStatus, Trouble};
 
-use crate::provider_error::{detailed, provider_error};
+use crate::detailed;
 
 /// A request that this workflow cannot take.
 pub(super) fn rejected(sentence: &str) -> ProviderError {
-    provider_error(Trouble::Rejected, sentence)
+    ProviderError::new(Trouble::Rejected, sentence)
 }
 
 /// Errors of a call that may have run, grouped by remedy.
@@ -45,7 +45,7 @@ pub(super) fn trouble(error: &ClientError) -> ProviderError {
             // A task that may still run is resumed by the next try, so that no second one runs next to it.
             let trouble = if goes_on { Trouble::TimedOut } else { Trouble::RunTimedOut };
             let sentence = format!("{timed_out}; give the workflow more time if that is too short");
-            return provider_error(trouble, sentence);
+            return ProviderError::new(trouble, sentence);
         }
         ClientError::Refused { code, .. } => {
             let sentence = format!(

@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use outlast_core::Source;
 
-use crate::responses::markers::{Edit, applied, links_to, numbers};
 use crate::responses::wire::Annotation;
-use crate::vendor::NumberedSources;
+use crate::vendor::citations::{Edit, NumberedSources, applied, links_to, numbers};
 
 /// The text with our markers, and its sources by number. Pages that were read are sources if the text links to them.
 pub(super) fn cited<'a>(

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::prices::Prices;
-use crate::responses::wire::request::conversation;
+use crate::responses::wire::conversation;
 use crate::vendor::effort_word;
 use crate::vendor::lenient::{Items, Known, object};
 
@@ -152,7 +152,7 @@ mod tests {
     use outlast_core::{ContextSize, Effort, Message, NanoUsd, Role};
 
     use super::*;
-    use crate::responses::wire::request::SCHOLARLY;
+    use crate::responses::wire::SCHOLARLY;
 
     fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
         let messages = messages

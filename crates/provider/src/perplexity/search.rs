@@ -6,7 +6,7 @@ use outlast_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::narrowing::narrowed;
+use super::wire::narrowed;
 use crate::prices::Prices;
 use crate::responses::wire::is_name;
 use crate::vendor::lenient::{Items, Known, object};

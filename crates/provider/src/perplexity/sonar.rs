@@ -3,7 +3,6 @@
 
 mod research;
 mod answer;
-mod joined;
 mod report;
 mod errors;
 mod request;

@@ -4,8 +4,7 @@
 use outlast_core::{AskKind, Effort, ResearchAsk, SearchFilters};
 use serde_json::{Value, json};
 
-use super::narrowing::{self, set_fields};
-use crate::responses::wire::request::conversation;
+use crate::responses::wire::conversation;
 use crate::vendor::effort_word;
 
 /// The preset for deep research if no effort is requested.
@@ -43,10 +42,10 @@ pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static st
 /// presets used here but the fast one also read pages.
 fn tools(filters: &SearchFilters, effort: Option<&str>) -> Vec<Value> {
     let mut search = set_fields(json!({
-        "filters": narrowing::filters(filters),
+        "filters": common_filters(filters),
         "search_context_size": filters.context_size,
         "max_tokens_per_page": filters.max_tokens_per_page,
-        "user_location": narrowing::location(filters),
+        "user_location": location(filters),
     }));
     if search == json!({}) {
         return Vec::new();
@@ -58,12 +57,45 @@ fn tools(filters: &SearchFilters, effort: Option<&str>) -> Vec<Value> {
     }
 }
 
+/// The object without the fields that are not set: null, or an empty list or object.
+pub(super) fn set_fields(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| ![json!(null), json!([]), json!({})].contains(value));
+    }
+    object
+}
+
+/// The filters that every endpoint has.
+fn common_filters(filters: &SearchFilters) -> Value {
+    set_fields(json!({
+        "search_recency_filter": filters.recency,
+        "search_domain_filter": filters.domains,
+        "search_after_date_filter": filters.after,
+        "search_before_date_filter": filters.before,
+    }))
+}
+
+/// A body of the Sonar and the Search endpoints, which have one filter more, and all of them next to their own fields.
+pub(super) fn narrowed(mut body: Value, narrowed_to: &SearchFilters) -> Value {
+    body["search_mode"] = narrowed_to.academic.then_some("academic").into();
+    if let (Some(fields), Value::Object(more)) = (body.as_object_mut(), common_filters(narrowed_to))
+    {
+        fields.extend(more);
+    }
+    set_fields(body)
+}
+
+/// The user's location.
+pub(super) fn location(filters: &SearchFilters) -> Option<Value> {
+    filters.country.as_ref().map(|country| json!({"country": country}))
+}
+
 #[cfg(test)]
 mod tests {
     use outlast_core::{ContextSize, Message, Recency, Role};
 
     use super::*;
-    use crate::responses::wire::request::SCHOLARLY;
+    use crate::responses::wire::SCHOLARLY;
 
     fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchAsk {
         let messages = messages

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use outlast_core::{Partial, ProviderError, RemoteRun, Step};
 
-use super::api::Responses;
+use super::Responses;
 use super::meter::Meter;
 use super::wire::{Event, Response, TEXT_DELTA};
 use crate::vendor::{EventStream, FollowedRun, Milestones, RunLink, Service, Status, VendorRun};

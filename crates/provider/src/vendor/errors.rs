@@ -8,8 +8,8 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::Vendor;
+use crate::detailed;
 use crate::http::{BodyError, SendError, redacted};
-use crate::provider_error::{detailed, provider_error};
 
 /// An HTTP answer with its whole body.
 pub(crate) struct HttpAnswer {
@@ -121,7 +121,7 @@ pub(crate) fn no_answer(vendor: &Vendor, error: &SendError) -> ProviderError {
 /// A submit that was sent and not answered in time.
 pub(crate) fn silent(limit: Duration) -> ProviderError {
     let sentence = format!("the provider did not answer within {} s", limit.as_secs());
-    provider_error(Trouble::TimedOut, sentence)
+    ProviderError::new(Trouble::TimedOut, sentence)
 }
 
 /// An answer that broke off.
@@ -145,7 +145,10 @@ pub(crate) fn broken_answer(error: &BodyError) -> ProviderError {
 pub(crate) fn stream_before_id(error: Option<BoxError>) -> BeginError {
     let sentence = "the connection to the provider broke before it named the run";
     let detail = error.map(|error| error.to_string());
-    BeginError::Unknown(ProviderError { detail, ..provider_error(Trouble::Unreachable, sentence) })
+    BeginError::Unknown(ProviderError {
+        detail,
+        ..ProviderError::new(Trouble::Unreachable, sentence)
+    })
 }
 
 /// A success that names no run (A10), or by an id that cannot be one.
@@ -154,7 +157,7 @@ pub(crate) const NO_ID: &str =
 
 /// An answer that makes no sense.
 pub(crate) fn malformed(sentence: &str) -> ProviderError {
-    provider_error(Trouble::Malformed, sentence)
+    ProviderError::new(Trouble::Malformed, sentence)
 }
 
 /// A body that is not JSON, or not what was requested.
@@ -164,13 +167,13 @@ pub(crate) fn unreadable() -> ProviderError {
 
 /// A run the provider no longer knows.
 pub(crate) fn lost() -> ProviderError {
-    provider_error(Trouble::RunLost, "the provider no longer knows the run of this question")
+    ProviderError::new(Trouble::RunLost, "the provider no longer knows the run of this question")
 }
 
 /// A run the provider does not know yet.
 pub(crate) fn not_yet() -> ProviderError {
     let sentence = "the provider does not know this run yet; try again in a moment";
-    provider_error(Trouble::Unavailable { retry_after: None }, sentence)
+    ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence)
 }
 
 /// The HTTP client could not be made.

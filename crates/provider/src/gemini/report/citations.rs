@@ -6,7 +6,7 @@ use std::ops::Range;
 use outlast_core::Source;
 
 use crate::gemini::wire::{Citation, TextPart};
-use crate::vendor::NumberedSources;
+use crate::vendor::citations::NumberedSources;
 
 /// Longer texts are no marker.
 const MAX_MARKER_BYTES: usize = 120;

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::status;
-use super::step::{Arguments, Step, TextPart, ToolResult};
+use super::{Arguments, Step, TextPart, ToolResult, status};
 use crate::vendor::lenient::{Items, Known, object, word};
 
 /// One event of a stream.

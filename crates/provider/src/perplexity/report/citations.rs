@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use outlast_core::Source;
 
-use crate::responses::markers::{Marker, links_to, rewritten};
 use crate::responses::wire::Page;
+use crate::vendor::citations::{Marker, links_to, rewritten};
 
 /// The text with our markers, and its sources by number.
 pub(super) fn cited<'a>(

@@ -4,7 +4,7 @@ use outlast_core::{BeginError, BoxError, Cost, ProviderError, RunStatus, Trouble
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::provider_error::{detailed, provider_error};
+use crate::detailed;
 use crate::vendor::{self, HttpAnswer, Service};
 
 const RETIRED: &str =
@@ -46,7 +46,7 @@ pub(super) fn failed(api: &Service, why: Option<&str>, cost: Cost) -> ProviderEr
         reason,
         detail,
         run: RunStatus::Ended(cost),
-        ..provider_error(Trouble::RunFailed, "the provider's run failed")
+        ..ProviderError::new(Trouble::RunFailed, "the provider's run failed")
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
         (None, None) => (Trouble::Malformed, "the provider's answer ended before it was complete"),
     };
     let detail = error.map(ToString::to_string);
-    ProviderError { detail, ..provider_error(trouble, sentence) }
+    ProviderError { detail, ..ProviderError::new(trouble, sentence) }
 }
 
 /// A stream in which the provider reports that it cannot go on.

@@ -2,7 +2,7 @@
 
 use outlast_core::{Body, Output};
 
-use super::joined::Joined;
+use super::answer::Joined;
 use super::report;
 use super::wire::{Completion, Job};
 use crate::vendor::object;

@@ -3,7 +3,7 @@
 use outlast_core::{AskKind, ResearchAsk};
 use serde_json::{Value, json};
 
-use super::super::narrowing::{location, narrowed, set_fields};
+use super::super::wire::{location, narrowed, set_fields};
 
 /// A chat completion, asked for as a stream of chunks.
 pub(super) fn streamed(ask: &ResearchAsk) -> Value {

@@ -1,7 +1,10 @@
-//! Finds citation markers in Markdown. Links, definitions, escapes and code are not markers and are left alone.
+//! Citations of a report, for every vendor: markers in Markdown, and numbers for sources that are cited by address.
+//! Links, definitions, escapes and code are not markers and are left alone.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+
+use outlast_core::Source;
 
 /// A marker as the provider writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +151,36 @@ fn web(text: &str) -> Option<Marker> {
 fn digits(text: &str) -> Option<u32> {
     let plain = (1..=6).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| plain)
+}
+
+/// The numbers of addresses, in the order they are cited.
+#[derive(Default)]
+pub(crate) struct NumberedSources {
+    pub(crate) all: Vec<Source>,
+    by_url: HashMap<String, u32>,
+    /// Numbers that are in the text already and may mean anything.
+    taken: HashSet<u32>,
+}
+
+impl NumberedSources {
+    /// No sources yet; these numbers will not be given.
+    pub(crate) fn beside(taken: HashSet<u32>) -> Self {
+        Self { taken, ..Self::default() }
+    }
+
+    /// The number of what is at this address, which has one from its first citation on.
+    pub(crate) fn number(&mut self, url: &str, title: Option<&str>) -> u32 {
+        if let Some(number) = self.by_url.get(url) {
+            return *number;
+        }
+        let last = self.all.last().map_or(0, |source| source.number);
+        let next = (last.saturating_add(1)..).find(|number| !self.taken.contains(number));
+        let number = next.unwrap_or(u32::MAX);
+        self.by_url.insert(url.to_owned(), number);
+        let (url, title) = (url.to_owned(), title.map(str::to_owned));
+        self.all.push(Source { number, url, title, date: None, snippet: None });
+        number
+    }
 }
 
 #[cfg(test)]

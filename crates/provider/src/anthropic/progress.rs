@@ -1,8 +1,12 @@
-//! The text so far (G8): what the agent has written since it last used a tool, the message that it is writing included.
+//! The progress of a session: its text so far (G8), and its percentage by the actual work: queries asked, sources read,
+//! words written (B6).
 
-use outlast_core::Partial;
+use std::collections::HashSet;
+
+use outlast_core::{Partial, Progress};
 
 use super::wire::Event;
+use crate::vendor::Milestones;
 
 /// The beginning of the report, as far as it is known.
 #[derive(Debug, Default)]
@@ -55,6 +59,55 @@ impl Draft {
     /// The part of it that may be shown.
     pub(super) fn shown(&self) -> Option<String> {
         self.text.shown()
+    }
+}
+
+/// A message of fewer words is a remark on the way, not the report.
+const FEWEST_WORDS: usize = 50;
+
+/// Counts what happened and turns it into percent; never goes down. An event counts once, however often it is seen.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub(super) milestones: Milestones,
+    seen: HashSet<String>,
+    queries: usize,
+    sources: usize,
+    /// Words of the message that is being written.
+    previewed: usize,
+}
+
+impl Meter {
+    /// Counts an event; returns progress if it adds anything a person would notice.
+    pub(super) fn event(&mut self, event: &Event) -> Option<Progress> {
+        if let Some(piece) = event.preview() {
+            self.previewed += piece.split_whitespace().count();
+            return self.written(self.previewed);
+        }
+        if event.id.as_ref().is_some_and(|id| !self.seen.insert(id.clone())) {
+            return None;
+        }
+        match event.kind.as_str() {
+            "agent.tool_use" => {
+                self.queries += usize::from(event.query().is_some());
+                event.query().map(|_| self.milestones.searched(self.queries, self.sources))
+            }
+            "agent.tool_result" => {
+                let read = event.blocks().filter(|block| block.is_page()).count();
+                self.sources += read;
+                (read > 0).then(|| self.milestones.searched(self.queries, self.sources))
+            }
+            "agent.message" => {
+                self.previewed = 0;
+                let texts = event.blocks().filter_map(|block| block.text.as_deref());
+                let words = texts.map(|text| text.split_whitespace().count()).sum();
+                self.written(words)
+            }
+            _ => None,
+        }
+    }
+
+    fn written(&mut self, words: usize) -> Option<Progress> {
+        (words >= FEWEST_WORDS).then(|| self.milestones.written(words))?
     }
 }
 
