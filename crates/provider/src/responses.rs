@@ -153,7 +153,7 @@ mod tests {
 
     /// B9a: a failed run may be repeated, unless its failure would only be repeated.
     #[test]
-    fn a_run_that_failed_says_whether_another_could_do_better() {
+    fn a_failed_run_is_permanent_only_if_another_would_fail_too() {
         let ended = |status, error: Option<RunError>| {
             run_ended(&VENDOR, status, error.as_ref(), str::to_owned)
         };

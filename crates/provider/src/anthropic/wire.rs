@@ -77,7 +77,7 @@ mod tests {
 
     /// G9: doctor warns of a model's end before it comes.
     #[test]
-    fn a_model_that_will_end_is_told_of() {
+    fn a_model_that_will_end_gets_a_warning() {
         let warning = |status, body: &str| model_warning("m", status, body.as_bytes());
         let cases = [
             (StatusCode::OK, r#"{"id":"m","lifecycle":"active","retires_at":null}"#, None),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_not_an_empty_one() {
+    fn anything_but_a_list_is_not_an_empty_list() {
         assert!(object::<Page<Named>>(br#"{"data":[]}"#).unwrap().data.is_empty());
         assert_eq!(object::<Page<Named>>(br#"{"data":[{"id":"a"},7]}"#).unwrap().data.len(), 1);
         for odd in [&br#"{"data":null}"#[..], b"{}", b"[]", br#"{"data":{}}"#, b"<html>"] {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_taken_whole_or_not_at_all() {
+    fn a_message_is_read_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let whole = framed("Why?\n");
         for cut in 0..whole.len() {

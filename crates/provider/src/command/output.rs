@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_of_progress_are_told_and_the_rest_is_kept_for_the_operator() {
+    async fn lines_of_progress_are_reported_and_the_rest_is_kept_for_the_operator() {
         let said = "starting\n{\"progress\": 40, \"message\": \"scanning\"}\n{\"progress\": 3, \"total\": 4}\n\
                     {\"progress\": \"much\"}\n{\"progress\": 900}\n{\"other\": 1}\nlast words";
         let mut stderr = Stderr::default();

@@ -76,7 +76,7 @@ mod tests {
 
     /// E12: never through a shell.
     #[test]
-    fn e12_text_without_an_interpreter_is_no_program() {
+    fn e12_text_without_an_interpreter_is_not_a_program() {
         let dir = tempfile::tempdir().unwrap();
         for (text, bare) in [("echo hi\n", true), ("", true), ("#!/bin/sh\n", false)] {
             let file = dir.path().join("program");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_for_where_its_configuration_says() {
+    fn a_program_is_found_by_its_configuration() {
         let dir = tempfile::tempdir().unwrap();
         let cwd = dir.path();
         for folder in ["first", "second", "third"] {

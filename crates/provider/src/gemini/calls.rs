@@ -144,7 +144,7 @@ mod tests {
 
     /// G3: errors by remedy; the vendor's words for them are its own.
     #[test]
-    fn g3_a_refused_key_and_a_wait_are_found_where_this_vendor_puts_them() {
+    fn g3_a_refused_key_and_a_wait_are_found_in_this_vendors_fields() {
         let refined = |status, body: &str| {
             let answer = answer(status, body);
             let error = crate::vendor::trouble(&VENDOR, &answer, "k");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_agent_and_a_hidden_run_are_told_from_other_refusals() {
+    fn an_unknown_agent_and_a_hidden_run_differ_from_other_refusals() {
         let said = |message: &str| format!(r#"{{"error":{{"message":"{message}"}}}}"#);
         assert!(is_unknown_agent(&answer(404, &said("Agent 'agents/X-1' not found.")), "x-1"));
         assert!(is_unknown_agent(&answer(400, &said("agent x-1 is not supported")), "x-1"));
@@ -190,7 +190,7 @@ mod tests {
 
     /// B9a, G9: a failed run may be repeated, unless its failure would only be repeated; its reason is kept.
     #[test]
-    fn g9_a_run_that_failed_says_why_and_whether_another_could_do_better() {
+    fn g9_a_failed_run_has_its_reason_and_is_permanent_only_if_another_would_fail_too() {
         let ended = |status: &str, code: &str| {
             let error = serde_json::json!({"code": code, "message": "m 7"});
             let body = serde_json::json!({"status": status, "error": error}).to_string();

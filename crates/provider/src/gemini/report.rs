@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_cut_short_says_so_and_an_empty_one_is_none() {
+    fn a_report_cut_short_notes_it_and_an_empty_one_is_dropped() {
         let body = |status: &str, text: &str| {
             format!(
                 r#"{{"status":"{status}","steps":[{{"type":"thought","summary":[{{"type":"text","text":"hm"}}]}},

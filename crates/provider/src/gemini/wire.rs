@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_things_nulls_and_other_types_hide_nothing_beside_them() {
+    fn unknown_things_nulls_and_other_types_hide_no_other_field() {
         let body = br#"{"id":"v1_a","status":"meditating","agent":7,"model":"m","usage":[],"errors":"none","new":{},
             "steps":[5,{"type":"dream","x":1},{"type":"model_output","content":[{"type":"image","data":"x"},
             {"type":"text","text":"hi","annotations":null},7]}]}"#;

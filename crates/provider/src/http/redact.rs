@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_that_is_none_tells_its_error_or_its_shape_and_nothing_it_says() {
+    fn an_unusable_success_shows_its_error_or_shape_and_no_value() {
         let body = br#"{"id":"secret","choices":[1],"error":null,"Dear Ann":true,"n":7,"o":{}}"#;
         let expected = "71 bytes, an object of ? boolean, choices array, error null, id string, n number, o object";
         assert_eq!(body_shape(body, ""), expected);

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d13_the_total_timeout_goes_on_from_where_the_call_was_made() {
+    fn d13_the_total_timeout_continues_from_the_call() {
         let seconds = Duration::from_secs;
         let patience =
             Patience { idle: seconds(60), reset_on_progress: true, total: Some(seconds(100)) };

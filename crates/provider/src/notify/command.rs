@@ -172,7 +172,7 @@ mod tests {
 
     /// G7: the JSON is on standard input; what does not exit with 0 was not delivered, and its last words say why.
     #[tokio::test]
-    async fn g7_the_exit_code_says_whether_it_was_delivered() {
+    async fn g7_the_exit_code_decides_if_it_was_delivered() {
         let table = [
             (r#"read -r line; [ "$line" = '{"event":"job.ended"}' ]"#, None),
             ("exec true", None),
@@ -227,7 +227,7 @@ mod tests {
 
     /// A process that the command left behind does not keep its end from being seen.
     #[tokio::test]
-    async fn what_a_command_leaves_behind_is_not_waited_for() {
+    async fn processes_that_a_command_leaves_behind_are_not_awaited() {
         let (notifier, notice) = (notifier("sleep 20 & exit 0"), notice());
         let delivering = notifier.deliver(&notice);
         tokio::time::timeout(Duration::from_secs(10), delivering).await.unwrap().unwrap();

@@ -172,7 +172,7 @@ mod tests {
 
     /// G3: places are characters, not bytes.
     #[test]
-    fn g3_a_citation_becomes_a_marker_where_it_stands() {
+    fn g3_a_citation_becomes_a_marker_in_place() {
         check("plain", &[], "plain", &[]);
         check(
             "\u{1f600}\u{e9} ([a](https://a))!",
@@ -208,7 +208,7 @@ mod tests {
 
     /// G3: a citation outside the text, or in the middle of something, harms nothing.
     #[test]
-    fn g3_a_citation_out_of_place_harms_nothing() {
+    fn g3_a_citation_out_of_place_is_harmless() {
         check("ab", &[("u", 0, 3)], "ab", &[(1, "u")]);
         check("ab", &[("u", -1, 2)], "ab", &[(1, "u")]);
         check("ab", &[("u", 2, 1)], "ab", &[(1, "u")]);

@@ -73,7 +73,7 @@ mod tests {
 
     /// G3: a server without background, and one without the endpoint, are told apart from a bad request.
     #[test]
-    fn g3_what_a_refusal_is_about() {
+    fn g3_refusals_are_classified() {
         let cases = [
             (
                 400,

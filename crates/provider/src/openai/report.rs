@@ -103,7 +103,7 @@ mod tests {
 
     /// G3: a report without a single source has none, and a cut one says so.
     #[test]
-    fn g3_no_source_is_no_source_and_a_cut_report_says_so() {
+    fn g3_no_source_is_invented_and_a_cut_report_notes_it() {
         let body = format!(
             r#"{{"status":"incomplete","incomplete_details":{{"reason":"max_output_tokens"}},{TEXT}}}"#
         );
@@ -125,7 +125,7 @@ mod tests {
 
     /// G3, C9: never a wrong number.
     #[test]
-    fn g3_what_cannot_be_counted_has_no_price() {
+    fn g3_invalid_usage_has_no_price() {
         let cost = |usage: &str| {
             output(&format!(
                 r#"{{"status":"completed","model":"gpt-6-sol","usage":{usage},{TEXT}}}"#

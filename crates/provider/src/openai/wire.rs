@@ -167,7 +167,7 @@ mod tests {
 
     /// G3: what a submit is, field by field.
     #[test]
-    fn g3_a_submit_is_in_the_background_stored_and_carries_the_job() {
+    fn g3_a_submit_is_stored_in_the_background_with_its_job() {
         let expected = json!({
             "model": "gpt-6-sol", "input": " why? \n", "background": true, "store": true,
             "tools": [{"type": "web_search"}], "include": ["web_search_call.action.sources"],

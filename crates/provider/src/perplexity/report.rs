@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_report_says_so_and_an_empty_one_is_none() {
+    fn a_cut_report_notes_it_and_an_empty_one_is_dropped() {
         let cut = r#"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},
             "output":[{"type":"message","content":[{"type":"output_text","text":"half"}]}]}"#;
         let Step::Done { output, .. } = finished(
@@ -159,7 +159,7 @@ mod tests {
 
     /// P5: the model's thinking is not part of the report, as in the other dialect.
     #[test]
-    fn p5_thinking_stands_beside_the_report() {
+    fn p5_thinking_is_kept_apart_from_the_report() {
         let body = r#"{"output":[{"type":"message","content":[
             {"text":"<think>hm [1]</think># R\nwrite `<think>` and `</think>` <think>so</think>"}]}]}"#;
         let Body::Report { text, thinking, .. } = output(body).body else { panic!("no report") };
@@ -175,7 +175,7 @@ mod tests {
 
     /// C9: reported first, else computed, else an estimate, else nothing.
     #[test]
-    fn the_cost_is_as_sure_as_what_the_provider_tells() {
+    fn the_cost_is_as_certain_as_the_providers_report() {
         let cost = |model: &str, usage: &str| {
             let text = r#""output":[{"type":"message","content":[{"text":"t"}]}]"#;
             output(&format!(r#"{{"model":"{model}","usage":{usage},{text}}}"#)).cost

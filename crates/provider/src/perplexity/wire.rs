@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_has_no_field_for_is_said_in_words_or_left_out() {
+    fn options_without_a_field_are_sent_in_words_or_left_out() {
         let filters =
             SearchFilters { academic: true, related_questions: true, ..Default::default() };
         let body = sent(&of_kind(AskKind::Search, filters.clone()));

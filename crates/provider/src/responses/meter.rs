@@ -138,7 +138,7 @@ mod tests {
 
     /// B6: after a broken stream a check shows what the events after it repeat.
     #[test]
-    fn what_checks_and_events_both_show_counts_once() {
+    fn work_shown_by_checks_and_events_counts_once() {
         let mut meter = Meter::default();
         let queries = r#"{"type":"response.reasoning.search_queries","queries":["a","b"]}"#;
         let pages = r#"{"type":"response.reasoning.fetch_url_results","contents":[{"url":"u"}]}"#;

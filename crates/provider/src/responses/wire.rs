@@ -266,7 +266,7 @@ mod tests {
 
     /// A10, B9a: an id that was there must not be lost to an odd field next to it.
     #[test]
-    fn a_field_of_another_type_hides_nothing_beside_it() {
+    fn a_field_of_another_type_hides_no_other_field() {
         let body = br#"{"id":"resp_1","status":"completed","model":7,"usage":{"input_tokens":"9","output_tokens":4},
             "error":"none","output":[5,{"type":"mcp_call","content":"text","results":{}},
             {"type":"search_results","results":[{"id":"x","url":"u"},{"id":2,"url":"v","date":20260610}]},
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_the_assistant_wrote_and_nothing_else() {
+    fn the_text_is_the_assistants_and_nothing_else() {
         let body = br#"{"output":[
             {"type":"message","role":"user","content":[{"type":"output_text","text":"the question"}]},
             {"type":"message","role":"assistant","content":[{"type":"reasoning_text","text":"hm"},

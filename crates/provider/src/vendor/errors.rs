@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_never_carries_upstream_text() {
+    fn a_sentence_never_contains_upstream_text() {
         let body = r#"{"error":{"message":"hunter2 leaked pplx-abc","type":"server","code":500}}"#;
         for status in [400, 401, 402, 403, 404, 429, 500, 503] {
             let error = trouble(&PERPLEXITY, &answer(status, body), "hunter2");

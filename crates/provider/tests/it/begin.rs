@@ -23,7 +23,7 @@ async fn begin_returns_once_the_run_has_an_id_and_before_it_ends() {
 
 /// B9a: status first, whatever the body.
 #[tokio::test]
-async fn a_client_error_is_a_refusal_whatever_its_body() {
+async fn a_client_error_with_any_body_is_a_refusal() {
     let bench = Bench::new().await;
     for status in [400, 401, 402, 403, 404, 405, 410, 413, 422, 429] {
         for body in ["json", "html", "empty"] {
@@ -118,7 +118,7 @@ async fn a_connection_dropped_before_the_answer_leaves_the_fate_unknown() {
 
 /// A10: an answer without an id.
 #[tokio::test]
-async fn an_answer_without_an_id_is_unknown_and_says_so() {
+async fn an_answer_without_an_id_is_reported_as_unknown() {
     let bench = Bench::new().await;
     let error = bench.not_begun("q [[sim:no_id]]").await;
     let BeginError::Unknown(error) = error else { panic!("{error:?}") };

@@ -11,7 +11,7 @@ use crate::bench::{Bench, KEY, PATIENCE, options, patiently};
 use crate::canned::{Canned, Then, raw, reply};
 
 #[tokio::test]
-async fn a_key_that_is_taken_is_said_to_be_and_nothing_is_bought() {
+async fn an_accepted_key_is_reported_and_nothing_is_bought() {
     let bench = Bench::new().await;
     let checked = patiently(bench.agent.check(PATIENCE)).await.unwrap();
     assert_eq!(checked.key, KeyState::Taken);
@@ -31,7 +31,7 @@ async fn a_wrong_key_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_service_without_a_list_says_nothing_about_the_key_but_the_time() {
+async fn a_service_without_a_model_list_shows_its_time_but_not_the_key_state() {
     for status in [404, 405, 501] {
         let server = Canned::serve(move |line, _| {
             assert_eq!(line, "GET /v1/models");
@@ -50,7 +50,7 @@ async fn a_service_without_a_list_says_nothing_about_the_key_but_the_time() {
 }
 
 #[tokio::test]
-async fn every_other_answer_is_trouble_that_never_shows_the_key() {
+async fn every_other_answer_is_an_error_that_never_shows_the_key() {
     for (status, trouble) in [
         (402, Trouble::QuotaExhausted),
         (429, Trouble::RateLimited { retry_after: None }),

@@ -113,7 +113,7 @@ fn moved() -> Reply {
 
 /// B9a, A5: the whole table.
 #[tokio::test]
-async fn b9a_every_fault_at_every_call_leads_where_it_must_and_buys_nothing_twice() {
+async fn b9a_every_fault_at_every_call_has_its_outcome_and_buys_nothing_twice() {
     let dialect = Dialect {
         name: "agent",
         make: |server, limit| Box::new(server.agent(limit)),
@@ -150,7 +150,7 @@ pub(crate) const OPEN: &[&str] = &["only [DONE]", "an error event"];
 
 /// B9a, A5, A10: deep research has no stream, and a key under which it may be sent again.
 #[tokio::test]
-async fn b9a_every_fault_at_every_call_of_sonar_research_leads_where_it_must() {
+async fn b9a_every_fault_at_every_call_of_sonar_research_has_its_outcome() {
     let dialect = Dialect {
         name: "sonar research",
         make: |server, limit| Box::new(sonar(&server.url, limit)),
@@ -178,7 +178,7 @@ const ANSWER: &str = r#"{"choices":[{"finish_reason":"stop","message":{"content"
 
 /// B9a: an answer comes with the submit, or not at all.
 #[tokio::test]
-async fn b9a_every_fault_of_a_sonar_answer_leads_where_it_must() {
+async fn b9a_every_fault_of_a_sonar_answer_has_its_outcome() {
     for name in ["search", "ask", "reason"] {
         let dialect = Dialect {
             name,
@@ -195,7 +195,7 @@ async fn b9a_every_fault_of_a_sonar_answer_leads_where_it_must() {
 
 /// B9a: a search of either dialect.
 #[tokio::test]
-async fn b9a_every_fault_of_a_search_leads_where_it_must() {
+async fn b9a_every_fault_of_a_search_has_its_outcome() {
     let makes: [(&str, Make); 2] = [
         ("search by the agent", |server, limit| Box::new(server.agent(limit))),
         ("search by sonar", |server, limit| Box::new(sonar(&server.url, limit))),

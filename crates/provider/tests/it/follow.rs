@@ -79,7 +79,7 @@ async fn citations_lead_to_the_same_sources_in_either_form() {
 
 /// A5: a broken stream goes on behind the last event.
 #[tokio::test]
-async fn a_stream_that_breaks_is_taken_up_where_it_broke() {
+async fn a_broken_stream_is_resumed_at_the_break() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:drop;after_events=3|ok;hold;delay_ms=0]]").await;
     let followed = bench.follow_released(&mut *run, |stats| stats.attaches == 1).await;
@@ -128,7 +128,7 @@ async fn a_stream_without_its_last_event_is_completed_by_a_check() {
 }
 
 #[tokio::test]
-async fn a_run_that_fails_says_so_and_may_be_begun_again() {
+async fn a_failed_run_is_reported_and_may_be_repeated() {
     let bench = Bench::new().await;
     for at in ["search", "write"] {
         let mut run = bench.begin(&format!("q [[sim:fail;at={at};delay_ms=0]]")).await;

@@ -7,7 +7,7 @@ use crate::bench::{Bench, follow};
 
 /// The simulator refuses fields it does not know, as the provider does.
 #[tokio::test]
-async fn every_kind_of_ask_is_taken_and_answered() {
+async fn every_kind_of_ask_is_answered() {
     let bench = Bench::new().await;
     let filters = json!({"recency": "week", "domains": ["-example.com"], "after": "01/31/2026",
         "academic": true, "context_size": "high", "related_questions": true, "country": "DE",

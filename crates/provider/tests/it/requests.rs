@@ -11,7 +11,7 @@ use crate::canned::{Canned, reply};
 
 /// A1: effort unset is not sent, and minimal means low.
 #[tokio::test]
-async fn a_submit_runs_in_the_background_streams_is_stored_and_carries_the_effort() {
+async fn a_submit_is_streamed_stored_in_the_background_and_states_the_effort() {
     let bench = Bench::new().await;
     let cases = [
         (json!(null), json!(null)),
@@ -58,7 +58,7 @@ async fn every_request_names_the_program() {
 }
 
 #[tokio::test]
-async fn every_request_carries_the_key_as_a_bearer() {
+async fn every_request_has_the_key_as_a_bearer() {
     let server = Canned::serve(|line, nth| match (line.split(' ').next(), nth) {
         (Some("POST"), 0) => reply(200, r#"{"id":"resp_1","status":"queued"}"#),
         (Some("POST"), _) => reply(200, "{}"),
@@ -92,7 +92,7 @@ async fn a_wrong_key_is_refused() {
 }
 
 #[test]
-fn profiles_tell_keys_and_services_apart_and_hold_no_key() {
+fn profiles_distinguish_keys_and_services_and_contain_no_key() {
     let profile = |base_url: &str, key: &str| {
         let options = bench::options(base_url, key, PATIENCE, &Default::default());
         Agent::new(options).unwrap().profile().to_string()

@@ -10,7 +10,7 @@ async fn begun(bench: &Bench, scenario: &str) -> RemoteRun {
 }
 
 #[tokio::test]
-async fn a_run_under_way_is_taken_up_and_followed_to_its_end() {
+async fn a_running_run_is_resumed_and_followed_to_its_end() {
     let bench = Bench::new().await;
     let remote = begun(&bench, "ok;hold").await;
     let mut run = bench.resume(&remote).await;
@@ -35,7 +35,7 @@ async fn a_run_that_finished_meanwhile_gives_its_report_at_the_first_check() {
 }
 
 #[tokio::test]
-async fn a_run_that_failed_meanwhile_says_so() {
+async fn a_run_that_failed_meanwhile_is_reported() {
     let bench = Bench::new().await;
     let remote = begun(&bench, "fail").await;
     bench.until(|stats| stats.runs[0].status == "failed").await;
@@ -44,7 +44,7 @@ async fn a_run_that_failed_meanwhile_says_so() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_stopped_says_so_when_it_is_followed() {
+async fn following_a_stopped_run_reports_the_stop() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:ok;hold;delay_ms=0]]").await;
     let remote = run.remote();
@@ -56,7 +56,7 @@ async fn a_run_that_was_stopped_says_so_when_it_is_followed() {
 }
 
 #[tokio::test]
-async fn a_report_cut_short_is_kept_and_says_so() {
+async fn a_report_cut_short_is_kept_with_a_note() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:incomplete;delay_ms=0]]").await;
     let followed = follow(&mut *run).await;

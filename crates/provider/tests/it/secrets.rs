@@ -19,7 +19,7 @@ fn keeps_the_key(case: &str, error: &ProviderError) {
 }
 
 #[tokio::test]
-async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
+async fn no_error_contains_the_key_even_when_the_provider_repeats_it() {
     let bench = Bench::new().await;
     for status in [400, 401, 403, 422, 429, 500, 503] {
         for body in ["json", "html"] {
@@ -50,7 +50,7 @@ const CANARIES: [&str; 5] =
 
 /// A gateway may rename runs: the answer is taken, and the log has one warning.
 #[tokio::test]
-async fn b9a_a_poll_answer_that_names_another_run_is_taken_and_logged() {
+async fn b9a_a_poll_answer_that_names_another_run_is_used_and_logged() {
     let server = Canned::serve(|line, nth| match (line, nth) {
         (line, _) if line.starts_with("POST") => reply(200, r#"{"id":"r","status":"queued"}"#),
         (line, _) if line.contains("stream=true") => reply(400, "{}"),

@@ -60,7 +60,7 @@ async fn a_refusal_whose_body_never_ends_is_still_a_refusal() {
 
 /// A5: the same for a check. 401 ends the run at once, also when its body breaks off, never ends, or has no measure.
 #[tokio::test]
-async fn a5_a_refused_key_ends_the_run_whatever_becomes_of_the_body() {
+async fn a5_a_refused_key_ends_the_run_even_if_the_body_breaks() {
     let endless = |then| raw(401, "content-length: 100000000", b"{\"error\"", then);
     for then in [Then::Close, Then::Hold, Then::Repeat(100_000_000)] {
         let server = Canned::serve(move |_, nth| match nth {
@@ -159,7 +159,7 @@ async fn an_odd_field_in_the_first_event_does_not_lose_the_run() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_stream_but_has_an_id_is_followed_by_checks() {
+async fn an_unstreamed_answer_with_an_id_is_followed_by_checks() {
     reported(|| reply(200, RUNNING), |_, nth| reply(200, if nth < 4 { RUNNING } else { DONE }))
         .await;
 }
@@ -198,7 +198,7 @@ async fn an_error_of_the_stream_is_not_the_end_of_the_run() {
 
 /// A stream that tells the same again and again brings nothing new: it is no reason to hurry.
 #[tokio::test]
-async fn a_stream_that_only_repeats_itself_is_not_taken_up_without_a_pause() {
+async fn a_stream_that_only_repeats_itself_is_reopened_with_a_pause() {
     let server = Canned::serve(|line, _| {
         let is_stream = line.starts_with("POST") || line.contains("stream=true");
         if is_stream { stream(&[CREATED], Then::Close) } else { reply(200, RUNNING) }

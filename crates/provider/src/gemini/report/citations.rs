@@ -113,7 +113,7 @@ mod tests {
 
     /// G3: markers where the provider gives positions, in bytes; numbers rise with the text.
     #[test]
-    fn g3_citations_become_numbered_markers_where_they_stand() {
+    fn g3_citations_become_numbered_markers_in_place() {
         type Case = (
             &'static str,
             &'static [(i64, i64, &'static str)],
@@ -145,7 +145,7 @@ mod tests {
 
     /// G3: outside the text, backwards, negative, or inside a character: the source is listed, the text stays.
     #[test]
-    fn g3_a_citation_that_points_nowhere_harms_nothing() {
+    fn g3_a_citation_that_points_nowhere_is_harmless() {
         for (start, end) in
             [(0, 99), (50, 60), (3, 1), (-4, 2), (1, 2), (0, 1), (2, -1), (i64::MAX, i64::MAX)]
         {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_say_what_the_run_does_and_unknown_ones_say_nothing() {
+    fn events_show_the_work_of_the_run_and_unknown_ones_are_ignored() {
         let kind = |json: &str| Event::parse(&mut json.to_owned()).map(|event| event.kind());
         let cases = [
             (r#"{"event_type":"interaction.created","interaction":{"id":"x"}}"#, EventKind::Other),

@@ -70,7 +70,7 @@ mod tests {
 
     /// G3: in the background, stored, summaries of thoughts on.
     #[test]
-    fn g3_a_submit_runs_in_the_background_and_carries_the_id_of_its_job() {
+    fn g3_a_submit_runs_in_the_background_with_the_id_of_its_job() {
         let job = "0123456789abcdef0123456789abcdef";
         let body = submit(&ask(&[(Role::User, " why? \n")]), "agent-7", &format!("{job}-0"));
         assert_eq!(

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so_and_nothing_is_no_report() {
+    fn a_cut_text_notes_it_and_an_empty_one_is_not_a_report() {
         let (output, text, _) = report(
             r#"{"choices":[{"finish_reason":"length","message":{"content":"half"}}],
                 "usage":{"prompt_tokens":1,"completion_tokens":2}}"#,

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_stand_at_the_top_and_options_of_the_search_in_their_own_object() {
+    fn filters_are_at_the_top_and_search_options_in_their_own_object() {
         let filters = SearchFilters {
             recency: Some(Recency::Week),
             domains: vec!["a.example".to_owned(), "-b.example".to_owned()],

@@ -138,7 +138,7 @@ mod tests {
 
     /// A10: an id that was there must not be lost to an odd field next to it; statuses are an open set.
     #[test]
-    fn a_field_of_another_type_hides_nothing_beside_it() {
+    fn a_field_of_another_type_hides_no_other_field() {
         let job = object::<Job>(br#"{"id":"u","status":7,"response":"soon","error_message":{}}"#);
         let job = job.unwrap();
         assert_eq!(job.status(), Status::Waiting);

@@ -22,7 +22,7 @@ fn hear(run: &mut FollowedRun<ResponseRun>, event: &str) -> Option<Step> {
 
 /// A5: the series of waits, kept through every kind of passing error; an event restarts it.
 #[tokio::test(start_paused = true)]
-async fn waits_grow_until_the_run_is_heard_from_again() {
+async fn waits_grow_until_there_is_news_of_the_run() {
     let mut run = run();
     assert_eq!(wait(&run), 0);
     let mut waits = Vec::new();
@@ -73,7 +73,7 @@ async fn an_error_of_the_stream_leads_to_a_check_not_to_a_failed_run() {
 
 /// B6: events may come twice, and numbers may be left out.
 #[tokio::test(start_paused = true)]
-async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
+async fn a_repeated_event_counts_once_and_a_gap_is_harmless() {
     let mut run = run();
     let mut tell = |number: u64| {
         let event = format!(
@@ -95,7 +95,7 @@ async fn an_event_told_again_counts_once_and_a_gap_is_no_trouble() {
 
 /// Numbers that start over must not hide the end.
 #[tokio::test(start_paused = true)]
-async fn an_end_counts_whatever_its_number() {
+async fn an_end_with_any_number_counts() {
     let mut run = run();
     hear(&mut run, r#"{"type":"response.in_progress","sequence_number":50}"#);
     let end = r#"{"type":"response.completed","sequence_number":2,"response":{"status":"completed",

@@ -137,7 +137,7 @@ mod tests {
 
     /// A piece of the report is read the short way; one of another form, or another event that speaks of one, as any event.
     #[test]
-    fn g1_a_piece_of_the_report_is_read_in_whatever_form_it_comes() {
+    fn g1_a_piece_of_the_report_is_read_in_every_form() {
         let cases: [(&str, &str, Option<u64>, Option<&str>); 6] = [
             (
                 r#"{"type":"response.output_text.delta","sequence_number":7,"delta":"a\n\u00e9 b","x":[{}]}"#,

@@ -51,7 +51,7 @@ async fn g3_a_report_without_sources_has_none() {
 
 /// G6: a budget that was used up ends the run with what there is.
 #[tokio::test]
-async fn g6_a_used_up_budget_leaves_what_was_written_or_says_that_nothing_was() {
+async fn g6_a_used_up_budget_keeps_the_text_or_reports_that_there_is_none() {
     let bench = Bench::new().await;
     let followed = follow(&mut *bench.begin("q [[sim:incomplete|ok;delay_ms=0]]").await).await;
     let said = "*The provider ended this report early (its budget was used up).*";
@@ -99,7 +99,7 @@ async fn b9a_a_session_stopped_elsewhere_ends_with_that_reason() {
 
 /// G3: earlier turns go with the question, in order.
 #[tokio::test]
-async fn g3_a_follow_up_carries_what_was_said_before() {
+async fn g3_a_follow_up_includes_earlier_turns() {
     let bench = Bench::new().await;
     let ask = json!({"messages": [
         {"role": "system", "content": "be brief"},

@@ -71,7 +71,7 @@ async fn b9a_a_session_that_is_not_found_any_more_is_lost() {
 
 /// A5: a refused key ends the run; what upstream says never carries the key.
 #[tokio::test]
-async fn a_refused_check_ends_the_run_and_tells_no_key() {
+async fn a_refused_check_ends_the_run_and_shows_no_key() {
     for (status, trouble) in
         [(401, Trouble::Unauthorized), (402, Trouble::QuotaExhausted), (400, Trouble::Rejected)]
     {
@@ -85,7 +85,7 @@ async fn a_refused_check_ends_the_run_and_tells_no_key() {
 
 /// A run in the middle is taken up by another process, which tells the whole report.
 #[tokio::test]
-async fn g3_a_run_under_way_is_taken_up() {
+async fn g3_a_running_run_is_resumed() {
     let bench = Bench::new().await;
     let question = "q [[sim:ok;hold]]";
     let died = bench.sent(question).await.remote();

@@ -57,7 +57,7 @@ async fn g3_ids_are_kept_between_processes() {
 
 /// G3: an agent that was archived is found out by the refusal, and made anew, once.
 #[tokio::test]
-async fn g3_an_archived_agent_is_made_anew() {
+async fn g3_an_archived_agent_is_created_again() {
     let bench = Bench::new().await;
     bench.begin("q1").await;
     let made = &bench.requests("POST /v1/sessions")[0].body;
@@ -83,7 +83,7 @@ async fn g4_a_lost_session_is_found_by_its_key() {
 
 /// G4: no trouble while a session is made leaves a job in doubt: nothing was paid for.
 #[tokio::test]
-async fn g4_trouble_while_the_session_is_made_leaves_nothing_in_doubt() {
+async fn g4_an_error_while_the_session_is_made_leaves_nothing_in_doubt() {
     for status in [302, 400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 524] {
         for body in ["json", "html", "empty"] {
             let bench = Bench::new().await;

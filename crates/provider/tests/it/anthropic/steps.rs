@@ -39,7 +39,7 @@ async fn g4_a_session_that_nothing_was_sent_into_is_gone_on_with() {
 
 /// G4: a process that died when it was about to send: it is looked for until the grace has ended, and never sent.
 #[tokio::test]
-async fn g4_what_was_about_to_be_sent_and_is_not_there_is_unknown_after_the_grace() {
+async fn g4_a_question_that_may_have_been_sent_is_unknown_after_the_grace() {
     let bench = Bench::new().await;
     let question = "q [[sim:ok]]";
     let mut died = bench.begin(question).await;
@@ -144,7 +144,7 @@ async fn g4_a_send_that_is_dropped_half_way_is_looked_for() {
 
 /// G4: a machine that slept between the record and the send: others may have stopped looking, so it records anew.
 #[tokio::test]
-async fn g4_a_process_that_slept_before_it_sent_records_anew() {
+async fn g4_a_process_that_slept_before_it_sent_records_again() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:ok;delay_ms=0]]").await;
     until_cursor(&mut *run, "sending@").await;

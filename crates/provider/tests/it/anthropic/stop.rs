@@ -29,7 +29,7 @@ async fn g3_a_finished_session_is_stopped_without_harm() {
 
 /// G4: after a cancel before the question was sent, nothing can be sent any more.
 #[tokio::test]
-async fn g4_a_session_that_was_stopped_takes_no_question() {
+async fn g4_a_stopped_session_accepts_no_question() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:ok]]").await;
     until_cursor(&mut *run, "sending@").await;

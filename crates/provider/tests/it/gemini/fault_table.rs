@@ -24,7 +24,7 @@ fn healthy(call: Call, before: usize) -> Reply {
 
 /// B9a, A5, G5: the whole table. A fault of the stream never matters: checks decide.
 #[tokio::test]
-async fn g5_b9a_every_fault_at_every_call_leads_where_it_must_and_buys_nothing_twice() {
+async fn g5_b9a_every_fault_at_every_call_has_its_outcome_and_buys_nothing_twice() {
     let dialect = Dialect {
         name: "gemini",
         make: |server, limit| Box::new(gemini(&server.url, limit, &server.clock)),

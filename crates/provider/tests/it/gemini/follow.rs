@@ -62,7 +62,7 @@ async fn g3_progress_comes_from_what_the_run_does() {
 
 /// G3: taken up after kill -9: nothing is sent again, and the report is the same.
 #[tokio::test]
-async fn g3_a_run_under_way_is_taken_up_by_its_name() {
+async fn g3_a_running_run_is_resumed_by_its_name() {
     let bench = Bench::new().await;
     let remote = bench.begin("q [[sim:ok;hold;delay_ms=0]]").await.remote();
     let mut run = bench.resume(&remote).await;
@@ -79,7 +79,7 @@ async fn g3_a_run_under_way_is_taken_up_by_its_name() {
 
 /// G5: the vendor ends streams after ten minutes; each is taken up where it ended, and checks go on meanwhile.
 #[tokio::test]
-async fn g5_streams_that_are_cut_after_ten_minutes_are_taken_up_and_decide_nothing() {
+async fn g5_streams_that_are_cut_after_ten_minutes_are_resumed_and_decide_nothing() {
     let bench = Bench::at_speed(20_000.0).await;
     let mut run = bench.begin("q [[sim:ok;hold]]").await;
     let release = async {
@@ -178,7 +178,7 @@ async fn g9_the_reason_of_a_failed_run_is_kept() {
 
 /// B9a: it was paid for; asking for it again costs nothing, a new run does.
 #[tokio::test]
-async fn b9a_a_completed_run_without_a_report_says_so_and_is_not_begun_again() {
+async fn b9a_a_completed_run_without_a_report_is_reported_and_not_repeated() {
     let empty = r#"{"id":"r","status":"completed","steps":[{"type":"thought"}]}"#;
     let server = Canned::always(reply(200, empty)).await;
     let provider = gemini(&server.url, PATIENCE, &server.clock);

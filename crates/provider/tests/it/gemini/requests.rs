@@ -20,7 +20,7 @@ fn with_model(
 
 /// G3: the key in its header and nowhere else; the base URL with or without the version.
 #[tokio::test]
-async fn g3_every_call_carries_the_key_in_its_header_alone() {
+async fn g3_every_call_has_the_key_in_its_header_alone() {
     for suffix in ["", "/", "/v1beta", "/gemini"] {
         let server = Canned::serve(|_, nth| match nth {
             0 | 1 => reply(200, r#"{"id":"r","status":"in_progress"}"#),
@@ -98,7 +98,7 @@ async fn g3_an_unknown_agent_is_refused_with_those_there_are() {
 
 /// G3: a look at the service that costs nothing.
 #[tokio::test]
-async fn g3_a_check_says_what_becomes_of_the_key_and_buys_nothing() {
+async fn g3_a_check_reports_the_key_state_and_buys_nothing() {
     let bench = Bench::new().await;
     let checked = patiently(bench.gemini.check(PATIENCE)).await.unwrap();
     assert_eq!((checked.key, checked.warnings.len()), (KeyState::Taken, 0));

@@ -14,7 +14,7 @@ fn keeps_the_key(case: &str, error: &ProviderError) {
 
 /// G3: the key never stands in an error.
 #[tokio::test]
-async fn g3_no_error_carries_the_key_even_when_the_provider_repeats_it() {
+async fn g3_no_error_contains_the_key_even_when_the_provider_repeats_it() {
     let bench = Bench::new().await;
     for status in [400, 401, 403, 422, 429, 500, 503] {
         for body in ["json", "html"] {

@@ -33,7 +33,7 @@ async fn g3_a_finished_run_needs_no_stop() {
 /// G3: one that the provider does not know yet may be about to spend money; one it no longer knows is told all the same,
 /// and not said to have stopped.
 #[tokio::test]
-async fn g3_an_unknown_run_is_told_to_stop_when_it_must_be_known_and_not_called_stopped() {
+async fn g3_an_old_unknown_run_is_cancelled_but_not_reported_stopped() {
     let bench = Bench::new().await;
     let run = RemoteRun {
         provider: bench.gemini.name().to_owned(),

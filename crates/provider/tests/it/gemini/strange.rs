@@ -35,7 +35,7 @@ fn g3_an_answer_with_any_byte_changed_makes_a_sound_report_or_none() {
 
 /// A10, B9a: an id is an id, whatever stands beside it; without one the fate of the request is unknown.
 #[tokio::test]
-async fn a10_an_id_beside_odd_fields_is_taken_and_a_success_without_one_is_unknown() {
+async fn a10_an_id_next_to_odd_fields_is_accepted_and_a_success_without_one_is_unknown() {
     let server = Canned::serve(|line, _| match line.starts_with("POST") {
         true => reply(200, r#"{"id":"v1_r","status":[],"steps":7,"usage":"none","errors":{}}"#),
         false => reply(200, DONE),

@@ -11,7 +11,7 @@ use crate::canned::{Canned, reply};
 
 /// G3: the id is there long before the report, and the run carries our job.
 #[tokio::test]
-async fn g3_begin_returns_once_the_run_has_an_id_and_the_run_carries_the_job() {
+async fn g3_begin_returns_once_the_run_has_an_id_and_names_the_job() {
     let bench = Bench::new().await;
     let run = bench.begin("q [[sim:ok;hold]]").await;
     let stats = bench.sim.stats();
@@ -28,7 +28,7 @@ async fn g3_begin_returns_once_the_run_has_an_id_and_the_run_carries_the_job() {
 
 /// G3: the address with and without its version, and with a query.
 #[tokio::test]
-async fn g3_the_version_may_stand_in_the_address() {
+async fn g3_the_version_may_be_in_the_address() {
     let server = Canned::always(reply(200, r#"{"id":"r","status":"queued"}"#)).await;
     for path in ["", "/", "/v1", "/v1/", "/gateway", "/gateway/v1/", "/v1?tenant=7"] {
         let base_url = format!("{}{path}", server.url);
@@ -44,7 +44,7 @@ async fn g3_the_version_may_stand_in_the_address() {
 
 /// G3: the query of an address is on every call, streams among them.
 #[tokio::test]
-async fn g3_a_stream_is_asked_for_beside_the_query_of_the_address() {
+async fn g3_a_stream_is_requested_in_addition_to_the_query_of_the_address() {
     let server = Canned::serve(|line, nth| match nth {
         0 => reply(200, r#"{"id":"r","status":"queued"}"#),
         _ if line.contains("stream=true") => reply(400, ""),
@@ -105,7 +105,7 @@ async fn g3_other_kinds_of_ask_are_never_sent() {
 
 /// G3: a server that knows no background answers with the report, which it may not keep.
 #[tokio::test]
-async fn g3_a_report_that_comes_with_the_submit_is_taken() {
+async fn g3_a_report_that_comes_with_the_submit_is_used() {
     let done = r#"{"id":"r","status":"completed","model":"m","output":[{"type":"message","content":[{"text":"the report"}]}]}"#;
     let server = Canned::serve(move |line, _| match line.starts_with("POST") {
         true => reply(200, done),

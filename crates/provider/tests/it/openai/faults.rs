@@ -24,7 +24,7 @@ fn healthy(call: Call, before: usize) -> Reply {
 
 /// G3, G5, B9a, A5: the whole table.
 #[tokio::test]
-async fn g5_every_fault_at_every_call_of_openai_leads_where_it_must_and_buys_nothing_twice() {
+async fn g5_every_fault_at_every_call_of_openai_has_its_outcome_and_buys_nothing_twice() {
     let dialect = Dialect {
         name: "openai",
         make: |server, limit| Box::new(openai(server, limit)),

@@ -43,7 +43,7 @@ async fn g3_a_model_that_does_not_exist_is_refused_with_those_that_do() {
 
 /// G3: servers that cannot do what is needed are told apart from a bad question.
 #[tokio::test]
-async fn g3_a_server_without_background_or_without_the_endpoint_says_so() {
+async fn g3_a_server_without_background_or_endpoint_is_reported() {
     let cases = [
         (
             400,
@@ -69,7 +69,7 @@ async fn g3_a_server_without_background_or_without_the_endpoint_says_so() {
 
 /// G3: a 429 about money is not one about pace.
 #[tokio::test]
-async fn g3_no_credit_is_told_from_too_many_requests() {
+async fn g3_no_credit_differs_from_too_many_requests() {
     let server = Canned::always(reply(429, r#"{"error":{"message":"m","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#)).await;
     let sentence = sentence(refused(&openai(&server, PATIENCE)).await, Trouble::QuotaExhausted);
     assert!(sentence.contains("OPENAI_API_KEY"), "{sentence}");

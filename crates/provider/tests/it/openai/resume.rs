@@ -8,7 +8,7 @@ use crate::bench::follow;
 
 /// G3, B9a: a run under way, one that ended, one that failed.
 #[tokio::test]
-async fn g3_a_run_is_taken_up_by_its_id_alone() {
+async fn g3_a_run_is_resumed_by_its_id_alone() {
     let bench = Bench::new().await;
     let remote = bench.begin("q [[sim:ok;hold;delay_ms=0]]").await.remote();
     let mut run = bench.resume(&remote).await;
@@ -25,7 +25,7 @@ async fn g3_a_run_is_taken_up_by_its_id_alone() {
 
 /// G3: a stream that broke is taken up where it broke off, and nothing counts twice.
 #[tokio::test]
-async fn g3_a_broken_stream_is_taken_up_after_its_last_event() {
+async fn g3_a_broken_stream_is_resumed_after_its_last_event() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:drop;after_events=3|ok;hold;searches=3]]").await;
     bench.follow_released(&mut *run, |stats| stats.attaches == 2).await.text();

@@ -11,7 +11,7 @@ use crate::canned::{Canned, reply};
 
 /// G3: no error carries the key, even when the provider repeats it.
 #[tokio::test]
-async fn g3_no_error_carries_the_key() {
+async fn g3_no_error_contains_the_key() {
     let bench = Bench::new().await;
     for status in [400, 401, 403, 404, 422, 429, 500, 503] {
         let error = bench.not_begun(&format!("q [[sim:http;status={status};secret={KEY}]]")).await;

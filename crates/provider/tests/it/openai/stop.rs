@@ -22,7 +22,7 @@ async fn g3_a_run_under_way_is_stopped_once() {
 
 /// G3: the stream of a run that is stopped just ends; a check says why.
 #[tokio::test]
-async fn g3_a_run_stopped_while_it_is_followed_says_so() {
+async fn g3_a_run_stopped_while_it_is_followed_is_reported() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:ok;hold;delay_ms=0]]").await;
     let remote = run.remote();

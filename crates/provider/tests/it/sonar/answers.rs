@@ -244,7 +244,7 @@ async fn b9a_a_stream_that_never_begins_is_unknown() {
 
 /// A long answer tells how far it is, and not with every word.
 #[tokio::test]
-async fn a_long_answer_tells_its_progress_by_its_words() {
+async fn a_long_answer_reports_progress_by_its_words() {
     let delta = json!({"choices": [{"delta": {"content": "word ".repeat(10)}}]}).to_string();
     let mut events = vec![delta; 30];
     events.push(json!({"choices": [{"finish_reason": "stop"}]}).to_string());

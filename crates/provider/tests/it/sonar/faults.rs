@@ -55,7 +55,7 @@ async fn a5_a_check_without_a_connection_is_made_again() {
 
 /// The vendor's word for it, in each of the ways it may come.
 #[tokio::test]
-async fn a_retired_endpoint_says_what_to_set() {
+async fn a_retired_endpoint_error_names_the_setting() {
     let error = |kind: &str, code: &str| {
         format!(r#"{{"error":{{"message":"gone","type":"{kind}","code":{code}}}}}"#)
     };

@@ -72,7 +72,7 @@ async fn a1_research_is_submitted_under_its_key_and_checked_until_it_is_done() {
 }
 
 #[tokio::test]
-async fn what_may_be_done_with_a_request_depends_on_its_kind() {
+async fn recovery_depends_on_the_kind_of_request() {
     let sonar = sonar("http://127.0.0.1:1", PATIENCE);
     let research = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
     let quick = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
@@ -148,7 +148,7 @@ async fn a5_a_begun_run_is_first_checked_after_a_second() {
 }
 
 #[tokio::test]
-async fn a_run_that_failed_says_why_to_the_operator_alone() {
+async fn only_the_operator_sees_why_a_run_failed() {
     let failed = r#"{"id":"job-1","status":"FAILED","error_message":"model fell over pplx-abc"}"#;
     let server = Canned::always(reply(200, failed)).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
@@ -185,7 +185,7 @@ async fn a_completed_run_whose_report_is_late_is_looked_at_three_more_times() {
 }
 
 #[tokio::test]
-async fn a_run_cannot_be_stopped_and_says_so() {
+async fn stopping_an_unstoppable_run_reports_that() {
     let server = showing(&[RUNNING]).await;
     let sonar = sonar(&server.url, PATIENCE);
     let run = begin(&sonar, &ask("research")).await;

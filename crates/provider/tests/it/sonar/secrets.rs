@@ -14,7 +14,7 @@ fn keeps_the_key(case: &str, error: &ProviderError) {
 }
 
 #[tokio::test]
-async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
+async fn no_error_contains_the_key_even_when_the_provider_repeats_it() {
     let envelope = format!(r#"{{"error":{{"message":"bad {KEY}","type":"t","code":0}}}}"#);
     let statuses = [200, 400, 401, 403, 409, 422, 429, 500, 503];
     let said = envelope.clone();
@@ -48,7 +48,7 @@ async fn no_error_carries_the_key_even_when_the_provider_repeats_it() {
 
 /// A success that cannot be used may be a report: it is described, not shown.
 #[tokio::test]
-async fn no_error_carries_what_came_with_a_success() {
+async fn no_error_contains_the_body_of_a_success() {
     const REPORT: &str = "canary-report";
     let odd = format!(r#"{{"choices":"{REPORT}","results":"{REPORT}","{REPORT}":1}}"#);
     let (sonar_at, agent_at) = (|url: &str| sonar(url, PATIENCE), |url: &str| agent(url, PATIENCE));
