@@ -28,7 +28,7 @@ pub use self::guard::{Guard, keep_watch};
 pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
 pub(crate) use self::output::Stderr;
 pub use self::output::written_bytes;
-pub(crate) use self::program::located;
+pub(crate) use self::program::locate;
 use self::run::{CommandRun, Terms};
 use crate::detailed;
 
@@ -150,7 +150,7 @@ impl Provider for Command {
             return Err(BeginError::Refused(unreadable("the command line is empty")));
         };
         self.options.guard.ready().map_err(|error| BeginError::NotSent(unguarded(&error)))?;
-        let file = program::located(program, &self.options.cwd, &self.options.environment);
+        let file = program::locate(program, &self.options.cwd, &self.options.environment);
         program::check(&file).map_err(|error| not_started(program, &error))?;
         let child = self.command(&file, program, &ask, key).spawn();
         let child = child.map_err(|error| not_started(program, &error))?;
@@ -177,7 +177,7 @@ impl Provider for Command {
             }
             if self.options.guard.watches(&group) {
                 // Its own run is ending it already.
-                group.gone(2 * EXIT_GRACE).await;
+                group.wait_until_empty(2 * EXIT_GRACE).await;
             }
             group.end(EXIT_GRACE).await;
         }

@@ -11,7 +11,7 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 
 pub(crate) use outlast_http::{BodyError, read_body};
 pub use outlast_http::{ProxyOptions, ProxyScope};
-pub(crate) use redact::{body_shape, redacted};
+pub(crate) use redact::{body_shape, redact};
 pub(crate) use retry_after::retry_after;
 
 /// The time a connection may take to open; at most half the limit of a call, so that a call that ran out of time was
@@ -62,17 +62,17 @@ impl Http {
 
     /// For calls that may be repeated; reuses connections.
     pub(crate) fn calls(&self) -> Result<Client, BoxError> {
-        self.made_once(&self.calls, |builder| builder.pool_idle_timeout(Duration::from_secs(60)))
+        self.build_once(&self.calls, |builder| builder.pool_idle_timeout(Duration::from_secs(60)))
     }
 
     /// For the call that costs money; every one gets its own connection.
     ///
     /// A pooled connection can die under a request, and then whether the request arrived cannot be known.
     pub(crate) fn submits(&self) -> Result<Client, BoxError> {
-        self.made_once(&self.submits, |builder| builder.pool_max_idle_per_host(0))
+        self.build_once(&self.submits, |builder| builder.pool_max_idle_per_host(0))
     }
 
-    fn made_once(
+    fn build_once(
         &self,
         slot: &OnceLock<Client>,
         tune: impl FnOnce(ClientBuilder) -> ClientBuilder,

@@ -133,7 +133,7 @@ impl Provider for OpenAi {
         let mut no_model = false;
         let refused = |answer: &crate::vendor::HttpAnswer| {
             let (error, why) = refusal::of(service.refusal(answer), answer);
-            no_model = why == refusal::Why::NoModel;
+            no_model = why == refusal::RefusalKind::NoModel;
             error
         };
         let response = match submit.send(request, refused).await {

@@ -93,7 +93,7 @@ impl Responses {
 
     /// Returns the error of a run that ended without a report, with this key kept out of it.
     fn run_ended(&self, status: Status, error: Option<&RunError>, cost: Cost) -> ProviderError {
-        let redact = |said: &str| self.service.redacted(said);
+        let redact = |said: &str| self.service.redact(said);
         let error = run_ended(self.service.vendor(), status, error, redact);
         ProviderError { run: RunStatus::Ended(cost), ..error }
     }

@@ -29,12 +29,12 @@ pub(super) struct Ids {
 #[derive(Clone)]
 pub(super) struct Account {
     model: Arc<str>,
-    ids: Arc<Mutex<Known>>,
+    ids: Arc<Mutex<KnownIds>>,
     store: Arc<OnceLock<Arc<dyn Store>>>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct KnownIds {
     ids: Arc<OnceCell<Ids>>,
     /// These were refused, wherever they are kept.
     refused: Option<Ids>,
@@ -52,20 +52,21 @@ impl Account {
 
     /// The ids, looked up or made if neither this process nor the store knows them.
     pub(super) async fn ids(&self, service: &Service) -> Result<Ids, CreateError> {
-        let Known { ids, refused } =
+        let KnownIds { ids, refused } =
             self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let find = async || {
             let agent = wire::agent_definition(&self.model);
             let environment = wire::environment_definition();
-            let name = self.kept_as(service, &[&agent, &environment]);
-            if let Some(kept) = self.kept(&name).await.filter(|kept| Some(kept) != refused.as_ref())
+            let name = self.stored_name(service, &[&agent, &environment]);
+            if let Some(kept) =
+                self.read_stored(&name).await.filter(|kept| Some(kept) != refused.as_ref())
             {
                 return Ok(kept);
             }
             let agent = self.find(service, "agents", agent).await?;
             let environment = self.find(service, "environments", environment).await?;
             let ids = Ids { agent, environment };
-            self.keep(&name, &ids).await;
+            self.store_ids(&name, &ids).await;
             Ok(ids)
         };
         ids.get_or_try_init(find).await.cloned()
@@ -75,24 +76,24 @@ impl Account {
     pub(super) fn forget(&self, refused: &Ids) {
         let mut known = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         if known.ids.get() == Some(refused) {
-            *known = Known { ids: Arc::default(), refused: Some(refused.clone()) };
+            *known = KnownIds { ids: Arc::default(), refused: Some(refused.clone()) };
         }
     }
 
     /// The name of the ids in the store: another service, key or definition has its own ids.
-    fn kept_as(&self, service: &Service, definitions: &[&Value]) -> String {
+    fn stored_name(&self, service: &Service, definitions: &[&Value]) -> String {
         let digests: Vec<String> = definitions.iter().map(|it| digest(it)).collect();
         format!("{} {}", service.profile(super::Anthropic::NAME).as_str(), digests.join(" "))
     }
 
     /// Reads the ids from the store. They can be looked up again, so an error of the store does not stop the work.
-    async fn kept(&self, name: &str) -> Option<Ids> {
+    async fn read_stored(&self, name: &str) -> Option<Ids> {
         let kept = self.store.get()?.kept(name).await;
         let kept = kept.inspect_err(|error| tracing::warn!(%error, "the ids of Anthropic's agent and environment cannot be read; they are looked up"));
         serde_json::from_str(&kept.ok()??).ok()
     }
 
-    async fn keep(&self, name: &str, ids: &Ids) {
+    async fn store_ids(&self, name: &str, ids: &Ids) {
         let (Some(store), Ok(text)) = (self.store.get(), serde_json::to_string(ids)) else {
             return;
         };

@@ -6,17 +6,17 @@ use std::collections::{HashMap, HashSet};
 use outlast_core::Source;
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
-use crate::vendor::citations::{Edit, NumberedSources, applied};
+use crate::vendor::citations::{Edit, NumberedSources, apply_edits};
 
 /// A page that a tool found or read.
-pub(super) struct Found<'a> {
+pub(super) struct FoundPage<'a> {
     pub(super) url: &'a str,
     pub(super) title: Option<&'a str>,
 }
 
 /// The text with a number behind each link, and its sources: those it links to in the order of their first link, then
 /// the other pages that were found.
-pub(super) fn numbered(text: String, found: &[Found<'_>]) -> (String, Vec<Source>) {
+pub(super) fn number_links(text: String, found: &[FoundPage<'_>]) -> (String, Vec<Source>) {
     let mut sources = NumberedSources::beside(bare_numbers(&text));
     let mut titles = HashMap::new();
     for page in found {
@@ -42,7 +42,7 @@ pub(super) fn numbered(text: String, found: &[Found<'_>]) -> (String, Vec<Source
     for page in found.iter().filter(|page| is_web_address(page.url)) {
         sources.number(page.url, titles.get(page.url).copied().flatten());
     }
-    (applied(text, &edits), sources.all)
+    (apply_edits(text, &edits), sources.all)
 }
 
 fn is_web_address(url: &str) -> bool {
@@ -67,9 +67,9 @@ mod tests {
     type Case = (&'static str, Pages, &'static str, &'static [(u32, &'static str)]);
 
     fn numbers(text: &str, found: Pages) -> (String, Vec<(u32, String)>) {
-        let found: Vec<Found<'_>> =
-            found.iter().map(|(url, title)| Found { url, title: *title }).collect();
-        let (text, sources) = numbered(text.to_owned(), &found);
+        let found: Vec<FoundPage<'_>> =
+            found.iter().map(|(url, title)| FoundPage { url, title: *title }).collect();
+        let (text, sources) = number_links(text.to_owned(), &found);
         (text, sources.into_iter().map(|source| (source.number, source.url)).collect())
     }
 
@@ -116,19 +116,20 @@ mod tests {
             ("broken [A](https://a", &[], "broken [A](https://a", &[]),
         ];
         for (text, found, expected, sources) in cases {
-            let (text, numbered) = numbers(text, found);
-            let numbered: Vec<_> = numbered.iter().map(|(n, url)| (*n, url.as_str())).collect();
-            assert_eq!((text.as_str(), &numbered[..]), (expected, sources));
+            let (text, number_links) = numbers(text, found);
+            let number_links: Vec<_> =
+                number_links.iter().map(|(n, url)| (*n, url.as_str())).collect();
+            assert_eq!((text.as_str(), &number_links[..]), (expected, sources));
         }
     }
 
     #[test]
     fn a_source_has_the_title_that_a_tool_gave_it() {
         let found = [
-            Found { url: "https://a", title: None },
-            Found { url: "https://a", title: Some("A page") },
+            FoundPage { url: "https://a", title: None },
+            FoundPage { url: "https://a", title: Some("A page") },
         ];
-        let (_, sources) = numbered("[x](https://a)".to_owned(), &found);
+        let (_, sources) = number_links("[x](https://a)".to_owned(), &found);
         assert_eq!(sources[0].title.as_deref(), Some("A page"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use outlast_core::{Body, Cost, NanoUsd, Output, ProviderError, Trouble, Usage};
 
-use super::links::{Found, numbered};
+use super::links::{FoundPage, number_links};
 use super::wire::{Event, Session, SessionError, SessionUsage};
 use crate::prices::{Extras, Prices};
 use crate::vendor::Vendor;
@@ -13,10 +13,10 @@ use crate::vendor::Vendor;
 const MAX_CENTS: u64 = 100_000_000;
 
 /// The report of a session that ended this way; `None` when there is none, or its text does not count as one.
-pub(super) fn kept(events: &[Event], session: &Session, end: End) -> Option<Output> {
+pub(super) fn final_report(events: &[Event], session: &Session, end: End) -> Option<Output> {
     let error = events.iter().rev().find_map(Event::session_error);
     let text = text(events).filter(|_| end.keeps_its_text(error))?;
-    let (mut text, sources) = numbered(text, &found(events));
+    let (mut text, sources) = number_links(text, &found(events));
     if let Some(why) = end.cut_short() {
         text.push_str(&format!("\n\n*The provider ended this report early ({why}).*"));
     }
@@ -48,7 +48,7 @@ fn joined(events: &[Event]) -> Option<String> {
 }
 
 /// The pages that searches found and that were read.
-fn found(events: &[Event]) -> Vec<Found<'_>> {
+fn found(events: &[Event]) -> Vec<FoundPage<'_>> {
     let fetched: HashMap<&str, &str> =
         events.iter().filter_map(|event| Some((event.id.as_deref()?, event.fetched()?))).collect();
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ fn found(events: &[Event]) -> Vec<Found<'_>> {
         let asked = event.tool_use_id.as_deref().and_then(|id| fetched.get(id).copied());
         for block in event.blocks() {
             let url = block.source.as_deref().or(asked.filter(|_| block.is_page()));
-            found.extend(url.map(|url| Found { url, title: block.title.as_deref() }));
+            found.extend(url.map(|url| FoundPage { url, title: block.title.as_deref() }));
         }
     }
     found

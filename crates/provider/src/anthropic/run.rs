@@ -145,11 +145,11 @@ impl SessionRun {
         let read = link.read(answer, Service::trouble, Session::id)?;
         let Some((session, body)) = read else { return Ok(None) };
         let error = events.iter().rev().find_map(Event::session_error);
-        if let Some(output) = report::kept(events, &session, end) {
+        if let Some(output) = report::final_report(events, &session, end) {
             return Ok(Some(Step::Done { output: Box::new(output), raw: Some(body) }));
         }
         let said = error.map(|error| error.said()).or_else(|| wire::explanation(events));
-        let said = said.map(|said| link.service.redacted(&said));
+        let said = said.map(|said| link.service.redact(&said));
         let error = report::without_report(link.service.vendor(), end, error, said);
         Err(ProviderError { run: RunStatus::Ended(report::stated_cost(&session)), ..error })
     }

@@ -38,7 +38,7 @@ impl Anthropic {
         let checks = Checks::after(self.service.waits(), 0);
         let mut lost = 0;
         loop {
-            match self.found_or_made(ask, request, key).await {
+            match self.find_or_create_session(ask, request, key).await {
                 Ok(id) => return Ok(id),
                 Err(CreateError::Lost(error)) if lost < LOST_ANSWERS => {
                     lost += 1;
@@ -46,37 +46,37 @@ impl Anthropic {
                     tokio::time::sleep_until(checks.soon()).await;
                 }
                 Err(CreateError::Lost(error) | CreateError::Failed(error)) => {
-                    return Err(BeginError::Refused(free(error)));
+                    return Err(BeginError::Refused(without_timeout(error)));
                 }
             }
         }
     }
 
-    async fn found_or_made(
+    async fn find_or_create_session(
         &self,
         ask: &Value,
         request: &ResearchAsk,
         key: &str,
     ) -> Result<String, CreateError> {
         let ids = self.account.ids(&self.service).await?;
-        if let Some(id) = self.earlier(ask, &ids, key).await? {
+        if let Some(id) = self.find_earlier_session(ask, &ids, key).await? {
             return Ok(id);
         }
-        match self.make_session(&ids, request, key).await {
+        match self.create_session(&ids, request, key).await {
             // An agent or environment that was archived is refused, and not found by its name any more.
             Err(CreateError::Failed(error)) if error.trouble == Trouble::Rejected => {
                 self.account.forget(&ids);
                 let renewed = self.account.ids(&self.service).await?;
                 match renewed == ids {
                     true => Err(CreateError::Failed(error)),
-                    false => self.make_session(&renewed, request, key).await,
+                    false => self.create_session(&renewed, request, key).await,
                 }
             }
             made => made,
         }
     }
 
-    async fn make_session(
+    async fn create_session(
         &self,
         ids: &Ids,
         request: &ResearchAsk,
@@ -89,7 +89,7 @@ impl Anthropic {
     }
 
     /// The session that was made under this key before, if the list shows one; further ones are archived.
-    async fn earlier(
+    async fn find_earlier_session(
         &self,
         ask: &Value,
         ids: &Ids,
@@ -120,7 +120,7 @@ impl Anthropic {
 }
 
 /// The same error, without a timeout in it: a job that timed out in a send counts as one that may have been paid for.
-fn free(error: ProviderError) -> ProviderError {
+fn without_timeout(error: ProviderError) -> ProviderError {
     if error.trouble != Trouble::TimedOut {
         return error;
     }

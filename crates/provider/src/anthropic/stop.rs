@@ -78,7 +78,7 @@ impl SeenSession {
     /// The end that its events show; `None` while it works, or before it was asked anything.
     fn end(&self) -> Option<StopOutcome> {
         let end = End::of(&self.events)?;
-        let report = report::kept(&self.events, &self.session, end);
+        let report = report::final_report(&self.events, &self.session, end);
         let completed = report.map(|output| StopOutcome::Completed { cost: output.cost });
         Some(completed.unwrap_or_else(|| self.ended()))
     }

@@ -118,7 +118,7 @@ impl Group {
     }
 
     /// Waits until it is empty, at most this long; whether it is.
-    pub(super) async fn gone(&self, limit: Duration) -> bool {
+    pub(super) async fn wait_until_empty(&self, limit: Duration) -> bool {
         let end = Instant::now() + limit;
         while self.has_members() {
             if Instant::now() >= end {
@@ -139,7 +139,7 @@ impl Group {
     /// The same for a group that is known to be ours.
     pub(super) async fn end_own(&self, grace: Duration) {
         self.signal(Signal::TERM);
-        if !self.gone(grace).await {
+        if !self.wait_until_empty(grace).await {
             self.signal(Signal::KILL);
         }
     }

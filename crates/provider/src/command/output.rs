@@ -95,7 +95,7 @@ pub(crate) struct Stderr {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ProgressLine {
     progress: f64,
     #[serde(default)]
     total: Option<f64>,
@@ -147,7 +147,7 @@ fn progress(line: &[u8]) -> Option<Progress> {
     if line.trim_ascii_start().first() != Some(&b'{') {
         return None;
     }
-    let Said { progress, total, message } = serde_json::from_slice(line).ok()?;
+    let ProgressLine { progress, total, message } = serde_json::from_slice(line).ok()?;
     let hundredths = match total {
         Some(total) if total > 0.0 => progress / total * 100.0,
         Some(_) | None => progress,

@@ -16,7 +16,7 @@ const NO_PATH: &str = "/bin:/usr/bin";
 const MAX_FIRST_LINE: u64 = 256;
 
 /// The program's file; its bare name when there is none, so that starting it reports the error.
-pub(crate) fn located(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
+pub(crate) fn locate(program: &str, cwd: &Path, environment: &[(String, String)]) -> PathBuf {
     let path = Path::new(program);
     if program.contains('/') {
         // An absolute path stays what it is.
@@ -125,12 +125,12 @@ mod tests {
         std::fs::create_dir(cwd.join("first/folder")).unwrap();
         let search = format!("{0}/first:second:{0}/third", cwd.display());
         let path = [("PATH".to_owned(), search)];
-        assert_eq!(located("audit", cwd, &path), audit, "the first that can be run");
-        assert_eq!(located("folder", cwd, &path), Path::new("folder"));
-        assert_eq!(located("missing", cwd, &path), Path::new("missing"));
-        assert_eq!(located("audit", cwd, &[]), Path::new("audit"));
-        assert_eq!(located("sh", cwd, &[]), Path::new("/bin/sh"), "without a search path");
-        assert_eq!(located("./audit", cwd, &path), cwd.join("./audit"));
-        assert_eq!(located("/bin/true", cwd, &path), Path::new("/bin/true"));
+        assert_eq!(locate("audit", cwd, &path), audit, "the first that can be run");
+        assert_eq!(locate("folder", cwd, &path), Path::new("folder"));
+        assert_eq!(locate("missing", cwd, &path), Path::new("missing"));
+        assert_eq!(locate("audit", cwd, &[]), Path::new("audit"));
+        assert_eq!(locate("sh", cwd, &[]), Path::new("/bin/sh"), "without a search path");
+        assert_eq!(locate("./audit", cwd, &path), cwd.join("./audit"));
+        assert_eq!(locate("/bin/true", cwd, &path), Path::new("/bin/true"));
     }
 }

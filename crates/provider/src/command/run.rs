@@ -69,10 +69,10 @@ impl CommandRun {
         let (sender, steps) = mpsc::channel(MAX_UNTAKEN);
         let (recorded, is_recorded) = oneshot::channel();
         let Terms { timeout, message, .. } = terms;
-        let go = Go { is_recorded, message };
+        let go = LauncherInput { is_recorded, message };
         let task = tokio::spawn(async move {
             let mut watched = Watched { group, guard, ended: false };
-            carry(child, &group, go, timeout, sender).await;
+            run_child(child, &group, go, timeout, sender).await;
             watched.ended = true;
         });
         Ok(Self { remote, steps, recorded: Some(recorded), _task: task })
@@ -116,7 +116,7 @@ impl Drop for Watched {
 }
 
 /// The input that a launcher waits for.
-struct Go {
+struct LauncherInput {
     is_recorded: oneshot::Receiver<()>,
     message: String,
 }
@@ -130,7 +130,13 @@ enum RunEnd {
 }
 
 /// Writes, reads and waits until the child and its group have ended.
-async fn carry(mut child: Child, group: &Group, go: Go, limit: Duration, steps: Steps) {
+async fn run_child(
+    mut child: Child,
+    group: &Group,
+    go: LauncherInput,
+    limit: Duration,
+    steps: Steps,
+) {
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut stdout, mut stderr) = (Stdout::default(), Stderr::default());
     let feed = async {

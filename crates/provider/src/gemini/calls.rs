@@ -25,7 +25,7 @@ impl Service {
 
     /// Returns the error of a run that ended without a report, with this key kept out of it.
     pub(super) fn without_report(&self, interaction: &Interaction) -> ProviderError {
-        let error = run_ended(self.vendor(), interaction, |said| self.redacted(said));
+        let error = run_ended(self.vendor(), interaction, |said| self.redact(said));
         ProviderError { run: RunStatus::Ended(report::cost(interaction)), ..error }
     }
 }

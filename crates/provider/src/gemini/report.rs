@@ -9,7 +9,7 @@ use crate::prices::{Extras, Prices};
 
 /// The last step of a run that was not stopped; `None` when there is no report.
 pub(super) fn finished(interaction: &mut Interaction, raw: Vec<u8>) -> Option<Step> {
-    let (text, sources) = citations::cited(interaction.take_report());
+    let (text, sources) = citations::cite(interaction.take_report());
     let (mut text, thinking) = split_thinking(text);
     // Thoughts alone are no report.
     if text.trim().is_empty() {
@@ -49,7 +49,8 @@ const SEARCH: &str = "google_search";
 
 /// Computed: the provider reports none. A number that can be none makes the whole bill unknown.
 pub(super) fn cost(interaction: &Interaction) -> Cost {
-    let Some(reported) = interaction.usage.as_ref().filter(|usage| !usage.is_absurd()) else {
+    let Some(reported) = interaction.usage.as_ref().filter(|usage| !usage.has_invalid_counts())
+    else {
         return Cost::Unknown;
     };
     let extras = Extras {

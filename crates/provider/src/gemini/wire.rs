@@ -115,7 +115,7 @@ fn status(name: &str) -> Status {
 
 /// However many steps there are, the last output: it is what was paid for.
 fn steps<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<Step>>, D::Error> {
-    items(list, || None, Some(Step::beyond))
+    items(list, || None, Some(Step::on_overflow))
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -151,7 +151,7 @@ impl Step {
     }
 
     /// Keeps the output of a step that a full list has no room for: it is added to the output before it.
-    fn beyond(list: &mut Vec<Self>, step: &RawValue) {
+    fn on_overflow(list: &mut Vec<Self>, step: &RawValue) {
         let step: Option<Self> = serde_json::from_str(step.get()).ok();
         let Some(step) = step.filter(|step| step.is_output() && step.has_text()) else { return };
         match list.last_mut().filter(|last| last.is_output()) {
@@ -234,7 +234,7 @@ impl Usage {
     }
 
     /// Returns true if a number in it is impossible, so that no bill can be computed from it.
-    pub(super) fn is_absurd(&self) -> bool {
+    pub(super) fn has_invalid_counts(&self) -> bool {
         let tokens = [
             &self.total_input_tokens,
             &self.total_cached_tokens,

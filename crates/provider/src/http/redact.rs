@@ -17,7 +17,7 @@ const MAX_FIELDS: usize = 20;
 
 /// Replaces anything that looks like a key, and `secret` or a piece of it wherever it is; drops control
 /// characters; cuts, and notes that.
-pub(crate) fn redacted(text: &str, secret: &str) -> String {
+pub(crate) fn redact(text: &str, secret: &str) -> String {
     let length = text.len();
     // No more is looked at than may be shown, and what a key could be cut in two by is beyond that.
     let seen = text.char_indices().nth(2 * MAX_DETAIL_CHARS).map_or(length, |(at, _)| at);
@@ -47,8 +47,8 @@ pub(crate) fn body_shape(body: &[u8], secret: &str) -> String {
     let parsed = if body.len() > MAX_REFUSAL { None } else { serde_json::from_slice(body).ok() };
     let error = parsed.as_ref().and_then(|body: &Value| body.get("error"));
     match error.filter(|error| !error.is_null()) {
-        Some(error) => redacted(&error.to_string(), secret),
-        None => redacted(&format!("{} bytes, {}", body.len(), shape(parsed.as_ref())), secret),
+        Some(error) => redact(&error.to_string(), secret),
+        None => redact(&format!("{} bytes, {}", body.len(), shape(parsed.as_ref())), secret),
     }
 }
 
@@ -100,29 +100,29 @@ mod tests {
             ("token HUNTER2%21", "token [redacted]%21"),
         ];
         for (given, expected) in cases {
-            assert_eq!(redacted(given, "hunter2"), expected);
+            assert_eq!(redact(given, "hunter2"), expected);
         }
     }
 
     /// Not every gateway's key has letters to compare.
     #[test]
     fn a_key_of_few_letters_is_a_key() {
-        assert_eq!(redacted("token +a=/ and a", "+a=/"), "token [redacted] and a");
+        assert_eq!(redact("token +a=/ and a", "+a=/"), "token [redacted] and a");
     }
 
     /// Some services show the beginning of a key, or its end.
     #[test]
     fn a_piece_of_a_key_is_a_key() {
         let key = "house-of-cards-and-canaries";
-        let said = redacted("bad key `house-of-cards-an...`; or *s-and-canaries?", key);
+        let said = redact("bad key `house-of-cards-an...`; or *s-and-canaries?", key);
         assert_eq!(said, "bad key `[redacted]...`; or *[redacted]?");
     }
 
     #[test]
     fn a_text_is_kept_whole_and_an_endless_one_is_cut() {
         let whole = "\u{e9}".repeat(MAX_DETAIL_CHARS);
-        assert_eq!(redacted(&whole, ""), whole);
-        let cut = redacted(&format!("{whole}x"), "");
+        assert_eq!(redact(&whole, ""), whole);
+        let cut = redact(&format!("{whole}x"), "");
         assert_eq!(cut, format!("{whole} [cut: {} bytes in all]", 2 * MAX_DETAIL_CHARS + 1));
     }
 

@@ -62,7 +62,7 @@ impl Drive {
     ) -> Option<Result<Step, ProviderError>> {
         let began = Instant::now();
         let heard = Arc::new(Mutex::new(began));
-        let options = |elapsed| telling(self.patience.after(elapsed), events, &heard);
+        let options = |elapsed| forward_progress(self.patience.after(elapsed), events, &heard);
         let (id, mut answer) = match work {
             ToolWork::Task { id } => {
                 let answer = follow(&self.connected, &id, options(self.elapsed)).await;
@@ -83,7 +83,7 @@ impl Drive {
                     }
                     Ok(StartedCall::Answered(answer)) => return Some(Ok(done(answer))),
                     Err(error) => {
-                        self.lost_if_gone(&error).await;
+                        self.drop_lost_connection(&error).await;
                         return Some(Err(call_trouble(&error)));
                     }
                 }
@@ -93,23 +93,26 @@ impl Drive {
         while let Err(error @ ClientError::Gone { .. }) = &answer
             && silence(&heard) < self.patience.idle
         {
-            self.lost_if_gone(error).await;
+            self.drop_lost_connection(error).await;
             match self.upstream.connected().await {
                 Ok(connected) => self.connected = connected,
                 Err(error) if error.trouble.is_permanent() => return Some(Err(error)),
                 Err(_) => continue,
             }
-            let options =
-                telling(self.patience.after(self.elapsed + began.elapsed()), events, &heard);
+            let options = forward_progress(
+                self.patience.after(self.elapsed + began.elapsed()),
+                events,
+                &heard,
+            );
             answer = follow(&self.connected, &id, options).await;
         }
         if let Err(error) = &answer {
-            self.lost_if_gone(error).await;
+            self.drop_lost_connection(error).await;
         }
         Some(answer.map(done).map_err(|error| call_trouble(&error)))
     }
 
-    async fn lost_if_gone(&self, error: &ClientError) {
+    async fn drop_lost_connection(&self, error: &ClientError) {
         if let ClientError::Gone { .. } | ClientError::TooLong { .. } = error {
             self.upstream.lost(&self.connected).await;
         }
@@ -125,7 +128,7 @@ async fn follow(
 }
 
 /// Passes progress on, and remembers when there was some.
-fn telling(
+fn forward_progress(
     options: CallOptions,
     events: &mpsc::Sender<ToolEvent>,
     heard: &Arc<Mutex<Instant>>,

@@ -21,7 +21,7 @@ pub(super) fn call_trouble(error: &ClientError) -> ProviderError {
         "the tool ran and its answer could not be read: {error}; look at what it did before you start it again"
     );
     // It has done its work: a new try would do it again.
-    ProviderError { run: RunStatus::Ended(Cost::Unknown), ..provider_error(trouble, sentence) }
+    ProviderError { run: RunStatus::Ended(Cost::Unknown), ..ProviderError::new(trouble, sentence) }
 }
 
 /// Errors of a call, grouped by remedy.

@@ -83,7 +83,7 @@ impl Upstream {
         // Held during the handshake, so that many jobs at once start one server.
         let mut state = self.state.lock().await;
         if let Some(connected) = &state.connected {
-            if lives(&connected.client).await {
+            if answers_ping(&connected.client).await {
                 return Ok(Arc::clone(connected));
             }
             tracing::warn!(
@@ -147,7 +147,7 @@ impl Upstream {
 }
 
 /// Returns true if the server answers at all, even if it does not know the method.
-async fn lives(client: &Client) -> bool {
+async fn answers_ping(client: &Client) -> bool {
     let patience = CallOptions::default().timeout(PING_TIMEOUT);
     let answer = client.request("ping", Value::Null, patience).await;
     matches!(answer, Ok(_) | Err(ClientError::Refused { .. }))

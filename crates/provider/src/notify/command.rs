@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use super::not_delivered;
-use crate::command::{Group, Stderr, located};
+use crate::command::{Group, Stderr, locate};
 
 /// The longest time the command may run.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -58,8 +58,8 @@ impl NotifyCommand {
             return Err(not_delivered("the command line is empty"));
         };
         let ended: Ended = serde_json::from_str(&notice.body).unwrap_or_default();
-        Command::new(located(name, cwd, environment))
-            .args(arguments.iter().map(|argument| ended.filled(argument)))
+        Command::new(locate(name, cwd, environment))
+            .args(arguments.iter().map(|argument| ended.fill(argument)))
             .current_dir(cwd)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -85,7 +85,7 @@ struct Ended {
 impl Ended {
     /// The argument with values in place of its placeholders. A value is one line of printable text, is not searched for
     /// placeholders, and cannot turn the argument into an option.
-    fn filled(&self, argument: &str) -> String {
+    fn fill(&self, argument: &str) -> String {
         let (mut filled, mut rest) = (String::with_capacity(argument.len()), argument);
         while let Some(at) = rest.find('{') {
             let (before, from) = rest.split_at(at);
@@ -221,7 +221,7 @@ mod tests {
             ("{title}", "two\nlines\0 \u{1b}[31m", "two lines [31m"),
         ];
         for (argument, title, expected) in table {
-            assert_eq!(ended(title).filled(argument), expected, "{argument} {title:?}");
+            assert_eq!(ended(title).fill(argument), expected, "{argument} {title:?}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use outlast_core::Source;
 
 use crate::responses::wire::Annotation;
-use crate::vendor::citations::{Edit, NumberedSources, applied, links_to, numbers};
+use crate::vendor::citations::{Edit, NumberedSources, apply_edits, links_to, numbers};
 
 /// The text with our markers, and its sources by number. Pages that were read are sources if the text links to them.
 pub(super) fn cited<'a>(
@@ -38,7 +38,7 @@ pub(super) fn cited<'a>(
         // One without a place in the text is a source all the same.
         number(citation);
     }
-    let text = applied(text, &written);
+    let text = apply_edits(text, &written);
     for url in read.filter(|url| !url.is_empty() && links_to(&text, url)) {
         sources.number(url, None);
     }

@@ -11,7 +11,7 @@ const NAMED_MODELS: usize = 12;
 
 /// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Why {
+pub(super) enum RefusalKind {
     NoModel,
     NoBackground,
     NoEndpoint,
@@ -19,18 +19,18 @@ pub(super) enum Why {
 }
 
 /// The refusal with a better sentence, if there is one.
-pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, Why) {
-    let BeginError::Refused(error) = error else { return (error, Why::Other) };
+pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, RefusalKind) {
+    let BeginError::Refused(error) = error else { return (error, RefusalKind::Other) };
     if error.trouble != Trouble::Rejected {
-        return (BeginError::Refused(error), Why::Other);
+        return (BeginError::Refused(error), RefusalKind::Other);
     }
     let why = why(answer);
     let sentence = match why {
-        Why::NoModel | Why::Other => error.sentence,
-        Why::NoBackground => "this server does not run requests in the background, without which a run cannot be taken up \
+        RefusalKind::NoModel | RefusalKind::Other => error.sentence,
+        RefusalKind::NoBackground => "this server does not run requests in the background, without which a run cannot be taken up \
             again; use a server that does (vLLM: set VLLM_ENABLE_RESPONSES_API_STORE=1 there), or another provider"
             .to_owned(),
-        Why::NoEndpoint => {
+        RefusalKind::NoEndpoint => {
             let status = answer.status.as_u16();
             format!("the server has no Responses API (HTTP {status} for /v1/responses); check OPENAI_BASE_URL")
         }
@@ -38,15 +38,15 @@ pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, Why) {
     (BeginError::Refused(ProviderError { sentence, ..error }), why)
 }
 
-fn why(answer: &HttpAnswer) -> Why {
+fn why(answer: &HttpAnswer) -> RefusalKind {
     let refusal = Refusal::parse(&answer.body);
     if refusal.is_about_the_model() {
-        return Why::NoModel;
+        return RefusalKind::NoModel;
     }
     match answer.status.as_u16() {
-        400 | 422 if refusal.is_about_the_background() => Why::NoBackground,
-        404 | 405 => Why::NoEndpoint,
-        _ => Why::Other,
+        400 | 422 if refusal.is_about_the_background() => RefusalKind::NoBackground,
+        404 | 405 => RefusalKind::NoEndpoint,
+        _ => RefusalKind::Other,
     }
 }
 
@@ -78,38 +78,38 @@ mod tests {
             (
                 400,
                 r#"{"error":{"message":"no such model","code":"model_not_found","param":null}}"#,
-                Why::NoModel,
+                RefusalKind::NoModel,
             ),
             (
                 404,
                 r#"{"error":{"message":"m","type":"NotFoundError","param":"model","code":404}}"#,
-                Why::NoModel,
+                RefusalKind::NoModel,
             ),
             (
                 400,
                 r#"{"error":{"message":"m","param":"background","code":400}}"#,
-                Why::NoBackground,
+                RefusalKind::NoBackground,
             ),
             (
                 400,
                 r#"{"error":{"message":"Background mode is not supported","code":400}}"#,
-                Why::NoBackground,
+                RefusalKind::NoBackground,
             ),
             (
                 400,
                 r#"{"object":"error","message":"store is off, so is background","code":400}"#,
-                Why::NoBackground,
+                RefusalKind::NoBackground,
             ),
             (
                 422,
                 r#"{"detail":[{"loc":["body","background"],"msg":"Extra inputs","type":"t"}]}"#,
-                Why::NoBackground,
+                RefusalKind::NoBackground,
             ),
-            (404, r#"{"detail":"Not Found"}"#, Why::NoEndpoint),
-            (405, "", Why::NoEndpoint),
-            (400, r#"{"error":{"message":"bad","param":"tools"}}"#, Why::Other),
-            (400, r#"{"error":"background"}"#, Why::Other),
-            (413, "<html>", Why::Other),
+            (404, r#"{"detail":"Not Found"}"#, RefusalKind::NoEndpoint),
+            (405, "", RefusalKind::NoEndpoint),
+            (400, r#"{"error":{"message":"bad","param":"tools"}}"#, RefusalKind::Other),
+            (400, r#"{"error":"background"}"#, RefusalKind::Other),
+            (413, "<html>", RefusalKind::Other),
         ];
         for (status, body, expected) in cases {
             let status = StatusCode::from_u16(status).unwrap();

@@ -119,7 +119,7 @@ impl Agent {
             }
             let mut response = event.response.take().unwrap_or_default();
             let error = event.error.0.or(response.error.take());
-            let detail = error.map(|error| self.api.service.redacted(&error.said()));
+            let detail = error.map(|error| self.api.service.redact(&error.said()));
             let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
             let id = response.id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;

@@ -23,7 +23,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Billed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let field = <&RawValue>::deserialize(deserializer)?;
         let usage = serde_json::from_str(field.get()).map_err(D::Error::custom)?;
-        let looked = Oddness { field: Field::Other }
+        let looked = UsageValidator { field: Field::Other }
             .deserialize(&mut serde_json::Deserializer::from_str(field.get()));
         // A number that no program can hold must not make the whole answer unreadable: it would be asked for for ever.
         Ok(Self { usage, is_odd: looked.unwrap_or(true) })
@@ -39,7 +39,7 @@ impl<T> Deref for Billed<T> {
 }
 
 /// Looks through a bill without keeping it: it may be megabytes.
-struct Oddness {
+struct UsageValidator {
     field: Field,
 }
 
@@ -67,14 +67,14 @@ const ABSURD: f64 = 1e15;
 /// No run costs as many dollars.
 const ABSURD_COST: f64 = 1e6;
 
-impl Oddness {
+impl UsageValidator {
     fn is_odd_number(&self, number: f64) -> bool {
         let too_large = if self.field == Field::Cost { ABSURD_COST } else { ABSURD };
         !(0.0..too_large).contains(&number)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Oddness {
+impl<'de> DeserializeSeed<'de> for UsageValidator {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -82,7 +82,7 @@ impl<'de> DeserializeSeed<'de> for Oddness {
     }
 }
 
-impl<'de> Visitor<'de> for Oddness {
+impl<'de> Visitor<'de> for UsageValidator {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,9 +19,9 @@ pub(crate) enum Marker {
 const LONGEST: usize = 120;
 
 /// The text with each marker as `[n]`; `number` returns `n`. A text that needs no change is not copied.
-pub(crate) fn rewritten(text: String, number: impl FnMut(Marker) -> u32) -> String {
+pub(crate) fn rewrite_markers(text: String, number: impl FnMut(Marker) -> u32) -> String {
     let edits = edits(&text, number);
-    applied(text, &edits)
+    apply_edits(text, &edits)
 }
 
 /// The numbers of the markers in the text.
@@ -63,7 +63,7 @@ fn edits(text: &str, mut number: impl FnMut(Marker) -> u32) -> Vec<Edit> {
 pub(crate) type Edit = (Range<usize>, String);
 
 /// The text with these changes, which are in its order and do not overlap.
-pub(crate) fn applied(text: String, edits: &[Edit]) -> String {
+pub(crate) fn apply_edits(text: String, edits: &[Edit]) -> String {
     if edits.is_empty() {
         return text;
     }
@@ -211,7 +211,7 @@ mod tests {
             ("[9999999] \\", "[9999999] \\"),
         ];
         for (given, expected) in cases {
-            let text = rewritten(given.to_owned(), |marker| match marker {
+            let text = rewrite_markers(given.to_owned(), |marker| match marker {
                 Marker::Number(number) => 100 + number,
                 Marker::Web(index) => 900 + index,
             });

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Vendor;
 use crate::detailed;
-use crate::http::{BodyError, SendError, redacted};
+use crate::http::{BodyError, SendError, redact};
 
 /// An HTTP answer with its whole body.
 pub(crate) struct HttpAnswer {
@@ -51,12 +51,12 @@ pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> Provid
     let error = envelope(&answer.body);
     let words = error.as_ref().map(error_words).unwrap_or_default();
     let reason = error.as_ref().and_then(|error| error.get("message")?.as_str());
-    let reason = reason.map(|message| redacted(message, key));
+    let reason = reason.map(|message| redact(message, key));
     let retired = words.iter().any(|word| word == "chat_completions_not_available");
     let quota = words.iter().any(|word| word.starts_with("insufficient_"));
     let status = answer.status.as_u16();
     let said = String::from_utf8_lossy(&answer.body);
-    let detail = format!("HTTP {status}: {}", redacted(&said, key));
+    let detail = format!("HTTP {status}: {}", redact(&said, key));
     let (trouble, sentence) = match status {
         _ if quota => (Trouble::QuotaExhausted, vendor.no_credit()),
         402 => (Trouble::QuotaExhausted, vendor.no_credit()),

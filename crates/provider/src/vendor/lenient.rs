@@ -135,38 +135,38 @@ where
 pub(crate) fn items<'de, D, T>(
     deserializer: D,
     unknown: fn() -> Option<T>,
-    beyond: Option<Beyond<T>>,
+    on_overflow: Option<OnOverflow<T>>,
 ) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    Ok(listed(<&RawValue>::deserialize(deserializer)?, unknown, beyond))
+    Ok(listed(<&RawValue>::deserialize(deserializer)?, unknown, on_overflow))
 }
 
 fn listed<T: DeserializeOwned>(
     field: &RawValue,
     unknown: fn() -> Option<T>,
-    beyond: Option<Beyond<T>>,
+    on_overflow: Option<OnOverflow<T>>,
 ) -> Option<Vec<T>> {
     if !field.get().starts_with('[') {
         return None;
     }
     let mut items = Vec::new();
-    let list = List { items: &mut items, unknown, beyond };
+    let list = List { items: &mut items, unknown, on_overflow };
     // It is JSON: the only error is that not all of the list was read.
     drop(serde_json::Deserializer::from_str(field.get()).deserialize_seq(list));
     Some(items)
 }
 
 /// Handles an item for which a list has no room.
-type Beyond<T> = fn(&mut Vec<T>, &RawValue);
+type OnOverflow<T> = fn(&mut Vec<T>, &RawValue);
 
 /// Reads one item after the other, and keeps no more than is known of it.
 struct List<'a, T> {
     items: &'a mut Vec<T>,
     unknown: fn() -> Option<T>,
-    beyond: Option<Beyond<T>>,
+    on_overflow: Option<OnOverflow<T>>,
 }
 
 impl<'de, T: DeserializeOwned> Visitor<'de> for List<'_, T> {
@@ -184,8 +184,8 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for List<'_, T> {
                 self.items.extend(serde_json::from_str(item.get()).ok().or_else(self.unknown));
                 continue;
             }
-            let Some(beyond) = self.beyond else { break };
-            beyond(self.items, item);
+            let Some(on_overflow) = self.on_overflow else { break };
+            on_overflow(self.items, item);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::errors::{self, HttpAnswer};
 use super::waits::Waits;
 use super::{KeyHeader, Vendor, VendorOptions};
 use crate::http::{
-    Http, MAX_BODY, SendError, body_shape, read_body, read_refusal, redacted, retry_after, send,
+    Http, MAX_BODY, SendError, body_shape, read_body, read_refusal, redact, retry_after, send,
 };
 
 /// A stop that takes longer is tried again later.
@@ -159,8 +159,8 @@ impl Service {
     }
 
     /// Upstream text fit for the operator, with this key kept out of it.
-    pub(crate) fn redacted(&self, text: &str) -> String {
-        redacted(text, &self.shared.api_key)
+    pub(crate) fn redact(&self, text: &str) -> String {
+        redact(text, &self.shared.api_key)
     }
 
     /// A success that cannot be used, with the shape of its body.

@@ -12,13 +12,13 @@ use crate::vendor::citations::NumberedSources;
 const MAX_MARKER_BYTES: usize = 120;
 
 /// The whole text with our markers, and its sources in the order in which they are first cited.
-pub(super) fn cited(parts: Vec<TextPart>) -> (String, Vec<Source>) {
+pub(super) fn cite(parts: Vec<TextPart>) -> (String, Vec<Source>) {
     let mut sources = NumberedSources::default();
     let mut whole = String::new();
     for mut part in parts {
         let text = part.take_text();
         let citations = part.annotations.0.unwrap_or_default();
-        let text = marked(&mut sources, text, &citations);
+        let text = insert_markers(&mut sources, text, &citations);
         // The usual report is one part, which may be megabytes.
         if whole.is_empty() {
             whole = text;
@@ -30,7 +30,7 @@ pub(super) fn cited(parts: Vec<TextPart>) -> (String, Vec<Source>) {
 }
 
 /// The text with a marker for each citation.
-fn marked(sources: &mut NumberedSources, text: String, citations: &[Citation]) -> String {
+fn insert_markers(sources: &mut NumberedSources, text: String, citations: &[Citation]) -> String {
     let mut places: Vec<(Option<Range<usize>>, &Citation)> =
         citations.iter().map(|citation| (place(&text, citation), citation)).collect();
     // Those without a place come last, so that numbers rise with the text.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn shown(parts: Vec<TextPart>) -> (String, Vec<String>) {
-        let (text, sources) = cited(parts);
+        let (text, sources) = cite(parts);
         let urls = sources.into_iter().map(|source| format!("{}={}", source.number, source.url));
         (text, urls.collect())
     }
@@ -177,7 +177,7 @@ mod tests {
             {"type": "place_citation", "url": "p", "name": "Place"},
             {"type": "file_citation", "document_uri": "d", "file_name": "File"},
             {"start_index": 0, "end_index": 3, "source": "old"}, {"type": "word_info"}, 7]});
-        let (text, sources) = cited(vec![serde_json::from_str(&part.to_string()).unwrap()]);
+        let (text, sources) = cite(vec![serde_json::from_str(&part.to_string()).unwrap()]);
         assert_eq!(text, "abc[1]");
         let sources: Vec<_> =
             sources.iter().map(|source| (source.url.as_str(), source.title.as_deref())).collect();

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use outlast_core::Source;
 
 use crate::responses::wire::Page;
-use crate::vendor::citations::{Marker, links_to, rewritten};
+use crate::vendor::citations::{Marker, links_to, rewrite_markers};
 
 /// The text with our markers, and its sources by number.
 pub(super) fn cited<'a>(
@@ -15,7 +15,7 @@ pub(super) fn cited<'a>(
     read: impl Iterator<Item = &'a Page>,
 ) -> (String, Vec<Source>) {
     let mut numbers = Numbers::of(found.filter(|page| page.has_address()).collect());
-    let text = rewritten(text, |marker| numbers.resolve(marker));
+    let text = rewrite_markers(text, |marker| numbers.resolve(marker));
     numbers.add_cited(&text, read);
     numbers.sources.sort_by_key(|source| source.number);
     (text, numbers.sources)

@@ -34,13 +34,13 @@ fn is_retired(answer: &HttpAnswer) -> bool {
 }
 
 /// The same error, not to be retried: sent again under its key, the request would be answered the same way (A10).
-pub(super) fn never_again(error: ProviderError) -> ProviderError {
+pub(super) fn as_permanent(error: ProviderError) -> ProviderError {
     ProviderError { trouble: Trouble::Rejected, ..error }
 }
 
 /// A research that failed, and why.
 pub(super) fn failed(api: &Service, why: Option<&str>, cost: Cost) -> ProviderError {
-    let detail = why.map(|why| api.redacted(why));
+    let detail = why.map(|why| api.redact(why));
     let reason = detail.clone();
     ProviderError {
         reason,
@@ -83,5 +83,5 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
 /// A stream in which the provider reports that it cannot go on.
 pub(super) fn said(api: &Service, error: &str) -> ProviderError {
     let trouble = Trouble::Unavailable { retry_after: None };
-    detailed(trouble, "the provider gave up in the middle of its answer", api.redacted(error))
+    detailed(trouble, "the provider gave up in the middle of its answer", api.redact(error))
 }

@@ -26,7 +26,7 @@ pub(super) async fn begin(
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     let body = submit.read(response).await?;
     let id = object::<Job>(&body).and_then(Job::into_id);
-    let id = id.ok_or_else(|| BeginError::Unknown(errors::never_again(api.no_id(&body))))?;
+    let id = id.ok_or_else(|| BeginError::Unknown(errors::as_permanent(api.no_id(&body))))?;
     Ok(Box::new(ResearchRun::begun(api.clone(), remote(api, id))))
 }
 

@@ -81,12 +81,12 @@ impl<'de> Deserialize<'de> for Citation {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Choice {
     finish_reason: Known<String>,
-    message: Known<Said>,
-    delta: Known<Said>,
+    message: Known<Text>,
+    delta: Known<Text>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Said {
+struct Text {
     content: Known<String>,
 }
 

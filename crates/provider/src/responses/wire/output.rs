@@ -10,11 +10,11 @@ use crate::vendor::lenient::{Items, Known, items, long_text};
 pub(super) fn output_items<'de, D: Deserializer<'de>>(
     list: D,
 ) -> Result<Option<Vec<OutputItem>>, D::Error> {
-    items(list, || None, Some(OutputItem::beyond))
+    items(list, || None, Some(OutputItem::on_overflow))
 }
 
 fn content_parts<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<ContentPart>>, D::Error> {
-    items(list, || None, Some(ContentPart::beyond))
+    items(list, || None, Some(ContentPart::on_overflow))
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -39,7 +39,7 @@ impl OutputItem {
 
     /// Keeps the text of an item that a full list has no room for: the report is the last of all, and is added to what was written
     /// before it.
-    fn beyond(list: &mut Vec<Self>, item: &RawValue) {
+    fn on_overflow(list: &mut Vec<Self>, item: &RawValue) {
         let item = serde_json::from_str(item.get()).ok();
         let Some(mut item) = item.filter(Self::is_message) else { return };
         let parts = item.content.iter_mut().flatten();
@@ -156,7 +156,7 @@ impl ContentPart {
     }
 
     /// Keeps the text of a part that a full list has no room for.
-    fn beyond(list: &mut Vec<Self>, part: &RawValue) {
+    fn on_overflow(list: &mut Vec<Self>, part: &RawValue) {
         let part: Option<Self> = serde_json::from_str(part.get()).ok();
         if let Some(text) = part.and_then(|mut part| part.take_written()) {
             Self::add(list, text);
