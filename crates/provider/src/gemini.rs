@@ -23,8 +23,8 @@ use serde_json::Value;
 use self::run::GeminiRun;
 use crate::prices::Prices;
 use crate::vendor::{
-    Checked, HttpAnswer, KeyHeader, Service, Status, StopCalls, Submit, Vendor, VendorOptions,
-    object,
+    Checked, HttpAnswer, KeyHeader, Service, StopCalls, Submit, Vendor, VendorOptions, object,
+    stop_outcome,
 };
 
 /// The conventions of Gemini's service.
@@ -171,23 +171,14 @@ impl Provider for Gemini {
         let names = ["interactions", &run.id];
         let calls = StopCalls {
             look: || self.api.look(&run.id, self.api.stop_limit()),
-            end: |body: &[u8]| end(&mut object::<wire::Interaction>(body)?),
+            end: |body: &[u8]| {
+                let mut run = object::<wire::Interaction>(body)?;
+                let (status, cost) = (run.status(), report::cost(&run));
+                stop_outcome(status, cost, || report::finished(&mut run, Vec::new()).is_some())
+            },
             trouble: |answer: &HttpAnswer| self.api.refused_look(answer),
         };
         self.api.stop(run, &names, calls).await
-    }
-}
-
-/// The end that a run's state shows; `None` while the run goes on. One that waits for an action can be stopped.
-fn end(interaction: &mut wire::Interaction) -> Option<StopOutcome> {
-    let cost = report::cost(interaction);
-    match interaction.status() {
-        Status::Running | Status::RequiresAction => None,
-        Status::Failed | Status::Cancelled => Some(StopOutcome::Ended { cost }),
-        Status::Completed | Status::Incomplete => {
-            let report = report::finished(interaction, Vec::new());
-            Some(report.map_or(StopOutcome::Ended { cost }, |_| StopOutcome::Completed { cost }))
-        }
     }
 }
 

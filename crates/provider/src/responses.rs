@@ -10,6 +10,7 @@ use wire::Response;
 
 use crate::vendor::{
     self, ErrorCode, EventStream, HttpAnswer, RunError, Service, Status, StopCalls, Vendor, object,
+    stop_outcome,
 };
 pub(crate) use meter::Meter;
 pub(crate) use run::ResponseRun;
@@ -117,26 +118,15 @@ impl Responses {
         let (service, names) = (&self.service, self.names(&run.id));
         let calls = StopCalls {
             look: || service.get_within(service.stop_limit(), &names),
-            end: |body: &[u8]| self.end(&mut object::<Response>(body)?),
+            end: |body: &[u8]| {
+                let mut response = object::<Response>(body)?;
+                let (status, cost) = (response.status(), self.cost(&response));
+                let finished = self.dialect.finished;
+                stop_outcome(status, cost, || finished(status, &mut response, Vec::new()).is_some())
+            },
             trouble: |answer: &HttpAnswer| service.trouble(answer),
         };
         service.stop(run, &names, calls).await
-    }
-
-    /// The end that a run's object shows; `None` while the run goes on. One that waits for an action can be stopped.
-    fn end(&self, response: &mut Response) -> Option<StopOutcome> {
-        let status = response.status();
-        let cost = (self.dialect.cost)(response);
-        match status {
-            Status::Running | Status::RequiresAction => None,
-            Status::Failed | Status::Cancelled => Some(StopOutcome::Ended { cost }),
-            Status::Completed | Status::Incomplete => {
-                let report = (self.dialect.finished)(status, response, Vec::new());
-                Some(
-                    report.map_or(StopOutcome::Ended { cost }, |_| StopOutcome::Completed { cost }),
-                )
-            }
-        }
     }
 
     /// The names that lead to a run.

@@ -30,7 +30,7 @@ pub(crate) use lenient::object;
 pub(crate) use milestones::{Milestones, WorkDone};
 pub use service::{Checked, KeyState};
 pub(crate) use service::{Service, is_event_stream};
-pub(crate) use stop::StopCalls;
+pub(crate) use stop::{StopCalls, stop_outcome};
 pub(crate) use submit::{Delivered, Submit};
 pub(crate) use waits::Checks;
 pub use waits::Waits;

@@ -89,12 +89,11 @@ impl Meter {
         match event.kind.as_str() {
             "agent.tool_use" => {
                 self.queries += usize::from(event.query().is_some());
-                event.query().map(|_| self.milestones.searched(self.queries, self.sources))
+                self.milestones.searched(self.queries, self.sources)
             }
             "agent.tool_result" => {
-                let read = event.blocks().filter(|block| block.is_page()).count();
-                self.sources += read;
-                (read > 0).then(|| self.milestones.searched(self.queries, self.sources))
+                self.sources += event.blocks().filter(|block| block.is_page()).count();
+                self.milestones.searched(self.queries, self.sources)
             }
             "agent.message" => {
                 self.previewed = 0;

@@ -21,8 +21,6 @@ pub(super) struct Meter {
     by_events: StreamedWork,
     /// Counted by checks, which show all that was done so far; never added to the counts of events, which show the same work.
     by_checks: WorkDone,
-    /// The most that was reported.
-    told: WorkDone,
 }
 
 /// The work shown by the events of one stream.
@@ -50,7 +48,8 @@ impl Meter {
                     let step = steps.entry(index).or_default();
                     *step = (step.0.max(queries), step.1.max(pages));
                 }
-                self.searched()
+                let done = self.done();
+                self.milestones.searched(done.queries, done.sources)
             }
             EventKind::Thought(summary) => {
                 self.by_events.thoughts += 1;
@@ -75,23 +74,13 @@ impl Meter {
             sources: interaction.pages(),
             words: interaction.words(),
         });
-        let searched = self.searched();
-        self.milestones.written(self.done().words).or(searched)
+        self.milestones.worked(self.done())
     }
 
     fn done(&self) -> WorkDone {
         let steps = self.by_events.steps.values();
         let (queries, sources) = steps.fold((0, 0), |all, step| (all.0 + step.0, all.1 + step.1));
         self.by_checks.max(WorkDone { queries, sources, words: self.by_events.words })
-    }
-
-    fn searched(&mut self) -> Option<Progress> {
-        let done = self.done().max(self.told);
-        if (done.queries, done.sources) == (self.told.queries, self.told.sources) {
-            return None;
-        }
-        self.told = done;
-        Some(self.milestones.searched(done.queries, done.sources))
     }
 }
 

@@ -20,10 +20,10 @@ impl Meter {
     pub(crate) fn event(&mut self, event: &Event) -> Option<Progress> {
         let (queries, sources) = event.searched();
         if queries + sources > 0 {
-            let before = self.done();
             self.by_events.queries += queries;
             self.by_events.sources += sources;
-            return self.searched(before);
+            let done = self.done();
+            return self.milestones.searched(done.queries, done.sources);
         }
         if event.opens_the_report() {
             return self.milestones.processing();
@@ -42,26 +42,16 @@ impl Meter {
 
     /// Counts the finished searches and the text that a check shows.
     pub(crate) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
-        let before = self.done();
         self.by_checks = self.by_checks.max(WorkDone {
             queries: response.queries(),
             sources: response.found().count() + response.read().count() + response.opened().count(),
             words: response.words(),
         });
-        let searched = self.searched(before);
-        self.milestones.written(self.done().words).or(searched)
+        self.milestones.worked(self.done())
     }
 
     fn done(&self) -> WorkDone {
         self.by_events.max(self.by_checks)
-    }
-
-    fn searched(&mut self, before: WorkDone) -> Option<Progress> {
-        let WorkDone { queries, sources, .. } = self.done();
-        if (queries, sources) == (before.queries, before.sources) {
-            return None;
-        }
-        Some(self.milestones.searched(queries, sources))
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct Milestones {
     percent: u8,
     /// Steps of words that were reported.
     written: usize,
+    /// Queries and sources that were reported.
+    searched: (usize, usize),
     /// The end of the run, once it is known and until it is returned.
     done: Option<Step>,
 }
@@ -87,12 +89,23 @@ impl Milestones {
         self.reach((QUERYING_PERCENT, vendor.querying))
     }
 
-    /// Reports these totals of queries asked and sources read.
-    pub(crate) fn searched(&mut self, queries: usize, sources: usize) -> Progress {
-        let steps = queries + sources;
-        let queries = counted(queries, "query", "queries");
-        let sources = counted(sources, "source", "sources");
-        self.researched(steps, format!("Researching: {queries} asked, {sources} read"))
+    /// Reports these totals of queries asked and sources read, unless both were reported before.
+    pub(crate) fn searched(&mut self, queries: usize, sources: usize) -> Option<Progress> {
+        let searched = (self.searched.0.max(queries), self.searched.1.max(sources));
+        if self.searched == searched {
+            return None;
+        }
+        self.searched = searched;
+        let steps = searched.0 + searched.1;
+        let queries = counted(searched.0, "query", "queries");
+        let sources = counted(searched.1, "source", "sources");
+        Some(self.researched(steps, format!("Researching: {queries} asked, {sources} read")))
+    }
+
+    /// Reports these totals of a run's work, unless all of it was reported before.
+    pub(crate) fn worked(&mut self, done: WorkDone) -> Option<Progress> {
+        let searched = self.searched(done.queries, done.sources);
+        self.written(done.words).or(searched)
     }
 
     /// Reports this total of steps taken before output begins to arrive; `message` describes the last one.

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use outlast_core::{ProviderError, RemoteRun, StopOutcome};
+use outlast_core::{Cost, ProviderError, RemoteRun, StopOutcome};
 use reqwest::StatusCode;
 use serde_json::json;
 
+use super::ended::Status;
 use super::errors::{self, HttpAnswer};
 use super::service::Service;
 
@@ -28,6 +29,23 @@ pub(crate) struct StopCalls<L, S, T> {
     pub(crate) end: S,
     /// The meaning of an answer that is not a success.
     pub(crate) trouble: T,
+}
+
+/// The end of a run with this status, `None` while it goes on; one that waits for an action can be stopped.
+pub(crate) fn stop_outcome(
+    status: Status,
+    cost: Cost,
+    has_report: impl FnOnce() -> bool,
+) -> Option<StopOutcome> {
+    match status {
+        Status::Running | Status::RequiresAction => None,
+        Status::Completed | Status::Incomplete if has_report() => {
+            Some(StopOutcome::Completed { cost })
+        }
+        Status::Failed | Status::Cancelled | Status::Completed | Status::Incomplete => {
+            Some(StopOutcome::Ended { cost })
+        }
+    }
 }
 
 impl Service {
