@@ -89,7 +89,7 @@ impl Bench {
         serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
     }
 
-    /// Where the streams were taken up.
+    /// The events after which streams were resumed.
     pub(crate) fn cursors(&self) -> Vec<u64> {
         let requests = self.sim.requests();
         let cursor = |request: &SeenRequest| {
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-/// What a run told, and how it ended.
+/// The progress of a run, and its end.
 pub(crate) struct Followed {
     pub(crate) progress: Vec<Progress>,
     pub(crate) end: Result<(Output, Vec<u8>), ProviderError>,
@@ -168,7 +168,7 @@ pub(crate) fn options(
 }
 
 /// Waits between checks that a test need not feel.
-/// How long nothing but 404 takes to lose a run here; five minutes for people.
+/// The time of nothing but 404 after which a run is lost here; five minutes in production.
 pub(crate) const LOST_AFTER: Duration = Duration::from_millis(400);
 
 pub(crate) fn quick() -> Waits {

@@ -1,4 +1,4 @@
-//! A server that says what it was told to say: for answers no honest server gives.
+//! A server with scripted answers that no honest server gives.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::bench::{self, KEY};
 #[derive(Clone)]
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
-    /// Where the bytes are cut into packets.
+    /// The places at which the bytes are cut into packets.
     pub(crate) cuts: Vec<usize>,
     pub(crate) then: Then,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Canned {
     pub(crate) clock: Arc<ManualClock>,
 }
 
-/// What happened so far.
+/// The requests so far.
 #[derive(Default)]
 struct Journal {
     seen: Mutex<Vec<Seen>>,
@@ -128,17 +128,17 @@ impl Canned {
         self.seen().into_iter().map(|seen| seen.line).collect()
     }
 
-    /// How many requests there were that cost money.
+    /// The number of requests that cost money.
     pub(crate) fn submits(&self) -> usize {
         self.lines().iter().filter(|line| line.starts_with("POST")).count()
     }
 
-    /// How many connections were opened.
+    /// The number of connections that were opened.
     pub(crate) fn connections(&self) -> usize {
         self.journal.connections.load(Ordering::Relaxed)
     }
 
-    /// How many bytes were taken off our hands.
+    /// The number of bytes that were sent.
     pub(crate) fn sent(&self) -> usize {
         self.journal.sent.load(Ordering::Relaxed)
     }

@@ -36,7 +36,7 @@ async fn a_stream_refused_in_passing_is_asked_for_again() {
     }
 }
 
-/// A5: trouble in passing is not a failed try.
+/// A5: a passing error is not a failed try.
 #[tokio::test]
 async fn a_check_that_fails_in_passing_is_made_again() {
     let bench = Bench::new().await;
@@ -72,7 +72,7 @@ async fn a_refused_key_ends_the_run_at_the_first_check() {
 const LOST: &str = "q [[sim:lost|drop;after_events=2|ok;hold;delay_ms=0]]";
 
 /// A5, B9a: a run is lost only after a long time of nothing but 404, however often it is looked for in that time, and
-/// the trouble is not one after which a new run may be begun.
+/// the error is not one after which a new run may begin.
 #[tokio::test]
 async fn a5_a_run_is_lost_only_after_a_time_of_nothing_but_404() {
     let bench = Bench::new().await;

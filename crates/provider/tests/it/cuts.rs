@@ -12,14 +12,14 @@ const TEXT: &str = r"# \u00dcber W\u00e4rme \ud83d\ude00\n\nSo it is[web:0], \u2
 const READ: &str = "# \u{dc}ber W\u{e4}rme \u{1f600}\n\nSo it is[1], \u{2014} and so[2].";
 
 fn object() -> String {
-    // Half of the text stands as it is, half is escaped: both must come through.
+    // Half of the text is plain, half is escaped: both must come through.
     let text = TEXT.replace(r"\u00e4", "\u{e4}").replace(r"\ud83d\ude00", "\u{1f600}");
     format!(
         r#"{{"id":"r","status":"completed","output":[{{"type":"search_results","results":[{{"id":1,"url":"u"}},{{"id":2,"url":"v"}}]}},{{"type":"message","content":[{{"type":"output_text","text":"{text}"}}]}}]}}"#
     )
 }
 
-/// A stream with every kind of line end, keep-alives, and events told twice.
+/// A stream with every kind of line end, keep-alives, and repeated events.
 fn wire() -> Vec<u8> {
     let object = object();
     format!(

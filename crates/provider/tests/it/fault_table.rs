@@ -27,7 +27,7 @@ pub(crate) struct Dialect {
     pub(crate) name: &'static str,
     pub(crate) make: Make,
     pub(crate) ask: Value,
-    /// Which call a request line is.
+    /// The call of a request line.
     pub(crate) call: fn(&str) -> Call,
     /// The answers of a server without fault, by how many calls of the kind came before. The run goes on until its
     /// stream tells its end, or for the first two polls.
@@ -100,7 +100,7 @@ pub(crate) async fn check(dialect: Dialect, rows: &[Row]) {
     assert_eq!(wrong, 0, "{}: {wrong} cells differ\n{table}", dialect.name);
 }
 
-/// What comes of the fault at this call.
+/// The outcome of the fault at this call.
 async fn outcome(provider: &dyn Provider, ask: &Value, at: Call) -> String {
     match patiently(provider.begin(ask, "key")).await {
         Err(error) => not_begun(&error),
@@ -109,7 +109,7 @@ async fn outcome(provider: &dyn Provider, ask: &Value, at: Call) -> String {
     }
 }
 
-/// What a submit that did not become a run is called.
+/// The name of a submit that did not become a run.
 pub(crate) fn not_begun(error: &BeginError) -> String {
     match error {
         BeginError::NotSent(error) => format!("NotSent {}", word(error)),
@@ -118,7 +118,7 @@ pub(crate) fn not_begun(error: &BeginError) -> String {
     }
 }
 
-/// What a run comes to.
+/// The outcome of a run.
 pub(crate) async fn followed(run: &mut dyn Run) -> String {
     match follow(run).await.end {
         Ok(_) => "report".to_owned(),
@@ -143,7 +143,7 @@ fn variant(stop: StopOutcome) -> String {
     shown.split([' ', '{']).next().unwrap_or_default().to_owned()
 }
 
-/// The name of the trouble.
+/// The name of the error.
 fn word(error: &ProviderError) -> String {
     let shown = format!("{:?}", error.trouble);
     shown.split([' ', '{']).next().unwrap_or_default().to_owned()

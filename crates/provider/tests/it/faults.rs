@@ -1,5 +1,5 @@
 //! Every fault at every call of every dialect: what B9a and A5 demand, and never a second submit. The table is that
-//! of the Agent dialect; the others say where they differ.
+//! of the Agent dialect; the others list their differences.
 
 use crate::bench::ask;
 use crate::canned::{Reply, Then, raw, reply, stream};
@@ -126,7 +126,7 @@ async fn b9a_every_fault_at_every_call_has_its_outcome_and_buys_nothing_twice() 
     check(dialect, ROWS).await;
 }
 
-/// Successes that are none.
+/// Unusable successes.
 const NONSENSE: &[&str] = &[
     "200 HTML",
     "200 empty",

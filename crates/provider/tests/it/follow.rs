@@ -117,7 +117,7 @@ async fn a_stream_silent_for_longer_than_the_limit_leads_to_checks() {
     assert_eq!(bench.cursors()[0], 4, "behind the last event before the silence");
 }
 
-/// A5: the end is found by a check when the stream does not tell it.
+/// A5: the end is found by a check if the stream does not report it.
 #[tokio::test]
 async fn a_stream_without_its_last_event_is_completed_by_a_check() {
     let bench = Bench::new().await;
@@ -138,7 +138,7 @@ async fn a_failed_run_is_reported_and_may_be_repeated() {
     }
 }
 
-/// What every step of a run says, with the calls for it dropped again and again; `patience` grows with each drop, so
+/// The steps of a run whose calls are dropped again and again; `patience` grows with each drop, so
 /// that a call is dropped at every one of its waits. `told` is called after each step.
 async fn steps_with_drops(run: &mut dyn Run, told: impl Fn(&[String])) -> Vec<String> {
     let mut steps = Vec::new();

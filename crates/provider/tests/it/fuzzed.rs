@@ -10,7 +10,7 @@ mod sse_check;
 /// Mutations of each corpus.
 const ROUNDS: usize = 1_000;
 
-/// What turns one valid text into another that is not.
+/// Mutations that make a valid text invalid.
 const TOKENS: [&str; 12] = [
     "null",
     "{}",
@@ -201,7 +201,7 @@ fn measure_megabytes_of_nothing() {
     for (target, body) in &cases {
         assert_eq!(target(body.as_bytes()), Ok(()));
         let more = most_held() - before;
-        // The text itself is copied where it is kept as it came.
+        // The text itself is copied if it is kept as it came.
         assert!(more < 32 * MEGABYTE, "{} MB for {}...", more / MEGABYTE, &body[..40]);
     }
 }

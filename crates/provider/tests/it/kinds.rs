@@ -45,7 +45,7 @@ async fn c10_an_ask_has_a_typical_cost_before_it_is_made() {
     assert!(bench.sim.requests().is_empty());
 }
 
-/// What it will be called until a model has answered: the effort, or the preset, that is sent.
+/// The expected model until a model has answered: the effort, or the preset, that is sent.
 #[tokio::test]
 async fn an_ask_names_its_model_before_it_is_made() {
     let bench = Bench::new().await;

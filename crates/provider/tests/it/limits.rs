@@ -14,10 +14,10 @@ const CREATED: &str =
 const RUNNING: &str = r#"{"id":"resp_1","status":"in_progress"}"#;
 const DONE: &str = r#"{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"text":"t"}]}]}"#;
 
-/// What a hostile or broken server sends.
+/// The answers of a hostile or broken server.
 const HUNDRED_MEGABYTES: usize = 100 * 1024 * 1024;
 
-/// What may be on its way between two sockets of one machine when we stop reading.
+/// The bytes that may be in flight between two sockets of one machine when we stop reading.
 const UNDER_WAY: usize = 16 * 1024 * 1024;
 
 fn remote(server: &Canned) -> RemoteRun {

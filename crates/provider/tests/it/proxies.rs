@@ -1,4 +1,4 @@
-//! Which calls go through a proxy, seen from a proxy that really listens.
+//! The calls that go through a proxy, seen from a real proxy.
 
 use std::time::Duration;
 

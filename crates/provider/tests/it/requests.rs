@@ -1,4 +1,4 @@
-//! What the adapter sends, and what its jobs are filed under.
+//! The requests of the adapter, and the profiles of its jobs.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ fn a_base_url_that_no_request_could_go_to_is_refused_at_once() {
     }
 }
 
-/// A base URL may have a path of its own, as gateways do.
+/// A base URL may have its own path, as gateways do.
 #[tokio::test]
 async fn requests_go_below_the_path_of_the_base_url() {
     let server = Canned::serve(|_, _| reply(401, "{}")).await;

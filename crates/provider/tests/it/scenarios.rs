@@ -130,7 +130,7 @@ async fn b9a_every_scenario_comes_to_its_end_in_both_dialects_and_is_bought_once
     assert_eq!(wrong, 0, "{wrong} cells differ\n{table}");
 }
 
-/// Streams that say nothing for so long are given up, and the run is looked at.
+/// Streams that are silent for this long are given up, and the run is looked at.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// So many pings after that are enough for who waits for no more than a silence to be through with it.
@@ -142,9 +142,9 @@ const LIMIT: Duration = Duration::from_secs(12);
 /// A dialect of the simulator, and the adapter that speaks it.
 pub(crate) struct Simulated {
     pub(crate) make: fn(VendorOptions) -> Box<dyn Provider>,
-    /// What follows the simulator's address in the base URL.
+    /// The path after the simulator's address in the base URL.
     pub(crate) base: &'static str,
-    /// Where its runs are.
+    /// The path of its runs.
     pub(crate) runs: &'static str,
 }
 
@@ -162,7 +162,7 @@ const DIALECTS: [Simulated; 2] = [
     },
 ];
 
-/// What research comes to, and how often it was bought.
+/// The result of research, and the number of times it was bought.
 pub(crate) async fn outcome(dialect: &Simulated, scenario: &str) -> (String, u64) {
     let simulated = Options { speed: 1_000.0, sonar: SonarMode::Live, ..Options::default() };
     let sim = Simulator::start(simulated).await.unwrap();

@@ -44,7 +44,7 @@ async fn no_error_contains_the_key_even_when_the_provider_repeats_it() {
     keeps_the_key("stop", &bench.agent.stop(&run.remote()).await.unwrap_err());
 }
 
-/// What must never be seen where it does not belong.
+/// Secrets that must never be seen in a wrong place.
 const CANARIES: [&str; 5] =
     [KEY, "canary-question", "canary-report", "canary-proxy-password", "canary-title"];
 

@@ -28,7 +28,7 @@ async fn a_finished_run_needs_no_stop() {
 }
 
 /// A run that the provider does not know yet may be about to spend money. One it no longer knows may only be hidden for a
-/// while: it is told to stop all the same, and where it does not answer to that it is not said to have stopped.
+/// while: it is cancelled all the same, and not reported as stopped if it does not answer that.
 #[tokio::test]
 async fn an_old_unknown_run_is_cancelled_but_not_reported_stopped() {
     let bench = Bench::new().await;

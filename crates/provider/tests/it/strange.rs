@@ -36,7 +36,7 @@ async fn reported(
     server
 }
 
-/// B9a: status first, whatever the body, also when there is no end to it.
+/// B9a: status first, with any body, even one without an end.
 #[tokio::test]
 async fn a_refusal_whose_body_never_ends_is_still_a_refusal() {
     for then in [Then::Close, Then::Hold] {
@@ -76,7 +76,7 @@ async fn a5_a_refused_key_ends_the_run_even_if_the_body_breaks() {
     }
 }
 
-/// E7: the error that stands in a success is upstream's own word, and kept.
+/// E7: the error in a success is upstream's own text, and kept.
 #[tokio::test]
 async fn e7_a_success_that_names_no_run_but_its_error_keeps_the_error() {
     let replies: [fn() -> Reply; 4] = [
@@ -149,7 +149,7 @@ async fn an_accepted_submit_that_falls_silent_is_unknown() {
     assert!(matches!(error.trouble, Trouble::TimedOut | Trouble::Unreachable), "{error:?}");
 }
 
-/// A10: an id is an id, whatever stands beside it.
+/// A10: an id is an id, with anything next to it.
 #[tokio::test]
 async fn an_odd_field_in_the_first_event_does_not_lose_the_run() {
     let created = r#"{"type":"response.created","sequence_number":"0","queries":{},
@@ -164,7 +164,7 @@ async fn an_unstreamed_answer_with_an_id_is_followed_by_checks() {
         .await;
 }
 
-/// The connection stays open: only the event, or `[DONE]`, can tell that it is time to look.
+/// The connection stays open: only the event, or `[DONE]`, shows that it is time to look.
 #[tokio::test]
 async fn an_end_that_cannot_be_read_is_found_by_a_check() {
     let ends: [&[&str]; 5] = [
@@ -180,7 +180,7 @@ async fn an_end_that_cannot_be_read_is_found_by_a_check() {
     }
 }
 
-/// B9a: a stream's own trouble says nothing of the run, which must not be bought again.
+/// B9a: a stream's own error does not concern the run, which must not be bought again.
 #[tokio::test]
 async fn an_error_of_the_stream_is_not_the_end_of_the_run() {
     let error = r#"{"type":"error","sequence_number":1,"error":{"message":"overloaded"}}"#;
@@ -196,7 +196,7 @@ async fn an_error_of_the_stream_is_not_the_end_of_the_run() {
     assert!(server.lines()[2].ends_with("starting_after=1"), "{:?}", server.lines());
 }
 
-/// A stream that tells the same again and again brings nothing new: it is no reason to hurry.
+/// A stream that only repeats itself brings nothing new: it is no reason to hurry.
 #[tokio::test]
 async fn a_stream_that_only_repeats_itself_is_reopened_with_a_pause() {
     let server = Canned::serve(|line, _| {
@@ -279,7 +279,7 @@ async fn a_completed_run_without_a_report_is_not_begun_again() {
     assert!(!followed.error().trouble.ends_the_run(), "{:?}", followed.error());
 }
 
-/// What a store gives back is not trusted to be a name.
+/// A name from the store is not trusted.
 #[tokio::test]
 async fn an_id_cannot_lead_to_another_path() {
     let server = Canned::serve(|_, _| reply(401, "{}")).await;

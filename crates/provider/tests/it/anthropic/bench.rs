@@ -88,7 +88,7 @@ pub(super) async fn until_cursor(run: &mut dyn Run, beginning: &str) {
     }
 }
 
-/// Follows a run that told of its beginning already to its end.
+/// Follows a run, whose begin was reported already, to its end.
 pub(super) async fn finish(run: &mut dyn Run) -> Result<(), ProviderError> {
     patiently(async {
         loop {

@@ -62,7 +62,7 @@ async fn g6_a_used_up_budget_keeps_the_text_or_reports_that_there_is_none() {
     assert!(empty.error().sentence.contains("budget"), "{}", empty.error());
 }
 
-/// G3, B9a: only a run that failed may be begun anew.
+/// G3, B9a: only a run that failed may be repeated.
 #[tokio::test]
 async fn g3_every_other_end_is_an_error_by_its_remedy() {
     let cases = [

@@ -1,5 +1,5 @@
 //! B9a, G5: every fault of the table at the question, at its checks and at its stream. A refused question is not sent
-//! twice by the same try; one of unknown fate is looked for, and in doubt where it is not shown.
+//! twice by the same try; one with an unknown outcome is looked for, and in doubt if it is not shown.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,11 +31,11 @@ enum At {
     Stream,
 }
 
-/// Where the fault strikes, and what happened since.
+/// The place of the fault, and the requests since.
 struct Cell {
     at: At,
     fault: fn() -> Reply,
-    /// Whether a question that met the fault is shown all the same.
+    /// True if a question that met the fault is shown all the same.
     shown: bool,
     struck: bool,
     accepted: bool,
@@ -117,7 +117,7 @@ async fn b9a_every_fault_at_every_call() {
         let refused = submit.strip_prefix("Refused ");
         // The session was made a moment ago, so it may only be hidden.
         let refused = if *name == "404" { Some("Unavailable") } else { refused };
-        // What is no list is looked at again; statuses are those of another dialect.
+        // An answer that is not a list is checked again; statuses are those of another dialect.
         let check = if name.starts_with("200") { "report" } else { poll };
         let cells = [
             (At::Question, true, refused.unwrap_or("report")),

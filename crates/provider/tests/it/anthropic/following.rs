@@ -83,7 +83,7 @@ async fn a_refused_check_ends_the_run_and_shows_no_key() {
     }
 }
 
-/// A run in the middle is taken up by another process, which tells the whole report.
+/// A running session is resumed by another process, which returns the whole report.
 #[tokio::test]
 async fn g3_a_running_run_is_resumed() {
     let bench = Bench::new().await;

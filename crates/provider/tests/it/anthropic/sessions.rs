@@ -55,7 +55,7 @@ async fn g3_ids_are_kept_between_processes() {
     assert_eq!(bench.requests("POST /v1/sessions").len(), refused + 1, "the new one is kept");
 }
 
-/// G3: an agent that was archived is found out by the refusal, and made anew, once.
+/// G3: an agent that was archived is found out by the refusal, and created again, once.
 #[tokio::test]
 async fn g3_an_archived_agent_is_created_again() {
     let bench = Bench::new().await;
@@ -81,7 +81,7 @@ async fn g4_a_lost_session_is_found_by_its_key() {
     assert_eq!(bench.requests("POST /v1/sessions").len(), 2);
 }
 
-/// G4: no trouble while a session is made leaves a job in doubt: nothing was paid for.
+/// G4: no error while a session is made leaves a job in doubt: nothing was paid for.
 #[tokio::test]
 async fn g4_an_error_while_the_session_is_made_leaves_nothing_in_doubt() {
     for status in [302, 400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 524] {
@@ -114,7 +114,7 @@ async fn g3_a_model_that_does_not_exist_is_answered_with_those_that_do() {
     assert!(checked.warnings[0].contains("does not list the model claude-nine"), "{checked:?}");
 }
 
-/// G9: doctor's call costs nothing and tells of a model's end.
+/// G9: doctor's call costs nothing and warns of a model's end.
 #[tokio::test]
 async fn a_check_costs_nothing_and_warns_of_a_models_end() {
     let bench = Bench::new().await;
@@ -130,7 +130,7 @@ async fn a_check_costs_nothing_and_warns_of_a_models_end() {
     assert!(bench.requests("POST").is_empty());
 }
 
-/// G6, G3: the session carries the budget, the key and the title; the version path may stand in the base URL.
+/// G6, G3: the session has the budget, the key and the title; the version path may be in the base URL.
 #[tokio::test]
 async fn g6_a_session_has_the_budget_of_the_ask() {
     let bench = Bench::new().await;
@@ -146,7 +146,7 @@ async fn g6_a_session_has_the_budget_of_the_ask() {
     assert_eq!(versioned.profile(), bench.anthropic.profile());
 }
 
-/// What cannot be asked is refused before anything is sent.
+/// Invalid requests are refused before anything is sent.
 #[tokio::test]
 async fn other_kinds_of_questions_and_tiny_budgets_are_refused_unsent() {
     let bench = Bench::new().await;

@@ -142,7 +142,7 @@ async fn g4_a_send_that_is_dropped_half_way_is_looked_for() {
     assert_eq!(bench.sim.stats().submits, 1);
 }
 
-/// G4: a machine that slept between the record and the send: others may have stopped looking, so it records anew.
+/// G4: a machine that slept between the record and the send: others may have stopped looking, so it records again.
 #[tokio::test]
 async fn g4_a_process_that_slept_before_it_sent_records_again() {
     let bench = Bench::new().await;

@@ -14,7 +14,7 @@ const RUNNING: &str = r#"{"id":"r","status":"in_progress"}"#;
 const DONE: &str = r##"{"id":"r","status":"completed","steps":[{"type":"model_output","content":[{"type":"text",
     "text":"# \u00dcber W\u00e4rme.","annotations":[{"type":"url_citation","url":"u","start_index":0,"end_index":14}]}]}]}"##;
 
-/// A stream with every kind of line end, keep-alives, and events told twice.
+/// A stream with every kind of line end, keep-alives, and repeated events.
 fn wire() -> Vec<u8> {
     "event: interaction.created\ndata: {\"event_type\":\"interaction.created\",\"event_id\":\"0\"}\n\n\
      : ping\n\n\

@@ -1,4 +1,4 @@
-//! Every fault at every call: the table of the Agent dialect, and where this API differs.
+//! Every fault at every call: the table of the Agent dialect, and the differences of this API.
 
 use crate::bench::ask;
 use crate::canned::{Reply, Then, reply, stream};

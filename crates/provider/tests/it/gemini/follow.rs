@@ -60,7 +60,7 @@ async fn g3_progress_comes_from_what_the_run_does() {
     assert_eq!(told.last().unwrap().1, "Finalizing research report...");
 }
 
-/// G3: taken up after kill -9: nothing is sent again, and the report is the same.
+/// G3: resumed after kill -9: nothing is sent again, and the report is the same.
 #[tokio::test]
 async fn g3_a_running_run_is_resumed_by_its_name() {
     let bench = Bench::new().await;
@@ -77,7 +77,7 @@ async fn g3_a_running_run_is_resumed_by_its_name() {
     assert_eq!(bench.sim.stats().submits, 1);
 }
 
-/// G5: the vendor ends streams after ten minutes; each is taken up where it ended, and checks go on meanwhile.
+/// G5: the vendor ends streams after ten minutes; each is resumed where it ended, and checks go on meanwhile.
 #[tokio::test]
 async fn g5_streams_that_are_cut_after_ten_minutes_are_resumed_and_decide_nothing() {
     let bench = Bench::at_speed(20_000.0).await;
@@ -103,7 +103,7 @@ const RUNNING: &str = r#"{"id":"r","status":"in_progress"}"#;
 const DONE: &str = r#"{"id":"r","status":"completed",
     "steps":[{"type":"model_output","content":[{"type":"text","text":"the report"}]}]}"#;
 
-/// G3: a stream that stays open and never tells the end does not keep a check from finding it.
+/// G3: a stream that stays open and never reports the end does not keep a check from finding it.
 #[tokio::test]
 async fn g3_a_silent_stream_does_not_hide_the_end() {
     let server = Canned::serve(|line, nth| match line {
@@ -120,7 +120,7 @@ async fn g3_a_silent_stream_does_not_hide_the_end() {
     assert_eq!(streams, 1, "it is not asked for again while it is open");
 }
 
-/// G3: an end that the stream tells is looked at without waiting for the next check.
+/// G3: an end that the stream reports is checked without waiting for the next check.
 #[tokio::test]
 async fn g3_the_end_in_a_stream_is_a_reason_to_look_at_once() {
     let ends = [

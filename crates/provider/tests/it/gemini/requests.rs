@@ -1,4 +1,4 @@
-//! What goes out: the request of a submit, where the key stands, and the calls that cost nothing.
+//! The requests: the body of a submit, the header of the key, and the calls that cost nothing.
 
 use outlast_core::{Again, BeginError, Nature, Provider, Resumes, Trouble};
 use outlast_provider::gemini::Gemini;

@@ -15,12 +15,12 @@ use crate::scenarios::ROWS;
 const OTHERWISE: &[(&str, &str)] = &[
     // 403 is about the key here.
     ("retired", "Refused Unauthorized"),
-    // The answer to a submit is no stream that could break; checks are repeated.
+    // The answer to a submit is not a stream that could break; checks are repeated.
     ("answers break off", "report"),
     ("a receipt without sense", "Unknown Malformed"),
 ];
 
-/// Streams that say nothing for so long are given up.
+/// Streams that are silent for this long are given up.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// B9a, A5, A10, G5: every scenario by its name.
@@ -44,7 +44,7 @@ async fn g5_b9a_every_scenario_comes_to_its_end_and_is_bought_once() {
     assert_eq!(wrong, 0, "{wrong} rows differ\n{table}");
 }
 
-/// What research comes to, and how often it was bought.
+/// The result of research, and the number of times it was bought.
 async fn outcome(scenario: &str) -> (String, u64) {
     let sim = Simulator::start(Options { speed: 1_000.0, ..Options::default() }).await.unwrap();
     let never_ends = scenario.starts_with("stuck");

@@ -1,4 +1,4 @@
-//! The key stays out of every error, also where the provider repeats it.
+//! The key stays out of every error, even if the provider repeats it.
 
 use outlast_core::{Provider, ProviderError};
 
@@ -12,7 +12,7 @@ fn keeps_the_key(case: &str, error: &ProviderError) {
     assert!(text.contains("[redacted]"), "{case}: upstream's words are kept: {text}");
 }
 
-/// G3: the key never stands in an error.
+/// G3: the key is never in an error.
 #[tokio::test]
 async fn g3_no_error_contains_the_key_even_when_the_provider_repeats_it() {
     let bench = Bench::new().await;

@@ -8,7 +8,7 @@ use super::bench::{Bench, gemini};
 use crate::bench::{PATIENCE, assert_completed, assert_ended, follow, patiently};
 use crate::canned::{Canned, reply};
 
-/// A3, G3: a run under way is stopped by one call, and safe to stop again; who follows it is told.
+/// A3, G3: a run under way is stopped by one call, and safe to stop again; its follower is notified.
 #[tokio::test]
 async fn g3_a_run_under_way_is_stopped_once() {
     let bench = Bench::new().await;
@@ -30,8 +30,8 @@ async fn g3_a_finished_run_needs_no_stop() {
     assert_eq!(bench.sim.stats().cancels, 0);
 }
 
-/// G3: one that the provider does not know yet may be about to spend money; one it no longer knows is told all the same,
-/// and not said to have stopped.
+/// G3: one that the provider does not know yet may be about to spend money; one it no longer knows is cancelled all the same,
+/// and not reported as stopped.
 #[tokio::test]
 async fn g3_an_old_unknown_run_is_cancelled_but_not_reported_stopped() {
     let bench = Bench::new().await;

@@ -33,7 +33,7 @@ fn g3_an_answer_with_any_byte_changed_makes_a_sound_report_or_none() {
     }
 }
 
-/// A10, B9a: an id is an id, whatever stands beside it; without one the fate of the request is unknown.
+/// A10, B9a: an id is an id, with anything next to it; without one the outcome of the request is unknown.
 #[tokio::test]
 async fn a10_an_id_next_to_odd_fields_is_accepted_and_a_success_without_one_is_unknown() {
     let server = Canned::serve(|line, _| match line.starts_with("POST") {

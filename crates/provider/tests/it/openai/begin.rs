@@ -68,7 +68,7 @@ async fn g3_a_profile_does_not_depend_on_the_version_in_the_address() {
     assert_ne!(profile("https://api.openai.com"), profile("https://a.openai.azure.com"));
 }
 
-/// G3: another model is asked where the configuration names one.
+/// G3: another model is asked if the configuration names one.
 #[tokio::test]
 async fn g3_the_configured_model_is_asked_and_priced() {
     let bench = Bench::new().await;

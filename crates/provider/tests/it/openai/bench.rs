@@ -72,7 +72,7 @@ impl Bench {
         followed
     }
 
-    /// What a call past the adapter is answered.
+    /// The answer to a call past the adapter.
     pub(crate) async fn call(&self, method: reqwest::Method, path: &str) -> Value {
         #[expect(clippy::disallowed_methods, reason = "a look past the adapter")]
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-/// The adapter for a server that says what it was told to.
+/// The adapter for a scripted server.
 pub(crate) fn openai(server: &Canned, timeout: Duration) -> OpenAi {
     OpenAi::new(options(&server.url, KEY, timeout, &server.clock)).unwrap()
 }

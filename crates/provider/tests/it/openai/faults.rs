@@ -1,4 +1,4 @@
-//! Every fault at every call: the table of the Agent dialect, and where a plain submit differs from a streamed one.
+//! Every fault at every call: the table of the Agent dialect, and the differences of a plain submit from a streamed one.
 
 use super::bench::openai;
 use crate::bench::ask;
@@ -33,7 +33,7 @@ async fn g5_every_fault_at_every_call_of_openai_has_its_outcome_and_buys_nothing
         healthy,
         calls: &[Call::Submit, Call::Stream, Call::Poll, Call::Cancel],
         otherwise: &[
-            // A submit is answered with an object; a stream is none, and one that stays open is silence.
+            // A submit is answered with an object; a stream is not one, and one that stays open is silence.
             (Call::Submit, &["an empty stream"], "Unknown Malformed"),
             (Call::Submit, &["only [DONE]", "an error event"], "Unknown TimedOut"),
         ],

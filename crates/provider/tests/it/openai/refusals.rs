@@ -41,7 +41,7 @@ async fn g3_a_model_that_does_not_exist_is_refused_with_those_that_do() {
     assert!(sentence.ends_with("to one that it lists"), "{sentence}");
 }
 
-/// G3: servers that cannot do what is needed are told apart from a bad question.
+/// G3: servers that lack a feature are distinguished from a bad question.
 #[tokio::test]
 async fn g3_a_server_without_background_or_endpoint_is_reported() {
     let cases = [
@@ -84,7 +84,7 @@ async fn g3_no_credit_differs_from_too_many_requests() {
     );
 }
 
-/// G3: the model refuses in place of a report: paid for, not asked again, and said so.
+/// G3: the model refuses in place of a report: paid for, not asked again, and reported.
 #[tokio::test]
 async fn g3_a_refusal_of_the_model_is_the_end() {
     let server = Canned::serve(|line, _| match line.starts_with("POST") {

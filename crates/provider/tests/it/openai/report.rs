@@ -1,4 +1,4 @@
-//! What a run comes to, against the simulator: progress, sources, usage, and a cost that is the simulator's own bill.
+//! The result of a run against the simulator: progress, sources, usage, and a cost that is the simulator's own bill.
 
 use outlast_core::{Cost, NanoUsd, Provider};
 use serde_json::json;

@@ -23,7 +23,7 @@ async fn g3_a_run_is_resumed_by_its_id_alone() {
     assert_eq!(bench.sim.stats().submits, 2);
 }
 
-/// G3: a stream that broke is taken up where it broke off, and nothing counts twice.
+/// G3: a broken stream is resumed where it broke off, and nothing counts twice.
 #[tokio::test]
 async fn g3_a_broken_stream_is_resumed_after_its_last_event() {
     let bench = Bench::new().await;

@@ -10,9 +10,9 @@ const OPENAI: Simulated = Simulated {
     runs: "/openai/v1/responses",
 };
 
-/// Where a scenario comes to something else than with the Agent API.
+/// The scenarios whose result differs from the Agent API's.
 const OTHERWISE: &[(&str, &str)] = &[
-    // The submit is no stream: its receipt is spared by what cuts answers, and spoilt by what spoils receipts.
+    // The submit is not a stream: faults that cut answers spare its receipt, and faults of receipts spoil it.
     ("answers break off", "report"),
     ("a receipt without sense", "Unknown Malformed"),
     // Another vendor's word for an endpoint that is gone.

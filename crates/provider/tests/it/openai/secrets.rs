@@ -35,7 +35,7 @@ async fn g3_no_error_contains_the_key() {
     }
 }
 
-/// G3: Azure's keys go into a header of its own, others into `Authorization`, and never both.
+/// G3: Azure's keys go into its own header, others into `Authorization`, and never both.
 #[tokio::test]
 async fn g3_azure_has_a_header_of_its_own_for_keys() {
     let server = Canned::always(reply(200, r#"{"id":"r","status":"queued"}"#)).await;

@@ -146,7 +146,7 @@ async fn deltas_or_whole_messages_are_enough() {
     assert_eq!(only_messages.text(), "a b c");
 }
 
-/// The answer has no name in either; the key stands in.
+/// The answer has no name in either; the key replaces it.
 #[tokio::test]
 async fn an_answer_without_an_id_is_still_an_answer() {
     let whole = r#"{"choices":[{"finish_reason":"stop","message":{"content":"yes"},"delta":{"content":"yes"}}]}"#;
@@ -222,7 +222,7 @@ async fn b9a_a_stream_that_breaks_is_an_error_that_buys_nothing() {
     }
 }
 
-/// B9a: a success that is no answer is unknown.
+/// B9a: a success that is not an answer is unknown.
 #[tokio::test]
 async fn b9a_a_stream_that_never_begins_is_unknown() {
     let error = r#"{"error":{"message":"overloaded"}}"#;
@@ -242,7 +242,7 @@ async fn b9a_a_stream_that_never_begins_is_unknown() {
     }
 }
 
-/// A long answer tells how far it is, and not with every word.
+/// A long answer reports its progress, and not with every word.
 #[tokio::test]
 async fn a_long_answer_reports_progress_by_its_words() {
     let delta = json!({"choices": [{"delta": {"content": "word ".repeat(10)}}]}).to_string();
@@ -253,7 +253,7 @@ async fn a_long_answer_reports_progress_by_its_words() {
     assert_eq!(percents, [25, 50, 51, 52, 53, 54, 55, 56]);
 }
 
-/// What was heard before a wait was dropped is not lost.
+/// Events received before a wait was dropped are not lost.
 #[tokio::test]
 async fn a_dropped_next_loses_no_text() {
     let server =

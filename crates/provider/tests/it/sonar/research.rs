@@ -193,7 +193,7 @@ async fn stopping_an_unstoppable_run_reports_that() {
     assert_eq!(server.lines().len(), 1, "nothing is sent for it");
 }
 
-/// A5, B9a: lost only after a time of nothing but 404; whatever else is heard begins it anew.
+/// A5, B9a: lost only after a time of nothing but 404; any other answer restarts it.
 #[tokio::test]
 async fn a5_a_missing_run_is_lost_only_after_a_time_of_nothing_but_404() {
     let server = Canned::serve(|_, nth| match nth {
@@ -222,10 +222,10 @@ async fn a5_a_missing_run_is_lost_only_after_a_time_of_nothing_but_404() {
     assert_eq!(follow(&mut *run).await.text(), "# Report [1]");
 }
 
-/// A dropped wait loses neither time nor what was heard.
+/// A dropped wait loses neither time nor events.
 #[tokio::test]
 async fn a_dropped_next_loses_nothing() {
-    // Done only once it was told to be in progress: a check that was dropped may have been answered.
+    // Done only once it was reported to be in progress: a check that was dropped may have been answered.
     let heard = Arc::new(AtomicBool::new(false));
     let is_heard = heard.clone();
     let server = Canned::serve(move |line, _| match line.starts_with("POST") {

@@ -79,7 +79,7 @@ async fn no_error_contains_the_body_of_a_success() {
     assert!(!text.contains(REPORT), "{text}");
 }
 
-/// Profiles tell keys apart and show none.
+/// Profiles distinguish keys and show none.
 #[test]
 fn a_profile_names_dialect_service_and_key_without_showing_it() {
     let sonar = sonar("https://gateway.example/", PATIENCE);

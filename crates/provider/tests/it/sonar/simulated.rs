@@ -24,7 +24,7 @@ fn ask(kind: &str, scenario: &str) -> Value {
     json!({"kind": kind, "messages": [{"role": "user", "content": question}]})
 }
 
-/// What the provider itself says, past the adapter.
+/// The provider's own answer, past the adapter.
 async fn said(sim: &Simulator, path: &str, body: Option<Value>) -> Value {
     #[expect(clippy::disallowed_methods, reason = "a look past the adapter")]
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -105,7 +105,7 @@ async fn b9a_a_submit_repeated_under_its_key_is_paid_once() {
     assert_eq!(sim.stats().submits, 2);
 }
 
-/// A5: a run taken up by another process, whose checks fail in passing.
+/// A5: a run resumed by another process, whose checks fail in passing.
 #[tokio::test]
 async fn a5_a_run_is_resumed_through_checks_that_fail() {
     let (sim, sonar) = live().await;
@@ -125,7 +125,7 @@ async fn a_run_that_fails_and_an_answer_that_is_cut_say_so() {
     assert!(followed.text().ends_with("ended this report early (length).*"), "{}", followed.text());
 }
 
-/// What people meet who choose the dialect at the vendor of today.
+/// The error for users who choose the dialect at today's vendor.
 #[tokio::test]
 async fn the_vendor_of_today_answers_that_sonar_is_retired() {
     let (sim, sonar) = simulated(SonarMode::Retired).await;
