@@ -170,7 +170,7 @@ fn research_only() -> ProviderError {
 }
 
 /// Azure's names for resources that serve the API.
-const AZURE: [&str; 3] =
+const AZURE_HOSTS: [&str; 3] =
     [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
 
 /// The address of the API.
@@ -187,7 +187,8 @@ fn address(base_url: &str) -> Address {
     let Ok(mut url) = Url::parse(base_url) else {
         return Address { root: base_url.to_owned(), is_azure: false };
     };
-    let is_azure = url.host_str().is_some_and(|host| AZURE.iter().any(|name| host.ends_with(name)));
+    let is_azure =
+        url.host_str().is_some_and(|host| AZURE_HOSTS.iter().any(|name| host.ends_with(name)));
     let path = url.path().trim_end_matches('/');
     let root = path.strip_suffix("/v1").unwrap_or(path).to_owned();
     url.set_path(if is_azure && root.is_empty() { "/openai" } else { &root });
