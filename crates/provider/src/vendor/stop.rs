@@ -39,12 +39,11 @@ pub(crate) fn stop_outcome(
 ) -> Option<StopOutcome> {
     match status {
         Status::Running | Status::RequiresAction => None,
-        Status::Completed | Status::Incomplete if has_report() => {
-            Some(StopOutcome::Completed { cost })
-        }
-        Status::Failed | Status::Cancelled | Status::Completed | Status::Incomplete => {
-            Some(StopOutcome::Ended { cost })
-        }
+        Status::Failed | Status::Cancelled => Some(StopOutcome::Ended { cost }),
+        Status::Completed | Status::Incomplete => Some(match has_report() {
+            true => StopOutcome::Completed { cost },
+            false => StopOutcome::Ended { cost },
+        }),
     }
 }
 
