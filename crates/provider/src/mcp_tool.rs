@@ -161,7 +161,7 @@ impl Provider for McpTool {
                 Ok(StopOutcome::Ended { cost: Cost::Unknown })
             }
             Err(error @ ClientError::Refused { .. }) => {
-                tracing::warn!(task = id, %error, "an upstream server does not cancel a task");
+                tracing::warn!(task = id, %error, "an upstream server refused to cancel a task");
                 Ok(StopOutcome::Unknown)
             }
             Err(error) => {

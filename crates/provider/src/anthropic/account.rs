@@ -89,7 +89,7 @@ impl Account {
     /// Reads the ids from the store. They can be looked up again, so an error of the store does not stop the work.
     async fn read_stored(&self, name: &str) -> Option<Ids> {
         let kept = self.store.get()?.kept(name).await;
-        let kept = kept.inspect_err(|error| tracing::warn!(%error, "the ids of Anthropic's agent and environment cannot be read; they are looked up"));
+        let kept = kept.inspect_err(|error| tracing::warn!(%error, "failed to read the ids of Anthropic's agent and environment from the store; looking them up"));
         serde_json::from_str(&kept.ok()??).ok()
     }
 
@@ -98,7 +98,7 @@ impl Account {
             return;
         };
         if let Err(error) = store.keep(name, &text).await {
-            tracing::warn!(%error, "the ids of Anthropic's agent and environment cannot be kept");
+            tracing::warn!(%error, "failed to store the ids of Anthropic's agent and environment");
         }
     }
 

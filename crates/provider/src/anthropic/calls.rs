@@ -140,9 +140,9 @@ impl Service {
         match self.tell(self.stop_limit(), &names, &json!({})).await {
             Ok(answer) if answer.status.is_success() => return true,
             Ok(answer) => {
-                tracing::debug!(status = answer.status.as_u16(), "a session is not archived")
+                tracing::debug!(status = answer.status.as_u16(), "failed to archive a session")
             }
-            Err(error) => tracing::debug!(%error, "a session is not archived"),
+            Err(error) => tracing::debug!(%error, "failed to archive a session"),
         }
         false
     }

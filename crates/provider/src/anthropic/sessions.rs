@@ -42,7 +42,7 @@ impl Anthropic {
                 Ok(id) => return Ok(id),
                 Err(CreateError::Lost(error)) if lost < LOST_ANSWERS => {
                     lost += 1;
-                    tracing::warn!(%error, lost, "the answer to a free request was lost, will look for what it made");
+                    tracing::warn!(%error, lost, "lost the answer to a free request; looking for what it created");
                     tokio::time::sleep_until(checks.soon()).await;
                 }
                 Err(CreateError::Lost(error) | CreateError::Failed(error)) => {

@@ -112,7 +112,7 @@ impl Group {
         match kill_process_group(self.leader, signal) {
             Ok(()) | Err(Errno::SRCH) => {}
             Err(error) => {
-                tracing::warn!(group = %self, %error, "a command's process group cannot be signalled");
+                tracing::warn!(group = %self, %error, "failed to signal the process group of a command");
             }
         }
     }

@@ -75,7 +75,7 @@ impl Guard {
         let mut state = self.state();
         state.watched.remove(group);
         if tell(&mut state, &format!("-{group}\n")).is_err() {
-            tracing::debug!(%group, "the guard is gone; a new one will be started with the next command");
+            tracing::debug!(%group, "lost the guard; starting a new one with the next command");
         }
     }
 
@@ -89,7 +89,7 @@ impl Guard {
             // Reaped, so that no zombie is left of it.
             drop(gone.kill());
             drop(gone.wait());
-            tracing::warn!("the guard over commands had ended; a new one is started");
+            tracing::warn!("the guard over commands has exited; starting a new one");
         }
         let child = Command::new(&self.program)
             .args(&self.arguments)

@@ -207,7 +207,7 @@ async fn run_child(
         group.end_own(EXIT_GRACE).await;
     }
     if let Err(error) = child.wait().await {
-        tracing::warn!(%group, %error, "a command cannot be waited for");
+        tracing::warn!(%group, %error, "failed to wait for a command");
     }
 }
 
@@ -225,7 +225,7 @@ fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> Provider
             (None, None) => "ended in an unknown way".to_owned(),
         },
         Err(error) => {
-            tracing::error!(%error, "a command cannot be waited for");
+            tracing::error!(%error, "failed to wait for a command");
             "was lost".to_owned()
         }
     };

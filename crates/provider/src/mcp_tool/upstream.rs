@@ -86,10 +86,7 @@ impl Upstream {
             if answers_ping(&connected.client).await {
                 return Ok(Arc::clone(connected));
             }
-            tracing::warn!(
-                upstream = self.name,
-                "the upstream server has left; it is started again"
-            );
+            tracing::warn!(upstream = self.name, "lost the upstream server; connecting again");
             state.connected = None;
         }
         if let Some(moment) = state.not_before {
@@ -103,7 +100,7 @@ impl Upstream {
                 Ok(connected)
             }
             Err(error) => {
-                tracing::warn!(upstream = self.name, %error, "the upstream server cannot be reached");
+                tracing::warn!(upstream = self.name, %error, "failed to reach the upstream server");
                 let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(MAX_WAIT);
                 state.failures += 1;
                 state.not_before = Some(Instant::now() + wait);
@@ -140,7 +137,7 @@ impl Upstream {
         tracing::info!(
             upstream = self.name,
             protocol = client.protocol(),
-            "upstream server connected"
+            "connected to the upstream server"
         );
         Ok(Connected { client, _watched: watched })
     }

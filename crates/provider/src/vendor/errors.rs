@@ -65,7 +65,7 @@ pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> Provid
         401 | 403 => (Trouble::Unauthorized, vendor.bad_key()),
         407 => (Trouble::Rejected, vendor.bad_proxy()),
         429 => {
-            let sentence = "the provider asks for fewer requests".to_owned();
+            let sentence = "the provider is rate limiting requests".to_owned();
             (Trouble::RateLimited { retry_after }, sentence)
         }
         400 | 404 | 405 | 413 | 422 => {
@@ -76,7 +76,7 @@ pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> Provid
         }
         _ => {
             let sentence =
-                format!("the provider has trouble of its own (HTTP {status}); try again later");
+                format!("the provider has an internal error (HTTP {status}); try again later");
             (Trouble::Unavailable { retry_after }, sentence)
         }
     };

@@ -128,7 +128,7 @@ impl Checks {
         tracing::warn!(
             remote.id = remote.short_id(),
             answer.id = shown,
-            "an answer of the provider names another run than the one that was asked for"
+            "the provider answered with the id of another run; using the answer"
         );
     }
 
@@ -152,7 +152,7 @@ impl Checks {
             return Err(error);
         }
         // Without the upstream message: it may repeat the question, which is not known here.
-        tracing::warn!(remote.id = remote.short_id(), %error, "a check failed, will look again");
+        tracing::warn!(remote.id = remote.short_id(), %error, "failed to check the run; checking again later");
         Ok(())
     }
 

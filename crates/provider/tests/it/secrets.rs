@@ -67,7 +67,7 @@ async fn b9a_a_poll_answer_that_names_another_run_is_used_and_logged() {
         assert_eq!(follow(&mut *run).await.text(), "Blue.");
     })
     .await;
-    let warnings = log.lines().filter(|line| line.contains("names another run")).count();
+    let warnings = log.lines().filter(|line| line.contains("the id of another run")).count();
     assert_eq!(warnings, 1, "{log}");
     assert!(log.contains("another-run"), "{log}");
 }
