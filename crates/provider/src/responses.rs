@@ -104,7 +104,7 @@ impl Responses {
         (self.dialect.cost)(response)
     }
 
-    /// Takes up a run's event stream after the event of this number.
+    /// Reopens a run's event stream after the event of this number.
     async fn attach(&self, id: &str, cursor: u64) -> Result<Option<EventStream>, ProviderError> {
         let mut url = self.service.address(self.names(id));
         url.query_pairs_mut()

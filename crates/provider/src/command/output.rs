@@ -82,9 +82,9 @@ fn object(text: &str) -> Option<Value> {
 
 /// A line of progress that is longer is cut.
 const LONGEST_LINE: usize = 16 * 1024;
-/// So much of the end is kept for the operator.
+/// The size of the end that is kept for the operator.
 const TAIL: usize = 4 * 1024;
-/// So much of a message is shown.
+/// The number of characters shown of a message.
 const MESSAGE: usize = 200;
 
 /// Standard error as it comes.

@@ -101,7 +101,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// Takes up a run's event stream after this event, or from its beginning.
+    /// Reopens a run's event stream after this event, or from its beginning.
     pub(super) async fn attach_after(
         &self,
         id: &str,

@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// G3: a server without background, and one without the endpoint, are told apart from a bad request.
+    /// G3: a server without background, and one without the endpoint, are distinguished from a bad request.
     #[test]
     fn g3_refusals_are_classified() {
         let cases = [

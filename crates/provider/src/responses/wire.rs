@@ -35,7 +35,7 @@ pub(crate) struct Response {
     #[serde(default, deserialize_with = "output_items")]
     output: Option<Vec<OutputItem>>,
     pub(crate) usage: Known<Billed<Usage>>,
-    /// Beside the usage; OpenAI's.
+    /// The tools' usage, apart from `usage`; OpenAI's.
     pub(crate) tool_usage: Known<ToolUsage>,
     pub(crate) error: Known<RunError>,
     pub(crate) incomplete_details: Known<IncompleteDetails>,

@@ -26,13 +26,13 @@ pub(in crate::gemini) enum EventKind {
     Ended,
     /// The stream failed, which does not concern the run.
     StreamError,
-    /// So many queries are asked, or pages were read, by its step.
+    /// Its step asks these queries, or read these pages.
     Searched { queries: usize, pages: usize },
     /// A thought, in the provider's summary of it.
     Thought(String),
     /// Output begins.
     OutputBegins,
-    /// So many words were written.
+    /// This many words were written.
     Wrote { words: usize },
     /// Something else.
     Other,
