@@ -14,8 +14,8 @@ use super::calls::CreateError;
 use super::wire::{self, Session};
 use crate::vendor::{Checks, object};
 
-/// The age up to which a session of the same key is looked for. A session that is missed costs nothing, so this only needs to cover what a
-/// server that was down may miss.
+/// The age up to which a session of the same key is looked for. A session that is missed costs nothing, so this only
+/// needs to cover what a server that was down may miss.
 const LOOK_BACK: Duration = Duration::from_secs(24 * 3600);
 
 /// Longer lists are not searched to their end.

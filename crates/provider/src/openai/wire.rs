@@ -1,5 +1,5 @@
-//! OpenAI's own JSON, in addition to what it shares with others that speak the protocol: the body of a submit, refusals, the list of
-//! models.
+//! OpenAI's own JSON, in addition to what it shares with others that speak the protocol: the body of a submit,
+//! refusals, the list of models.
 
 use outlast_core::rules::job_of_key;
 use outlast_core::{ResearchAsk, SearchFilters};

@@ -83,8 +83,8 @@ pub(crate) struct Checks {
     waits: Waits,
     /// Waits since the last news of the run.
     waited: usize,
-    /// The time since when every check has answered "not found". By the clock of this process, which runs evenly: a machine that slept
-    /// or a clock that was set does not concern the run.
+    /// The time since when every check has answered "not found". By the clock of this process, which runs evenly: a
+    /// machine that slept or a clock that was set does not concern the run.
     not_found_since: Option<Instant>,
     /// True if the log has a warning of an answer that names another run.
     warned_of_other_id: bool,

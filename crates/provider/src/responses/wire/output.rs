@@ -37,8 +37,8 @@ impl OutputItem {
             && self.role.as_deref().is_none_or(|role| role == "assistant")
     }
 
-    /// Keeps the text of an item that a full list has no room for: the report is the last of all, and is added to what was written
-    /// before it.
+    /// Keeps the text of an item that a full list has no room for: the report is the last of all, and is added to
+    /// what was written before it.
     fn on_overflow(list: &mut Vec<Self>, item: &RawValue) {
         let item = serde_json::from_str(item.get()).ok();
         let Some(mut item) = item.filter(Self::is_message) else { return };
