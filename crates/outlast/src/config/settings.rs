@@ -241,6 +241,7 @@ settings! {
 
 impl Kind {
     /// The name of the type in the documentation.
+    #[cfg(test)]
     pub(crate) fn name(self) -> String {
         match self {
             Text => "text".to_owned(),

@@ -1,6 +1,7 @@
 //! The explanation of every error code. docs/errors.md is generated from this table.
 
 /// Codes that appear in the same place.
+#[cfg_attr(not(test), expect(dead_code, reason = "the documentation alone has titles"))]
 pub(super) struct Group {
     pub(super) title: &'static str,
     /// A sentence that holds for all of them; empty if there is none.
