@@ -1,8 +1,8 @@
-//! The body of an answer, read up to a limit.
+//! Reads the body of a response up to a limit.
 
 use reqwest::Response;
 
-/// Reads a whole body; one that is larger than the limit is refused before it is held.
+/// Reads a whole body. A body larger than the limit is refused before it is buffered.
 pub async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, BodyError> {
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(BodyError::TooLarge { limit });
@@ -19,16 +19,16 @@ pub async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, 
     Ok(body)
 }
 
-/// Why a body could not be read.
+/// The reasons a body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The connection broke.
-    #[error("the answer broke off: {0}")]
+    #[error("the answer was interrupted: {0}")]
     Broken(#[source] reqwest::Error),
     /// The body is larger than the limit.
     #[error("the answer is larger than {limit} bytes")]
     TooLarge {
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! What every HTTP request of outlast shares, to a provider or to an MCP server: the client it goes through, the
-//! proxy, and answers that are read up to a limit.
+//! The HTTP code that requests to providers and to MCP servers share: the client, the proxy, and responses that
+//! are read up to a limit.
 
 mod body;
 mod proxy;
@@ -14,13 +14,14 @@ pub use body::{BodyError, read_body};
 pub use proxy::{BadProxy, ProxyOptions, ProxyScope};
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
 
-/// An HTTP client that takes nothing from the environment, follows no redirect and repeats no request.
+/// Returns an HTTP client that takes nothing from the environment, follows no redirects and retries no
+/// requests.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn client_builder(
     proxy: Option<&ProxyOptions>,
     connect_timeout: Duration,
 ) -> Result<ClientBuilder, BadProxy> {
-    // Fails only when one is installed already, which serves as well.
+    // This fails only if a provider is already installed, which serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let builder = Client::builder()
         .user_agent(concat!("outlast/", env!("CARGO_PKG_VERSION")))
@@ -35,7 +36,7 @@ pub fn client_builder(
     })
 }
 
-/// An error with its causes, separated by colons.
+/// Formats an error with its causes, separated by colons.
 pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,5 @@
-//! Which requests go through a proxy. The configuration decides; the environment is not read here.
+//! The choice of requests that go through a proxy. It comes from the configuration; this module does not read
+//! the environment.
 
 mod no_proxy;
 
@@ -8,28 +9,29 @@ use reqwest::{Proxy, Url};
 
 use no_proxy::NoProxy;
 
-/// A proxy, and what does not go through it.
+/// A proxy and its exceptions.
 #[derive(Clone)]
 pub struct ProxyOptions {
-    /// Its address, with credentials if it wants them; without a scheme, `http://` is meant.
+    /// The address, with credentials if the proxy requires them. Without a scheme, `http://` is assumed.
     pub url: String,
-    /// What it is for.
+    /// The requests that use the proxy.
     pub scope: ProxyScope,
-    /// What never goes through it, separated by commas: hosts, domains with what is below them, addresses, networks
-    /// such as `10.0.0.0/8`, each with a port if only that is meant, or `*` for everything.
+    /// A comma-separated list of exceptions: hosts, domains with their subdomains, addresses, networks such as
+    /// `10.0.0.0/8`, each with an optional port, or `*` for everything.
     pub except: String,
 }
 
-/// What a proxy is for.
+/// The requests that use a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyScope {
-    /// Every request: the proxy was named for this program.
+    /// Every request: the proxy was configured for this program.
     Everything,
-    /// Requests that leave this machine: the proxy was named for all programs, and cannot reach what listens here.
+    /// Requests that leave this machine: the proxy was configured for all programs and cannot reach local
+    /// listeners.
     OtherMachines,
 }
 
-/// Leaves out the address, which may hold credentials.
+/// Omits the address, which may contain credentials.
 impl fmt::Debug for ProxyOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProxyOptions").field("scope", &self.scope).finish_non_exhaustive()
@@ -37,7 +39,8 @@ impl fmt::Debug for ProxyOptions {
 }
 
 impl ProxyOptions {
-    /// The proxy for an HTTP client; `None` when nothing goes through it. Errors never repeat the address.
+    /// Returns the proxy for an HTTP client, or `None` if nothing goes through it. Errors never repeat the
+    /// address.
     pub fn to_proxy(&self) -> Result<Option<Proxy>, BadProxy> {
         let except = NoProxy::parse(&self.except);
         if except.is_everything() {
@@ -57,7 +60,7 @@ impl ProxyOptions {
             false => format!("http://{}", self.url),
         };
         let url = Url::parse(&text).map_err(|_| BadProxy)?;
-        // The HTTP library ignores a proxy it cannot use, and would send the request without it.
+        // The HTTP library ignores a proxy it cannot use and would send the request without it.
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(BadProxy);
         }
@@ -65,7 +68,7 @@ impl ProxyOptions {
     }
 }
 
-/// The address of a proxy cannot be used.
+/// The address of the proxy is unusable.
 #[derive(Debug, thiserror::Error)]
 #[error("the proxy must be an address that begins with http:// or https://")]
 pub struct BadProxy;
@@ -79,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_no_call_could_go_through_is_refused_without_repeating_it() {
+    fn an_unusable_address_is_refused_without_repeating_it() {
         for url in ["proxy.example:3128", "http://u:hunter2@proxy.example", "https://[::1]:8"] {
             assert!(proxy(url).to_proxy().unwrap().is_some(), "{url}");
         }

@@ -1,38 +1,38 @@
-//! Server-sent events, decoded as bytes arrive. Never holds more than one event, and refuses one over the limit before
-//! it is held.
+//! Decodes server-sent events as bytes arrive. The decoder holds at most one event and refuses an event over
+//! the limit before it is buffered.
 //!
-//! The crate `sse-stream` has no limit, holds a long event twice (14.5 MB for one of 7 MiB, where this decoder holds
-//! 7.2 MB) and ends the whole stream at a field it does not know or at a byte that is not UTF-8, where a paid answer
-//! would be lost.
+//! The crate `sse-stream` has no limit, buffers a long event twice (14.5 MB for a 7 MiB event; this decoder
+//! uses 7.2 MB) and ends the whole stream at an unknown field or at a byte that is not UTF-8, which would lose
+//! a paid answer.
 
 use std::collections::VecDeque;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A line up to this is read where it came; memory for longer ones is taken again (see [`SseDecoder::reuse`]).
+/// Lines up to this length are read in place; the memory of longer ones is reused (see [`SseDecoder::reuse`]).
 const SHORT_LINE: usize = 4096;
 
-/// What a line is.
+/// The kind of a line.
 enum Field {
     Data,
     Event,
     Id,
     Retry,
-    /// The end of an event.
+    /// A blank line, which ends the event.
     End,
     Other,
 }
 
-/// One event.
+/// A server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// The kind of event, if it is named.
+    /// The type of the event, if it has one.
     pub event: Option<String>,
     /// The `data` lines, joined by newlines.
     pub data: Option<String>,
-    /// The id, with which a stream can be taken up again.
+    /// The id from which a stream can be resumed.
     pub id: Option<String>,
-    /// How long to wait before taking it up, in milliseconds.
+    /// The delay before the stream is resumed, in milliseconds.
     pub retry: Option<u64>,
 }
 
@@ -40,26 +40,26 @@ pub struct SseEvent {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {limit} bytes")]
 pub struct EventTooLarge {
-    /// The limit.
+    /// The limit in bytes.
     pub limit: usize,
 }
 
-/// Turns bytes, cut anywhere, into events.
+/// Decodes events from bytes that may be split anywhere.
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,
     line: Vec<u8>,
     last_was_cr: bool,
-    /// Whether the first line is still to come: a byte order mark may stand before it.
+    /// True until the first line is read, because a byte order mark may precede it.
     first_line: bool,
-    /// The fields of the event that is not whole yet, without its data.
+    /// The fields of the incomplete event, without its data.
     event: SseEvent,
     data: Option<Vec<u8>>,
     events: VecDeque<SseEvent>,
 }
 
 impl SseDecoder {
-    /// Refuses events larger than the limit.
+    /// Creates a decoder that refuses events larger than `limit`.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -72,7 +72,7 @@ impl SseDecoder {
         }
     }
 
-    /// Takes in bytes as they came off the wire.
+    /// Feeds bytes as they arrive.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), EventTooLarge> {
         while let Some(&first) = bytes.first() {
             let after_cr = std::mem::take(&mut self.last_was_cr);
@@ -102,13 +102,13 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// How many bytes are allocated for the event that is not whole yet.
+    /// The number of bytes allocated for the incomplete event.
     pub fn held(&self) -> usize {
         self.line.capacity() + self.data.as_ref().map_or(0, Vec::capacity)
     }
 
-    /// Takes the memory of an event that was read, for the next ones: a report comes several times in one stream, and
-    /// what is allocated and freed again each time is not given back to the system at once.
+    /// Reuses the memory of an event that was read for the next ones. A report appears several times in one
+    /// stream, and memory that is freed and allocated again each time is not returned to the system promptly.
     pub fn reuse(&mut self, data: String) {
         let mut line = data.into_bytes();
         if line.capacity() > self.line.capacity() {
@@ -118,7 +118,7 @@ impl SseDecoder {
         }
     }
 
-    /// The next whole event, if there is one.
+    /// Returns the next complete event, if there is one.
     pub fn next_event(&mut self) -> Option<SseEvent> {
         self.events.pop_front()
     }
@@ -129,7 +129,7 @@ impl SseDecoder {
         self.line.len() + self.data.as_ref().map_or(0, Vec::len) + names
     }
 
-    /// A line that came in one piece.
+    /// Handles a line that arrived in one piece.
     fn end_line(&mut self, line: &[u8]) {
         let (name, value) = self.field(line);
         let value = &line[value..];
@@ -150,7 +150,7 @@ impl SseDecoder {
         }
     }
 
-    /// A line that came in several pieces, or a long one. Data of megabytes is moved, not copied.
+    /// Handles a line that arrived in several pieces, or a long one. Megabytes of data are moved, not copied.
     fn end_gathered_line(&mut self) {
         let mut line = std::mem::take(&mut self.line);
         match self.field(&line) {
@@ -164,7 +164,7 @@ impl SseDecoder {
         self.line = line;
     }
 
-    /// Which field a line is, and where its value begins.
+    /// Returns the field of a line and the offset of its value.
     fn field(&self, line: &[u8]) -> (Field, usize) {
         let mark = if self.first_line && line.starts_with(BYTE_ORDER_MARK) { 3 } else { 0 };
         let rest = &line[mark..];
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_wherever_the_bytes_are_cut() {
+    fn events_do_not_depend_on_how_the_bytes_are_split() {
         let wire = "event: a\ndata: {\"t\":\"h\u{e9}\u{1F600}\"}\n\n: ping\n\ndata: one\r\ndata: two\r\n\r\ndata:[DONE]\n\nid: 7\n\ndata\n\n"
             .as_bytes();
         let whole = decode(&[wire]);
@@ -227,14 +227,14 @@ mod tests {
         assert_eq!(decode(&drip), whole);
     }
 
-    /// The first event names the run: it must not be lost to a mark before it.
+    /// The first event names the run, so a byte order mark before it must not hide it.
     #[test]
-    fn a_byte_order_mark_hides_no_event() {
+    fn a_byte_order_mark_does_not_hide_an_event() {
         assert_eq!(decode(&[b"\xEF\xBB", b"\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
     }
 
     #[test]
-    fn the_memory_of_a_long_event_is_taken_for_the_next() {
+    fn the_memory_of_a_long_event_is_reused_for_the_next() {
         let mut decoder = SseDecoder::new(LIMIT);
         let long = "x".repeat(100_000);
         for _ in 0..3 {
@@ -257,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_event_is_no_event() {
+    fn an_unfinished_event_is_not_returned() {
         assert_eq!(decode(&[b"data: half"]), Vec::<String>::new());
     }
 
     #[test]
-    fn a_line_without_end_is_refused_not_kept() {
+    fn an_endless_line_is_refused_and_not_buffered() {
         let mut decoder = SseDecoder::new(LIMIT);
         let piece = vec![b'x'; 128 * 1024];
         let refused = (0..100).find_map(|_| decoder.push(&piece).err());

@@ -1,6 +1,6 @@
-//! The list of hosts that no proxy is used for, as `NO_PROXY` is commonly written: names with their subdomains,
-//! addresses, networks, each with a port or for all ports. The HTTP library's own list has no ports, and takes
-//! `*.example.org` for a name.
+//! The list of hosts that bypass the proxy, in the usual syntax of `NO_PROXY`: names with their subdomains,
+//! addresses and networks, each with an optional port. The HTTP library's own list has no ports and reads
+//! `*.example.org` as a literal name.
 
 use std::net::IpAddr;
 
@@ -14,37 +14,37 @@ pub(super) struct NoProxy(Vec<Entry>);
 #[derive(Debug, PartialEq)]
 struct Entry {
     host: Host,
-    /// Unset means every port.
+    /// `None` means every port.
     port: Option<u16>,
 }
 
 #[derive(Debug, PartialEq)]
 enum Host {
     Any,
-    /// In lower case, and what is below it.
+    /// In lower case; matches its subdomains too.
     Name(String),
     Network(IpNet),
 }
 
 impl NoProxy {
-    /// Reads a list, separated by commas or spaces; an entry that cannot be read is left out.
+    /// Parses a list separated by commas or spaces. Entries that cannot be parsed are ignored.
     pub(super) fn parse(text: &str) -> Self {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());
         Self(parts.filter(|part| !part.is_empty()).filter_map(Entry::parse).collect())
     }
 
-    /// The same list with this machine added.
+    /// Adds this machine to the list.
     pub(super) fn and_loopback(mut self) -> Self {
         self.0.extend(Self::parse("localhost,127.0.0.0/8,::1").0);
         self
     }
 
-    /// Whether nothing goes through the proxy at all.
+    /// Returns true if nothing goes through the proxy at all.
     pub(super) fn is_everything(&self) -> bool {
         self.0.contains(&Entry { host: Host::Any, port: None })
     }
 
-    /// Whether a request to this address goes through no proxy.
+    /// Returns true if requests to this address bypass the proxy.
     pub(super) fn covers(&self, url: &Url) -> bool {
         let Some(host) = url.host_str() else { return false };
         let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
@@ -60,7 +60,7 @@ impl Entry {
         if let Some(host) = Host::address(part) {
             return Some(Self { host, port: None });
         }
-        // Only an address stands in brackets, and its colons do not begin a port.
+        // Only an address is written in brackets, and its colons do not start a port.
         let bracketed = part.strip_prefix('[').and_then(|part| part.split_once(']'));
         let (host, port) = match bracketed {
             Some((address, "")) => (Host::address(address)?, None),
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_networks_and_ports_are_told_apart() {
+    fn names_networks_and_ports_are_distinguished() {
         let cases: [(&str, &[&str], &[&str]); 15] = [
             ("", &[], &["http://a.example", "http://10.0.0.1"]),
             ("example", &["http://example", "http://a.b.EXAMPLE."], &["http://anexample"]),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_cannot_be_read_is_left_out() {
+    fn an_unreadable_entry_is_ignored() {
         for odd in [
             ".",
             "*.",
