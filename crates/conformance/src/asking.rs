@@ -1,5 +1,5 @@
-//! Tasks that ask their client something. outlast has no such tasks: this is the fixtures' own, so that the scenarios
-//! around it can run; what they show of ours is the rest of the task.
+//! Tasks that ask their client for input. outlast has no such tasks; the fixtures add them so that the
+//! scenarios around them can run. Everything else about these tasks is outlast's own code.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use rmcp::model::{InputRequest, InputRequests};
 use serde_json::json;
 use tokio::sync::watch;
 
-/// What is asked and not answered.
+/// The questions that are not answered yet.
 #[derive(Default)]
 pub(crate) struct Asking {
     state: Mutex<Questions>,
-    /// Changes with every answer.
+    /// Notified of every answer.
     changed: watch::Sender<()>,
 }
 
@@ -24,7 +24,7 @@ struct Questions {
 }
 
 impl Asking {
-    /// Asks these things; returns the question's name.
+    /// Asks for these inputs and returns the question's id.
     pub(crate) fn ask(&self, requests: InputRequests) -> u64 {
         let mut state = self.state();
         state.last += 1;
@@ -33,19 +33,19 @@ impl Asking {
         question
     }
 
-    /// Says which task asks.
+    /// Records the task that asks the question.
     pub(crate) fn asked_by(&self, question: u64, task: &str) {
         self.state().tasks.insert(task.to_owned(), question);
     }
 
-    /// What a task waits for.
+    /// Returns the inputs that a task waits for.
     pub(crate) fn open(&self, task: &str) -> Option<InputRequests> {
         let state = self.state();
         let open = state.open.get(state.tasks.get(task)?)?;
         (!open.is_empty()).then(|| open.clone())
     }
 
-    /// Takes answers; those that were not asked for are ignored.
+    /// Accepts answers. Answers to unknown questions are ignored.
     pub(crate) fn answer<'a>(&self, task: &str, keys: impl Iterator<Item = &'a String>) {
         let mut state = self.state();
         let Some(question) = state.tasks.get(task).copied() else { return };
@@ -56,7 +56,7 @@ impl Asking {
         self.changed.send_replace(());
     }
 
-    /// Waits until nothing of a question is open. Cancel-safe.
+    /// Waits until every input of a question is answered. Cancel-safe.
     pub(crate) async fn answered(&self, question: u64) {
         let mut changed = self.changed.subscribe();
         while self.state().open.get(&question).is_some_and(|open| !open.is_empty()) {
@@ -71,7 +71,7 @@ impl Asking {
     }
 }
 
-/// Asks for a word under each of these keys.
+/// Builds a request for a string under each of these keys.
 pub(crate) fn elicit(keys: &[&str]) -> Result<InputRequests, serde_json::Error> {
     let mut requests = BTreeMap::new();
     for key in keys {

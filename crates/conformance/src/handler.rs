@@ -1,4 +1,5 @@
-//! Stands before the server: lists and calls the fixtures, adds what a fixture's task asks, and hands on all else.
+//! A handler in front of the server: it lists and calls the fixtures, adds the inputs that a fixture's task
+//! asks for, and forwards everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +21,14 @@ use crate::asking::{Asking, elicit};
 use crate::tools::{FIXTURES, Fixture, Kind};
 use crate::work::Ask;
 
-/// The handler. Cheap to clone.
+/// Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Fixtures {
     server: Server,
     profile: Profile,
     asking: Arc<Asking>,
-    /// Tasks whose failure is told as the protocol's own, not the tool's. outlast has none: whatever ends a job of
-    /// ours is an answer of its tool.
+    /// The tasks whose failure is reported as a protocol error, not as a tool error. outlast has none: every
+    /// outcome of a job is an answer of its tool.
     broken: Arc<std::sync::Mutex<std::collections::HashSet<String>>>,
 }
 
@@ -60,7 +61,7 @@ impl Fixtures {
         })
     }
 
-    /// A task if the client takes one, with what it asks for meanwhile.
+    /// Returns a task if the client supports tasks, with the inputs it asks for meanwhile.
     async fn task(
         &self,
         context: &RequestContext<RoleServer>,
@@ -185,7 +186,7 @@ impl ServerHandler for Fixtures {
         Ok(())
     }
 
-    // All else is the server's.
+    // Everything else is forwarded to the server.
 
     fn get_info(&self) -> ServerConfig {
         self.server.get_info()

@@ -1,8 +1,9 @@
-//! outlast's own HTTP layer, engine, SQLite store and tasks, with the tools that the official conformance runner asks
-//! for in place of the tool sets. Prints `{"url": ...}` and serves until it is interrupted. Never shipped.
+//! Runs outlast's HTTP layer, engine, SQLite store and tasks with the tools of the official conformance runner
+//! in place of the tool sets. Prints `{"url": ...}` and serves until it is interrupted. Never shipped.
 //!
-//! What is tested is ours as far as we have it: every fixture is a job that the engine runs, held or as a task. What is
-//! not ours (a task that asks for input, or ends with a protocol error) is in [`asking`] and [`handler`], and says so.
+//! The runner tests outlast's own code as far as possible: every fixture is a job that the engine runs, as a
+//! held call or as a task. The parts that outlast does not have (a task that asks for input or ends with a
+//! protocol error) are in [`asking`] and [`handler`], and are marked as such.
 
 mod tools;
 mod work;
@@ -28,7 +29,7 @@ use crate::asking::Asking;
 use crate::handler::Fixtures;
 use crate::work::Work;
 
-/// The runner asks as fast as it can.
+/// The runner sends requests as fast as it can.
 const RATE: NonZeroU32 = NonZeroU32::new(1_000_000).unwrap();
 
 #[tokio::main]
@@ -51,7 +52,7 @@ async fn main() -> anyhow::Result<()> {
         routes: Routes::All,
         callers: Callers::WithoutToken(owner.clone()),
         hosts: Hosts::loopback(),
-        // The runner plays a page of this very server.
+        // The runner acts as a page of this server.
         origins: Origins::parse(&format!("http://{address},http://localhost:{}", address.port()))?,
         trusted_proxies: outlast_server::TrustedProxies::default(),
         rates: Rates { per_owner: RATE, strangers: RATE },

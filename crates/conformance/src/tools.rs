@@ -1,33 +1,32 @@
-//! The tools the runner asks for by name, and what each does.
+//! The tools that the runner calls by name, and their behaviour.
 
 use std::sync::Arc;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-/// How a tool's call is answered.
+/// The way a call is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Held until its job is done; never a task.
+    /// A held call; never a task.
     Held,
-    /// Held, or a task for clients that take tasks.
+    /// A task for clients that support tasks, otherwise a held call.
     MayBeTask,
-    /// A task or nothing.
+    /// Always a task; refused for other clients.
     MustBeTask,
-    /// Asks for a name before anything else, then as [`Kind::MayBeTask`].
+    /// Asks for a name first, then behaves like [`Kind::MayBeTask`].
     AsksFirst,
-    /// Refused to clients that cannot sample, and of no use to others.
+    /// Refused for clients that cannot sample; useless for the others.
     NeedsSampling,
 }
 
-/// One of them.
 pub(crate) struct Fixture {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     schema: fn() -> Value,
 }
 
-/// All of them, in the order they are listed. The first must be callable by every client: some checks take the first.
+/// All fixtures in listing order. Every client must be able to call the first one, because some checks use it.
 pub(crate) const FIXTURES: &[Fixture] = &[
     Fixture { name: "test_simple_text", kind: Kind::Held, schema: nothing },
     Fixture { name: "test_error_handling", kind: Kind::Held, schema: nothing },
@@ -52,12 +51,12 @@ pub(crate) const FIXTURES: &[Fixture] = &[
 ];
 
 impl Fixture {
-    /// The one of that name.
+    /// Returns the fixture with this name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         FIXTURES.iter().find(|fixture| fixture.name == name)
     }
 
-    /// As it is listed.
+    /// The tool as it is listed.
     pub(crate) fn tool(&self) -> Tool {
         let schema = match (self.schema)() {
             Value::Object(schema) => schema,
@@ -95,7 +94,7 @@ fn with_header() -> Value {
     })
 }
 
-/// Every keyword that must come through a listing unharmed.
+/// Every schema keyword that must pass through a listing unchanged.
 fn broad() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

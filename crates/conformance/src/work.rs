@@ -1,4 +1,5 @@
-//! The provider of the fixtures: one like any other, so that every call goes through the engine and the store.
+//! The provider of the fixtures. It is an ordinary provider, so every call goes through the engine and the
+//! store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +16,23 @@ use tokio::time::Instant;
 
 use crate::asking::Asking;
 
-/// A picture of one point, and a sound of none.
+/// A picture of one pixel and an empty sound.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
-/// Longer than the server's pause between two words of progress.
+/// Longer than the server's interval between two progress notifications.
 const BETWEEN: Duration = Duration::from_millis(1_100);
 
-/// What a job is asked.
+/// The ask of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ask {
-    /// The fixture.
+    /// The name of the fixture.
     pub(crate) tool: String,
-    /// Its arguments.
     pub(crate) arguments: Value,
-    /// What it asks of the client, if it does.
+    /// The id of the question it asks the client, if any.
     pub(crate) question: Option<u64>,
 }
 
-/// The provider.
 pub(crate) struct Work {
     asking: Arc<Asking>,
 }
