@@ -1,14 +1,15 @@
-//! Where a line of a paragraph ends because its writer wanted it to, and not because it was full: phone lists, settings,
-//! verse. Wrapped prose is told by one thing: the next word would not have fitted.
+//! Finds the lines of a paragraph that their writer ended on purpose (phone lists, settings, verse), as opposed
+//! to lines that ended because they were full. One test identifies wrapped prose: the next word would not have
+//! fitted.
 
 use super::words;
 
-/// Lines this short are never full.
+/// Shorter lines are never full.
 const SHORT: usize = 40;
-/// Sentences this long, one on each line, are prose.
+/// Sentences this long, one per line, are prose.
 const SENTENCE: usize = 60;
 
-/// After which lines the text is broken, as ends of ranges; the last is always the number of lines.
+/// Returns the ends of the ranges of lines that belong together. The last end is always the number of lines.
 pub(super) fn ends(lines: &[&str]) -> Vec<usize> {
     let all = lines.len();
     let length = |at: usize| lines[at].trim_end().chars().count();
@@ -36,13 +37,13 @@ pub(super) fn ends(lines: &[&str]) -> Vec<usize> {
     ends
 }
 
-/// Its last word wants another one after it: "See the".
+/// Returns true if the last word requires another one, as in "See the".
 fn wants_more(line: &str) -> bool {
     let last = line.split_whitespace().next_back().unwrap_or("");
     last.chars().all(char::is_alphabetic) && words::is_stop(&last.to_lowercase())
 }
 
-/// Opens as an entry of a list does: with a number, a date, or a name and a colon.
+/// Returns true if the line starts like a list entry: with a number, a date, or a name and a colon.
 fn is_entry(line: &str) -> bool {
     let line = line.trim_start_matches(['[', '(']);
     let has_name =
@@ -54,7 +55,7 @@ fn is_sentence(line: &str) -> bool {
     !is_entry(line) && line.trim_end().ends_with(['.', '!', '?'])
 }
 
-/// Nothing but a tag or a link, as of a badge.
+/// Returns true for a line that is only a tag or a link, such as a badge.
 fn is_markup(line: &str) -> bool {
     let line = line.trim();
     line.starts_with(['<', '[', '!']) && line.ends_with(['>', ')', ']'])
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lines_that_were_ended_on_purpose_stay_lines() {
+    fn only_lines_that_end_on_purpose_stay_separate() {
         let cases: &[(&str, &[usize])] = &[
             ("Ada 030 1\nGrace 030 22\nMary 030 333", &[1, 2, 3]),
             ("Name: Laser\nAddress: 10.0.0.7\nPaper: A4", &[1, 2, 3]),
@@ -78,7 +79,7 @@ mod tests {
                 &[3],
             ),
             (
-                "Each of these sentences is on a line of its own, as some writers like to have it.\nThe second one is shorter, and is prose all the same.\nAnd so on.",
+                "Each of these sentences is on its own line, as some writers like to have it.\nThe second one is shorter, and is prose all the same.\nAnd so on.",
                 &[3],
             ),
             (

@@ -1,5 +1,6 @@
-//! Citations: every shown block gets its number when it is first cited, so numbers rise through a report and every
-//! source has a place in it. Blocks on one page of a PDF have one number: its place is as near as one can point.
+//! Citations. A block gets its number when it is first cited, so numbers rise through a report and every source
+//! is cited. Blocks on one page of a PDF share a number, because a citation cannot point more precisely than a
+//! page.
 
 use outlast_core::Source;
 
@@ -9,18 +10,18 @@ use super::select::Block;
 /// The sources of a report, in the order of their first citation.
 #[derive(Debug, Default)]
 pub(super) struct Citations {
-    /// The file, and in it the block or the page.
+    /// The file, and the block or page in it.
     keys: Vec<(i64, u32)>,
     pub(super) sources: Vec<Source>,
 }
 
 impl Citations {
-    /// The number of a block, as a report writes it.
+    /// Returns the number of a block in the form that a report uses.
     pub(super) fn cite(&mut self, block: &Block) -> String {
         format!("[{}]", self.source(block).number)
     }
 
-    /// The source that a block is cited as.
+    /// Returns the source under which a block is cited.
     pub(super) fn source(&mut self, block: &Block) -> &mut Source {
         let line = block.line;
         let (within, place) = match block.best.unit {

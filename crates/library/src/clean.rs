@@ -1,14 +1,14 @@
-//! Text from files is not trusted: what could steer a terminal or hide words goes, and so does markup that is noise
-//! in an extract.
+//! Cleans untrusted text from files: removes characters that could steer a terminal or hide words, and markup
+//! that is noise in an extract.
 
 use super::tags;
 
-/// How far the other end of a pair is looked for, so that a file full of openings costs no more than its length.
+/// The maximum distance between the two ends of a pair, so that a file full of opening marks takes linear time.
 const NEAR: usize = 1_000;
-/// Deeper pairs within pairs are not meant as pairs.
+/// Pairs that are nested more deeply are treated as text.
 const DEEP: u32 = 8;
 
-/// Takes out escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
+/// Removes escape sequences, control characters and invisible direction marks; keeps line ends and tabs.
 pub(super) fn text(dirty: &str) -> String {
     let mut clean = String::with_capacity(dirty.len());
     let mut rest = dirty.chars().peekable();
@@ -29,22 +29,22 @@ pub(super) fn text(dirty: &str) -> String {
     clean
 }
 
-/// As [`text`], on one line.
+/// Like [`text`], but returns a single line.
 pub(super) fn line(dirty: &str) -> String {
     squeeze(&text(dirty))
 }
 
-/// Words with one space between them.
+/// Joins the words with single spaces.
 pub(super) fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// No more than so many characters.
+/// Truncates the text to a number of characters.
 pub(super) fn cut(text: &str, longest: usize) -> &str {
     text.char_indices().nth(longest).map_or(text, |(at, _)| &text[..at])
 }
 
-/// The same, cut between words, with a sign that it was.
+/// Truncates the text between words and marks the cut.
 pub(super) fn shortened(text: &str, longest: usize) -> String {
     let cut = cut(text, longest);
     if cut.len() == text.len() {
@@ -56,7 +56,7 @@ pub(super) fn shortened(text: &str, longest: usize) -> String {
 
 fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.peek() {
-        // CSI: parameters, then one letter.
+        // CSI: parameters, then one final letter.
         Some('[') => {
             rest.next();
             while let Some(next) = rest.next_if(|next| (' '..='~').contains(next)) {
@@ -65,7 +65,7 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
                 }
             }
         }
-        // OSC and its kin: up to BEL or ESC \, and never beyond the line.
+        // OSC and similar sequences: up to BEL or ESC \, but never beyond the line.
         Some(']' | 'P' | '_' | '^' | 'X') => {
             while let Some(next) = rest.next_if(|next| *next != '\n') {
                 if matches!(next, '\u{7}' | '\u{1b}') {
@@ -84,7 +84,7 @@ fn is_invisible(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// One line of Markdown without images, link targets, emphasis and tags; code stays as it is.
+/// Strips images, link targets, emphasis and tags from one line of Markdown; code is unchanged.
 pub(super) fn inline(markdown: &str) -> String {
     let mut clean = String::with_capacity(markdown.len());
     let mut rest = markdown;
@@ -118,14 +118,14 @@ pub(super) fn inline(markdown: &str) -> String {
 fn code_span(rest: &str, clean: &mut String) -> Option<usize> {
     let ticks = rest.len() - rest.trim_start_matches('`').len();
     let fence = &rest[..ticks];
-    // Ticks that nothing closes nearby are just ticks, all of them at once.
+    // Backticks that are not closed nearby are text, all of them together.
     let near = rest.floor_char_boundary(ticks + NEAR);
     let length = rest[ticks..near].find(fence).map_or(ticks, |at| ticks + at + ticks);
     clean.push_str(&rest[..length]);
     Some(length)
 }
 
-/// A lone `*` is emphasis at a word's edge and a sign elsewhere.
+/// A single `*` at the edge of a word is emphasis; elsewhere it is a character.
 fn emphasis(rest: &str, clean: &mut String) -> usize {
     let opens = rest[1..].chars().next().is_some_and(|c| !c.is_whitespace());
     let closes = clean.chars().next_back().is_some_and(|c| !c.is_whitespace());
@@ -136,7 +136,7 @@ fn emphasis(rest: &str, clean: &mut String) -> usize {
     1
 }
 
-/// A link becomes its text; a footnote goes; a bare number must not look like one of our citations.
+/// A link becomes its text and a footnote is removed. A bare number must not look like one of our citations.
 fn bracket(rest: &str, clean: &mut String) -> Option<usize> {
     let (text, length) = link(rest)?;
     if text.starts_with('^') {
@@ -148,14 +148,14 @@ fn bracket(rest: &str, clean: &mut String) -> Option<usize> {
     } else if text.chars().all(|c| c.is_ascii_digit()) {
         clean.push_str(&format!("({text})"));
     } else if matches!(text, " " | "x" | "X") {
-        // A task's box.
+        // A task's checkbox.
     } else {
         clean.push_str(&format!("[{}]", inline(text)));
     }
     Some(length)
 }
 
-/// `[text]`, `[text](target)` or `[text][reference]`: the text and the length of it all.
+/// Parses `[text]`, `[text](target)` or `[text][reference]`; returns the text and the total length.
 fn link(rest: &str) -> Option<(&str, usize)> {
     let text = enclosed(rest, '[', ']')?;
     let after = &rest[text.len() + 2..];
@@ -171,7 +171,7 @@ fn link(rest: &str) -> Option<(&str, usize)> {
     Some((text, text.len() + 2 + target.unwrap_or(0)))
 }
 
-/// What stands between a pair that `rest` opens; pairs inside count.
+/// Returns the text inside the pair that `rest` opens; nested pairs are counted.
 fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
     let mut depth = 0_u32;
     for (at, c) in rest.char_indices().take(NEAR) {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_or_hides_words_is_taken_out() {
+    fn characters_that_steer_a_terminal_or_hide_words_are_removed() {
         let cases = [
             ("a\u{1b}[31mred\u{1b}[0m b", "ared b"),
             ("\u{1b}]0;title\u{7}x", "x"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_goes_and_words_and_code_stay() {
+    fn markup_is_removed_and_words_and_code_stay() {
         let cases = [
             ("![logo](a.png) Hello", "Hello"),
             ("see [the docs](docs/a.md) and [b][ref]", "see the docs and b"),

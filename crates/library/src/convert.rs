@@ -1,8 +1,8 @@
 //! Converters: programs that turn a PDF (`pdftotext`) or an office file (`pandoc`) into text.
 //!
-//! A converter is a child in a process group of its own, started through a launcher that limits its memory and its
-//! processor time. The library limits the time it may take and the text it may write, and ends the whole group when the
-//! converter has ended, went over a limit, or the run was cancelled.
+//! A converter is a child in its own process group. It is started through a launcher that limits its memory and
+//! processor time. The library limits the elapsed time and the length of the output, and ends the whole group
+//! when the converter exits, exceeds a limit, or the run is cancelled.
 
 mod child;
 
@@ -18,31 +18,31 @@ use super::reporter::{Reporter, Stopped};
 use super::skip::Skip;
 use super::walk::Format;
 
-/// Which converters a library may run, and within which limits.
+/// The converters that a library may run, and their limits.
 #[derive(Clone, Debug)]
 pub struct Converters {
-    /// A program and its first arguments. It is given the bytes of memory and the seconds of processor time that a
-    /// converter may use, then the converter and its arguments; it limits itself and becomes the converter. Where it is
-    /// empty a converter is started as it is, without these two limits.
+    /// A program and its first arguments. It receives the bytes of memory and the seconds of processor time
+    /// that a converter may use, then the converter and its arguments; it limits itself and executes the
+    /// converter. If empty, converters are started directly, without these two limits.
     pub launcher: Vec<OsString>,
-    /// Where programs are looked for that are not named by a path; also the `PATH` of the converters.
+    /// The search path for programs that are not named by a path; also the `PATH` of the converters.
     pub search_path: OsString,
-    /// The program for PDF: a name or a path.
+    /// The program for PDF files: a name or a path.
     pub pdftotext: PathBuf,
-    /// The program for docx, odt, epub and rtf: a name or a path.
+    /// The program for docx, odt, epub and rtf files: a name or a path.
     pub pandoc: PathBuf,
-    /// What one conversion may take.
+    /// The limits of one conversion.
     pub limits: ConvertLimits,
 }
 
-/// What one conversion may take.
+/// The limits of one conversion.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvertLimits {
     /// Bytes of memory.
     pub memory: u64,
-    /// Time of the processor. A file that needs more does so on every machine, however busy.
+    /// Processor time. Unlike elapsed time, it does not depend on how busy the machine is.
     pub processor_time: Duration,
-    /// Time altogether, for a converter that hangs.
+    /// Elapsed time, for a converter that hangs.
     pub time: Duration,
     /// Bytes of text.
     pub text: usize,
@@ -59,34 +59,33 @@ impl Default for ConvertLimits {
     }
 }
 
-/// How much text of one file is read; [`Skip::TooMuchText`] says it in words.
+/// The maximum length of text that is read from one file; the message of [`Skip::TooMuchText`] names it.
 const MAX_CONVERTED_BYTES: usize = 16 << 20;
-/// The path by which a converter opens its standard input again, to read it in any order.
+/// The path by which a converter reopens its standard input, to read it in any order.
 const STDIN: &str = "/dev/stdin";
-/// What the launcher exits with when it could not become the converter.
+/// The exit code of the launcher if it could not execute the converter.
 const CANNOT_START: i32 = 126;
 
-/// The converters that are installed, as they were found for one question.
+/// The converters that are installed, looked up once per question.
 pub(super) struct InstalledConverters<'a> {
     converters: &'a Converters,
     pdftotext: Option<Program>,
     pandoc: Option<Program>,
 }
 
-/// A program that was found.
 struct Program {
     file: PathBuf,
-    /// Says which version it is: another file, size or date is another program.
+    /// Identifies the version: a program with another path, size or date is another version.
     stamp: String,
 }
 
-/// Why a file was not converted.
+/// The reasons a file was not converted.
 pub(super) enum ConvertError {
-    /// The same would come of it the next time.
+    /// A retry would have the same result.
     LeftOut(Skip),
-    /// The converter could not be started; it may be possible the next time.
+    /// The converter could not be started; a retry may succeed.
     NotStarted,
-    /// The file was replaced after the walk; the next walk may find a file again.
+    /// The file was replaced after the walk; the next walk may find it again.
     NotOpened,
     /// The run was cancelled.
     Stopped,
@@ -99,7 +98,7 @@ impl From<Stopped> for ConvertError {
 }
 
 impl Converters {
-    /// Looks for the programs.
+    /// Looks up the programs.
     pub(super) fn installed(&self) -> InstalledConverters<'_> {
         let found = |program: &Path| Program::new(self.locate(program)?);
         InstalledConverters {
@@ -109,12 +108,12 @@ impl Converters {
         }
     }
 
-    /// The file of a program, if there is one that can be run.
+    /// Returns the path of a program, if it exists and is executable.
     pub fn locate(&self, program: &Path) -> Option<PathBuf> {
         if program.is_absolute() {
             return is_program(program).then(|| program.to_owned());
         }
-        // A folder that is not absolute would depend on where the server was started.
+        // A relative folder would depend on the directory in which the server was started.
         let folders =
             std::env::split_paths(&self.search_path).filter(|folder| folder.is_absolute());
         folders.map(|folder| folder.join(program)).find(|file| is_program(file))
@@ -122,7 +121,8 @@ impl Converters {
 }
 
 impl InstalledConverters<'_> {
-    /// Which version of its converter reads files of this format; none where they need no converter or have none.
+    /// Returns the version of the converter for this format, or `None` if the format needs no converter or has
+    /// none.
     pub(super) fn stamp(&self, format: Format) -> Option<&str> {
         let program = match format {
             Format::Pdf => self.pdftotext.as_ref(),
@@ -132,13 +132,13 @@ impl InstalledConverters<'_> {
         program.map(|program| program.stamp.as_str())
     }
 
-    /// The text of a PDF, with a form feed at the end of each page.
+    /// Returns the text of a PDF, with a form feed at the end of each page.
     pub(super) fn pdf(&self, file: File, reporter: &Reporter) -> Result<String, ConvertError> {
         let missing = ConvertError::LeftOut(Skip::NoPdftotext);
         let program = self.pdftotext.as_ref().ok_or(missing)?;
-        // The order of drawing is the order of reading in most files; the other orders mix the lines of two columns.
+        // In most files the drawing order is the reading order; the other modes mix the lines of two columns.
         let options = ["-raw", "-htmlmeta", "-enc", "UTF-8", "-eol", "unix"].map(OsStr::new);
-        // By path, because pdftotext would copy what it reads as `-` into memory.
+        // By path, because pdftotext copies its input into memory if it is given as `-`.
         let arguments = options.into_iter().chain([STDIN, "-"].map(OsStr::new));
         let ended = self.run(program, arguments, file, reporter)?;
         if ended.code == Some(0) {
@@ -146,13 +146,13 @@ impl InstalledConverters<'_> {
         }
         let said = ended.stderr.to_lowercase();
         let is_locked = said.contains("password") || said.contains("security handler");
-        // 3 is pdftotext's code for a file that forbids copying.
+        // pdftotext exits with 3 if the file forbids copying.
         let is_locked = is_locked || ended.code == Some(3);
         let skip = if is_locked { Skip::EncryptedPdf } else { Skip::DamagedPdf };
         Err(ConvertError::LeftOut(skip))
     }
 
-    /// The text of an office file as Markdown; `reader` is what pandoc calls its format.
+    /// Returns the text of an office file as Markdown; `reader` is pandoc's name of the format.
     pub(super) fn office(
         &self,
         reader: &str,
@@ -161,7 +161,7 @@ impl InstalledConverters<'_> {
     ) -> Result<String, ConvertError> {
         let missing = ConvertError::LeftOut(Skip::NoPandoc);
         let program = self.pandoc.as_ref().ok_or(missing)?;
-        // In its sandbox pandoc reads no other file and asks no server.
+        // In its sandbox, pandoc reads no other file and contacts no server.
         let options = ["--sandbox", "--from", reader, "--to", "gfm-raw_html", "--wrap", "none"];
         let ended = self.run(program, options.iter().map(OsStr::new), file, reporter)?;
         if ended.code == Some(0) {
@@ -170,7 +170,8 @@ impl InstalledConverters<'_> {
         Err(ConvertError::LeftOut(Skip::Unreadable))
     }
 
-    /// Runs a converter with the file as its standard input. It gets no name of the file, which may by now be another file's.
+    /// Runs a converter with the file as its standard input. The name is not passed on, because it may belong
+    /// to another file by now.
     fn run<'a>(
         &self,
         program: &Program,
@@ -188,12 +189,12 @@ impl InstalledConverters<'_> {
             }
             None => Command::new(&program.file),
         };
-        // Nothing else of our environment, which may hold keys.
+        // The rest of our environment may contain keys.
         command.args(arguments).env_clear().env("PATH", search_path).env("LC_ALL", "C.UTF-8");
         let ended = run_child(command.current_dir("/").stdin(file), limits, reporter)?;
         if ended.code != Some(0) {
             let (code, stderr) = (ended.code, clean::line(&ended.stderr));
-            tracing::debug!(code, stderr, program = %program.file.display(), "a converter failed");
+            tracing::debug!(code, stderr, program = %program.file.display(), "converter failed");
         }
         if !launcher.is_empty() && ended.code == Some(CANNOT_START) {
             return Err(ConvertError::NotStarted);

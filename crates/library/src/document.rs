@@ -1,64 +1,64 @@
-//! What a file becomes: passages under their headings, each with the line or page it starts at.
+//! A parsed file: passages under their headings, each with its first line or page.
 //!
-//! The parsers of the formats drive [`Builder`]; none of them knows what a passage is.
+//! The parsers of the formats drive [`Builder`] and know nothing about passages.
 
 use std::sync::Arc;
 
 use super::clean::{self, cut};
 use super::sentences;
 
-/// A paragraph longer than this is cut at sentence ends, so that a citation points at something one can find.
+/// Longer paragraphs are split at sentence ends, so that a citation points at a place that is easy to find.
 const MAX_PARAGRAPH_BYTES: usize = 1_200;
-/// A sentence without an end, as of a file without line ends, is cut here; in characters.
+/// Longer sentences, as in a file without line ends, are cut here; in characters.
 const MAX_SENTENCE_CHARS: usize = 4_000;
-/// A heading is stored with each passage below it, so it has an end too; in characters.
+/// A heading is stored with each passage below it, so its length is limited too; in characters.
 const MAX_HEADING_CHARS: usize = 200;
 
-/// Between the headings of a path.
+/// Separates the headings of a path.
 pub(super) const HEADING_SEPARATOR: &str = " › ";
 
-/// A file's text, taken apart.
+/// The parsed text of a file.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// What its front matter or HTML head calls it, or its first heading of the highest level.
+    /// The title from the front matter or the HTML head, or the first heading of the highest level.
     pub(super) title: Option<String>,
     pub(super) unit: Unit,
     pub(super) passages: Vec<Passage>,
 }
 
-/// What the places in a file are counted in. The number is what the index stores.
+/// The unit in which places in a file are counted. The index stores the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Unit {
     #[default]
     Line = 0,
-    /// A reader of a PDF cannot count lines.
+    /// For PDF files, because their readers cannot count lines.
     Page = 1,
 }
 
 impl Unit {
-    /// From the index.
+    /// Converts the number that the index stores.
     pub(super) fn from_code(code: u8) -> Self {
         if code == Self::Page as u8 { Self::Page } else { Self::Line }
     }
 }
 
-/// The smallest thing that is found.
+/// The smallest unit that a search finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// Which heading of the file it stands under, counted.
+    /// The number of the heading it belongs to.
     pub(super) section: u32,
-    /// What it is shown with: the list, the table, the sentence that leads up to it.
+    /// The number of the block it is shown with: a list, a table, a lead-in sentence.
     pub(super) block: u32,
-    /// Where it starts, from 1, in the unit of the file.
+    /// Its first line or page, counted from 1, in the unit of the file.
     pub(super) line: u32,
     pub(super) kind: PassageKind,
     /// The headings above it, without the file's title.
     pub(super) headings: Arc<str>,
-    /// As a report shows it.
+    /// The text as a report shows it.
     pub(super) text: String,
 }
 
-/// What a passage is in its file. The number is what the index stores.
+/// The role of a passage in its file. The index stores the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PassageKind {
     Paragraph = 0,
@@ -67,39 +67,39 @@ pub(super) enum PassageKind {
     Head = 2,
     Row = 3,
     Code = 4,
-    /// A line that its writer ended on purpose: of a phone list, of settings, of verse.
+    /// A line that ends on purpose: in a phone list, in settings, in verse.
     Line = 5,
 }
 
 impl PassageKind {
-    /// Whether it is one of many that stand together, each for itself.
+    /// Returns true for a passage that is one of many independent entries.
     pub(super) fn is_listed(self) -> bool {
         matches!(self, Self::Line | Self::Item | Self::Row)
     }
 
-    /// From the index; what it does not know is prose.
+    /// Converts the number that the index stores; unknown numbers are prose.
     pub(super) fn from_code(code: u8) -> Self {
         let all = [Self::Item, Self::Head, Self::Row, Self::Code, Self::Line];
         all.into_iter().find(|kind| *kind as u8 == code).unwrap_or(Self::Paragraph)
     }
 }
 
-/// Puts a document together in the order of its file.
+/// Builds a document in the order of its file.
 #[derive(Default)]
 pub(super) struct Builder {
     document: Document,
     path: Vec<(u8, String)>,
-    /// The path as one text, which all passages below it share.
+    /// The path as one string that all passages below it share.
     headings: Arc<str>,
     section: u32,
     block: u32,
     last: Option<PassageKind>,
-    /// The last paragraph leads up to what comes next ("It has three parts:").
+    /// True if the last paragraph introduces the next block ("It has three parts:").
     leads: bool,
 }
 
 impl Builder {
-    /// For a file whose places are not lines.
+    /// Creates a builder for a file whose places are counted in this unit.
     pub(super) fn counting(unit: Unit) -> Self {
         Self { document: Document { unit, ..Document::default() }, ..Self::default() }
     }
@@ -150,13 +150,13 @@ impl Builder {
         self.add(PassageKind::Paragraph, part, line);
     }
 
-    /// A line that stays one.
+    /// Adds a line that stays separate.
     pub(super) fn line(&mut self, raw: &str, line: u32) {
         let text = clean::inline(raw);
         self.add(PassageKind::Line, cut(&text, MAX_SENTENCE_CHARS).to_owned(), line);
     }
 
-    /// An item of a list; `marker` with its indent.
+    /// Adds a list item; `marker` includes its indent.
     pub(super) fn item(&mut self, marker: &str, raw: &str, line: u32) {
         let text = clean::inline(raw);
         if !text.is_empty() {
@@ -183,14 +183,14 @@ impl Builder {
         }
     }
 
-    /// A list of lines is over; what comes next is another.
+    /// Ends a list of lines.
     pub(super) fn end_lines(&mut self) {
         if self.last == Some(PassageKind::Line) {
             self.end_block();
         }
     }
 
-    /// What comes next stands for itself.
+    /// Ends the block; the next passage is independent.
     pub(super) fn end_block(&mut self) {
         self.last = None;
         self.leads = false;
@@ -208,7 +208,7 @@ impl Builder {
             (Some(PassageKind::Item), PassageKind::Item)
             | (Some(PassageKind::Line), PassageKind::Line)
             | (Some(PassageKind::Head | PassageKind::Row), PassageKind::Row)
-            // A listing shows what was said just before it.
+            // A listing is shown with the text just before it.
             | (Some(PassageKind::Paragraph | PassageKind::Item), PassageKind::Code) => true,
             (_, PassageKind::Paragraph) => false,
             (_, PassageKind::Line | PassageKind::Item | PassageKind::Head | PassageKind::Row | PassageKind::Code) => self.leads,
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_costs_no_more_for_having_many_passages_below_it() {
+    fn a_heading_is_stored_once_for_all_passages_below_it() {
         let mut builder = Builder::default();
         builder.title(&"t".repeat(9_000));
         builder.heading(2, &"ü".repeat(9_000));

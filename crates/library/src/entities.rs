@@ -1,8 +1,8 @@
-//! `&amp;` and its kin.
+//! Decodes character references such as `&amp;`.
 
 use super::clean;
 
-/// The text with its entities replaced by what they stand for; unknown ones stay.
+/// Replaces character references by their characters; unknown ones are unchanged.
 pub(super) fn decoded(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entities_become_signs_and_no_sign_that_steers_a_terminal() {
+    fn entities_are_decoded_except_those_that_steer_a_terminal() {
         let cases = [
             ("a &amp; b", "a & b"),
             ("&lt;&#62;&#x41;", "<>A"),

@@ -1,10 +1,10 @@
-//! The text of an HTML page: a tolerant reader of tags that never fails, whatever it is given.
+//! The text of an HTML page, read by a tolerant tag reader that never fails on any input.
 
 use super::document::{Builder, Document, PassageKind};
 use super::entities;
 use super::tags::{is_inline, name_of};
 
-/// Takes a page apart.
+/// Parses a page.
 pub(super) fn parse(page: &str) -> Document {
     let mut reader = Reader::default();
     let mut rest = page;
@@ -22,7 +22,7 @@ pub(super) fn parse(page: &str) -> Document {
     reader.builder.finish()
 }
 
-/// What is between their tags is not for readers.
+/// Elements whose content is not shown to readers.
 const HIDDEN: &[&str] =
     &["script", "style", "template", "noscript", "svg", "nav", "iframe", "select", "button"];
 
@@ -30,9 +30,9 @@ const HIDDEN: &[&str] =
 struct Reader {
     builder: Builder,
     text: String,
-    /// Where the text began.
+    /// The line on which the text began.
     start: u32,
-    /// Line ends seen so far.
+    /// The number of line ends read so far.
     lines: u32,
     open: Open,
     cells: Vec<String>,
@@ -59,7 +59,7 @@ impl Reader {
             self.start = self.lines + ends(&raw[..blank]) + 1;
         }
         let text = entities::decoded(raw);
-        // What looks like our own markup is the page's text.
+        // Text that looks like our own markup is still text of the page.
         self.text.push_str(&if self.open == Open::Pre {
             text
         } else {
@@ -68,7 +68,7 @@ impl Reader {
         self.lines += ends(raw);
     }
 
-    /// Deals with what begins with `<` and says how long it is.
+    /// Handles markup that begins with `<`; returns its length.
     fn markup(&mut self, rest: &str) -> usize {
         let length = if rest.starts_with("<!--") {
             rest.find("-->").map_or(rest.len(), |at| at + 3)

@@ -1,5 +1,5 @@
-//! The index: which passages there are, and which of them have a word. One SQLite file per set of folders, shared by
-//! any number of processes, and never more than a cache.
+//! The search index: the passages and the words in them. There is one SQLite file per set of folders, shared by
+//! any number of processes. It is only a cache.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -12,9 +12,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row, params};
 use super::document::{HEADING_SEPARATOR, PassageKind, Unit};
 use super::words;
 
-/// Raised whenever the tables or the parsers change: an index of another number is made anew.
+/// Incremented whenever the tables or the parsers change: an index with another version is rebuilt.
 const VERSION: i64 = 4;
-/// How long to wait for another process that writes.
+/// The maximum time to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
@@ -30,14 +30,14 @@ const TABLES: &str = "
         name, title, headings, body, tokenize = 'unicode61 remove_diacritics 2');
     CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);";
 
-/// Where an index lives.
+/// The location of an index.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum IndexPlace<'a> {
     File(&'a Path),
     Memory,
 }
 
-/// A passage that has a word, and how well it fits.
+/// A passage that contains a word, and its score.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassageMatch {
     pub(super) passage: i64,
@@ -47,7 +47,7 @@ pub(super) struct PassageMatch {
     pub(super) score: f64,
 }
 
-/// A passage with all that is known about it.
+/// A passage with all its stored fields.
 #[derive(Clone, Debug)]
 pub(super) struct StoredPassage {
     pub(super) id: i64,
@@ -63,7 +63,7 @@ pub(super) struct StoredPassage {
 }
 
 impl StoredPassage {
-    /// The heading it stands under, or its file's title.
+    /// The heading above it, or the title of its file.
     pub(super) fn heading(&self) -> Option<&str> {
         let nearest = self.headings.rsplit(HEADING_SEPARATOR).next();
         nearest.filter(|heading| !heading.is_empty()).or(self.title.as_deref())
@@ -76,12 +76,12 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Opens the index, or makes it.
+    /// Opens the index and creates it if necessary.
     pub(super) fn open(place: IndexPlace<'_>) -> rusqlite::Result<Self> {
         let connection = connect(place)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(32);
-        // Room for the first reading of a large library; given back when the question is answered.
+        // Memory for the first reading of a large library; released when the question is answered.
         connection.execute_batch("PRAGMA cache_size = -65536;")?;
         if let IndexPlace::File(_) = place {
             // A lost commit costs a second reading, never a wrong answer.
@@ -101,7 +101,7 @@ impl Index {
         }
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        // Another process may have made it meanwhile.
+        // Another process may have created it meanwhile.
         if version(&transaction)? != VERSION {
             transaction.execute_batch(TABLES)?;
             transaction.pragma_update(None, "user_version", VERSION)?;
@@ -109,19 +109,19 @@ impl Index {
         transaction.commit()
     }
 
-    /// How many passages there are.
+    /// Returns the number of passages.
     pub(super) fn passages(&self) -> rusqlite::Result<usize> {
         let count: i64 =
             self.connection.query_row("SELECT count(*) FROM passages", [], |row| row.get(0))?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// How many passages can be found by their words.
+    /// Returns the number of passages that have searchable words.
     pub(super) fn findable(&self) -> rusqlite::Result<f64> {
         self.connection.query_row("SELECT count(*) FROM words_docsize", [], |row| row.get(0))
     }
 
-    /// Every passage that fits an expression; names and headings count for more than the text.
+    /// Returns every passage that matches an expression; names and headings weigh more than the text.
     pub(super) fn matches(&self, expression: &str) -> rusqlite::Result<Vec<PassageMatch>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT p.id, p.file, p.section, -bm25(words, 2.0, 2.0, 3.0, 1.0)
@@ -138,10 +138,10 @@ impl Index {
         statement.query_map(params![expression], row)?.collect()
     }
 
-    /// The words of the library that are forms of one word, that word among them if it is there.
+    /// Returns the words of the library that are forms of this word, including the word itself if it occurs.
     pub(super) fn forms(&self, word: &str) -> rusqlite::Result<Vec<String>> {
         let stem = words::stem(word);
-        // All forms begin like their stem, but for a last letter that may change: "retry", "retries".
+        // All forms start like their stem, except for a last letter that may change: "retry", "retries".
         let start = stem.strip_suffix('i').unwrap_or(&stem);
         let mut statement = self
             .connection
@@ -153,13 +153,12 @@ impl Index {
         Ok(forms)
     }
 
-    /// One passage.
     pub(super) fn passage(&self, id: i64) -> rusqlite::Result<StoredPassage> {
         let sql = format!("{STORED} WHERE p.id = ?1");
         self.connection.prepare_cached(&sql)?.query_row(params![id], stored)
     }
 
-    /// What is shown together, in the order of the file.
+    /// Returns the passages of a block in the order of the file.
     pub(super) fn block(&self, file: i64, block: u32) -> rusqlite::Result<Vec<StoredPassage>> {
         let sql = format!("{STORED} WHERE p.file = ?1 AND p.block = ?2 ORDER BY p.id");
         self.connection.prepare_cached(&sql)?.query_map(params![file, block], stored)?.collect()
@@ -185,22 +184,22 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredPassage> {
     })
 }
 
-/// Whether an index with this trouble is worth making anew in the same place.
+/// Returns true if the error means that the index should be deleted and rebuilt in the same place.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(
             ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
-            // A table or column is missing: the file of another program, or half of ours.
+            // A table or column is missing: the file belongs to another program or was only half created.
             | ErrorCode::Unknown,
         ) => true,
         Some(_) => false,
-        // A value of another type than we store.
+        // A value has a type that we do not store.
         None => true,
     }
 }
 
-/// Removes an index with its working files; the log goes first, so that it is never taken for a new file's.
+/// Removes an index with its working files. The log goes first, so that a new file never picks it up.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     for ending in ["-wal", "-shm", ""] {
         match fs::remove_file(beside(path, ending)) {
@@ -219,13 +218,13 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the library's index is a cache of its own, apart from the job store"
+    reason = "the library's index is a separate cache, not the job store"
 )]
 fn connect(place: IndexPlace<'_>) -> rusqlite::Result<Connection> {
     match place {
         IndexPlace::Memory => Connection::open_in_memory(),
         IndexPlace::File(path) => {
-            // Failing here is told by the opening that follows.
+            // If this fails, the open below reports the error.
             drop(make_private(path));
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
@@ -235,7 +234,8 @@ fn connect(place: IndexPlace<'_>) -> rusqlite::Result<Connection> {
     }
 }
 
-/// Makes the file, and the directory it is in, for its owner's eyes only: it holds the text of the library.
+/// Creates the file and its directory readable only by their owner, because they contain the text of the
+/// library.
 fn make_private(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;

@@ -1,12 +1,13 @@
-//! Research over the user's own folders: offline, without a key, for nothing.
+//! Research over the user's own folders: offline, free, without an API key.
 //!
-//! What it gives back is extracted word for word and says so; nothing here writes a sentence about the subject. The
-//! index in the cache directory is a convenience: when it is lost, damaged or cannot be written, the work goes on.
+//! Reports quote the files word for word and say so; nothing here writes a sentence about the subject. The
+//! index in the cache directory is optional: if it is lost, damaged or cannot be written, the search still
+//! works.
 //!
-//! Read are Markdown and its kin, plain text and HTML, and where their converters are installed PDF and office files. A
-//! source is cited as `path:line`, and in a PDF, which has no lines to count, as `path:pN`: the page counted from the first,
-//! which is what a viewer is asked to go to. A document that is damaged, encrypted, only pictures, or takes its converter
-//! too long is left out and counted; the others are still read.
+//! The library reads Markdown, plain text and HTML, and PDF and office files if their converters are installed.
+//! A source is cited as `path:line`. A PDF has no lines to count, so it is cited as `path:pN`, where the page
+//! is counted from the first, as viewers count. A document that is damaged, encrypted, contains only pictures,
+//! or takes too long to convert is left out and counted; the others are still read.
 
 mod run;
 mod research;
@@ -55,44 +56,44 @@ use self::research::Research;
 use self::run::LibraryRun;
 use self::walk::Folder;
 
-/// What a library is made of.
+/// The options of a library.
 pub struct LibraryOptions {
-    /// The folders to search, with everything below them.
+    /// The folders to search, including their subfolders.
     pub folders: Vec<PathBuf>,
-    /// The machine they are on, where jobs are shared with other machines.
+    /// The machine that has the folders, if jobs are shared with other machines.
     pub machine: Option<String>,
-    /// Where the index is kept between runs; made if it is not there.
+    /// The directory of the index; created if it does not exist.
     pub cache_dir: PathBuf,
     /// The programs for PDF and office files.
     pub converters: Converters,
-    /// Tells when a run was begun.
+    /// The clock for the start time of runs.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Why a library cannot be used.
+/// The reasons a library cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// No folder was named.
+    /// No folder was given.
     #[error("a library needs at least one folder")]
     NoFolders,
-    /// There is nothing at this path.
+    /// Nothing exists at this path.
     #[error("the library folder {} does not exist", .0.display())]
     Missing(PathBuf),
-    /// Something else is at this path.
+    /// The path is not a directory.
     #[error("the library folder {} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// It is there, and may not be read.
+    /// The directory exists but cannot be read.
     #[error("the library folder {} cannot be read", .path.display())]
     Unreadable {
-        /// Which one.
+        /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// The user's own folders as a provider.
+/// A provider that searches the user's own folders.
 #[derive(Clone)]
 pub struct Library {
     folders: Arc<[Folder]>,
@@ -103,10 +104,10 @@ pub struct Library {
 }
 
 impl Library {
-    /// The name in [`RemoteRun::provider`].
+    /// The provider name in [`RemoteRun`].
     pub const NAME: &'static str = "library";
 
-    /// Looks whether every folder can be read; nothing is indexed yet.
+    /// Checks that every folder can be read; indexes nothing yet.
     pub fn new(options: LibraryOptions) -> Result<Self, LibraryError> {
         let mut paths = Vec::new();
         for folder in options.folders.iter().cloned() {
@@ -129,7 +130,7 @@ impl Library {
         Ok(Self { folders, hash, cache_dir, converters: Arc::new(converters), clock })
     }
 
-    /// What a worker must have to run this library's jobs: the same folders.
+    /// The profile a worker must have to run this library's jobs: the same folders.
     pub fn profile(&self) -> Profile {
         Profile::new(format!("{} {}", Self::NAME, self.hash))
     }
@@ -151,7 +152,8 @@ impl Provider for Library {
     }
 
     fn nature(&self, _ask: &Value) -> Nature {
-        // Reading twice does no harm, and a run does not outlive its process: after a crash it is simply made again.
+        // Reading twice does no harm, and a run does not outlive its process, so after a crash it is simply
+        // repeated.
         Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
@@ -175,17 +177,18 @@ impl Provider for Library {
     }
 
     async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        let sentence = "a search of the library ends with its process; it is made again";
+        let sentence = "a search of the library ends with its process; it will be repeated";
         Err(ProviderError::new(Trouble::RunLost, sentence))
     }
 
     async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
-        // A run lives in the worker that holds it and ends when it is dropped, so there is never one left to stop.
+        // A run belongs to the worker that holds it and ends when it is dropped, so there is never one left to
+        // stop.
         Ok(StopOutcome::Ended { cost: outlast_core::Cost::Unknown })
     }
 }
 
-/// The folder's one true name, if it can be listed.
+/// Returns the canonical path of the folder if it can be listed.
 fn readable(path: PathBuf) -> Result<PathBuf, LibraryError> {
     let canonical = match fs::canonicalize(&path) {
         Ok(canonical) => canonical,

@@ -1,7 +1,8 @@
-//! Markdown: which of its blocks are paragraphs, items, tables and listings, and the line each of them begins on.
+//! Markdown: finds paragraphs, items, tables and listings and the line on which each begins.
 //!
-//! `pulldown-cmark` finds the blocks. Their text is taken from the file as it is written and cleaned as all text is: the
-//! emphasis and the links of CommonMark would take signs out of names such as `__init__`.
+//! `pulldown-cmark` finds the blocks. Their text is taken from the file as written and then cleaned like all
+//! other text, because CommonMark's rules for emphasis and links would remove characters from names such as
+//! `__init__`.
 
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
 use super::breaks;
 use super::document::{Builder, Document, PassageKind};
 
-/// Takes a Markdown file apart.
+/// Parses a Markdown file.
 pub(super) fn parse(text: &str) -> Document {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -43,11 +44,11 @@ struct Reader<'a> {
     text: &'a str,
     line_starts: Vec<usize>,
     builder: Builder,
-    /// How many lists are open.
+    /// The number of open lists.
     lists: usize,
-    /// How many quotes are open.
+    /// The number of open quotes.
     quotes: usize,
-    /// Where an item begins whose text has not been added yet.
+    /// The offset of an item whose text has not been added yet.
     item: Option<usize>,
 }
 
@@ -74,7 +75,7 @@ impl Reader<'_> {
         match tag {
             Tag::Paragraph => self.paragraph(raw, line),
             Tag::HtmlBlock if !raw.trim_start().starts_with("<!--") => self.paragraph(raw, line),
-            // What stands below a quote does not stand below the headings in it.
+            // Text below a quote does not belong to the headings inside the quote.
             Tag::Heading { .. } if self.quotes > 0 => self.paragraph(heading_text(raw), line),
             Tag::Heading { level, .. } => self.builder.heading(level as u8, heading_text(raw)),
             Tag::CodeBlock(_) => self.builder.code(&text_until(events, TagEnd::CodeBlock), line),
@@ -90,13 +91,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The number of the line that an offset is in.
+    /// The number of the line that contains an offset.
     fn line(&self, offset: usize) -> u32 {
         let lines = self.line_starts.partition_point(|start| *start <= offset);
         u32::try_from(lines).unwrap_or(u32::MAX)
     }
 
-    /// Adds the text of an item, up to where something else begins in it.
+    /// Adds the text of an item, up to the first nested block.
     fn end_item(&mut self, end: usize) {
         let Some(start) = self.item.take() else { return };
         let line = self.line(start);
@@ -133,12 +134,12 @@ impl Reader<'_> {
             }
             from = to;
         }
-        // What comes after lines that belong together is another list.
+        // A block after these lines belongs to another list.
         self.builder.end_lines();
     }
 }
 
-/// The text up to the end of a block of nothing but text.
+/// Collects the text up to the end of a block that contains only text.
 fn text_until(events: &mut OffsetIter<'_>, end: TagEnd) -> String {
     let mut text = String::new();
     for (event, _) in events {
@@ -151,7 +152,7 @@ fn text_until(events: &mut OffsetIter<'_>, end: TagEnd) -> String {
     text
 }
 
-/// A heading without the signs before it or the line below it.
+/// Strips the marks before a heading or the line below it.
 fn heading_text(raw: &str) -> &str {
     match raw.trim_end().rsplit_once('\n') {
         Some((text, _underline)) => text,
@@ -159,7 +160,7 @@ fn heading_text(raw: &str) -> &str {
     }
 }
 
-/// The title in the settings that some files open with.
+/// Returns the title from the front matter of a file.
 fn metadata_title(settings: &str) -> &str {
     let value = settings.lines().find_map(|line| {
         let (key, value) = line.split_once([':', '='])?;
@@ -173,7 +174,7 @@ fn metadata_title(settings: &str) -> &str {
     }
 }
 
-/// `<h2 name="x">Title</h2>`, which some write instead of `##`.
+/// Parses `<h2 name="x">Title</h2>`, which some writers use instead of `##`.
 fn html_heading(text: &str) -> Option<(u8, &str)> {
     let rest = text.trim().strip_prefix("<h")?;
     let level = rest.bytes().next().filter(|digit| (b'1'..=b'6').contains(digit))? - b'0';
@@ -183,7 +184,8 @@ fn html_heading(text: &str) -> Option<(u8, &str)> {
     (is_tag && !inner.contains("<h")).then_some((level, inner))
 }
 
-/// The cells of a row. A bar in code belongs to it, which `pulldown-cmark` would end the cell at.
+/// Returns the cells of a row. A bar inside code is part of its cell, although `pulldown-cmark` ends the cell
+/// there.
 fn cells(row: &str) -> Vec<String> {
     let mut cells = Vec::new();
     let mut cell = String::new();
@@ -203,7 +205,7 @@ fn cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// The indent, the marker and the text of a list's item.
+/// Returns the indent, the marker and the text of a list item.
 pub(super) fn item(line: &str) -> Option<(usize, &str, &str)> {
     let rest = line.trim_start();
     let indent = line.len() - rest.len();
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_whatsoever_breaks_the_parser() {
+    fn no_text_breaks_the_parser() {
         let odd = [
             "",
             "#",

@@ -1,4 +1,4 @@
-//! Plain words about where a report comes from, what was searched and what was left out.
+//! Explains in plain words where a report comes from, what was searched and what was left out.
 
 use outlast_core::LIBRARY_NOTE;
 
@@ -7,7 +7,7 @@ use super::rank::Ranked;
 use super::refresh::grouped;
 use super::skip::LeftOut;
 
-/// What was searched, for the note that says so.
+/// The searched files and passages, for the closing note.
 #[derive(Debug, Default)]
 pub(super) struct Searched {
     pub(super) folders: usize,
@@ -17,7 +17,7 @@ pub(super) struct Searched {
     pub(super) gone: Vec<String>,
 }
 
-/// The page for a question that nothing answers.
+/// Writes the page for a question that has no answer in the library.
 pub(super) fn nothing(page: &mut Vec<String>, query: &Query, ranked: &Ranked, searched: &Searched) {
     let asked = !query.terms.is_empty();
     page.push(if asked {
@@ -34,7 +34,7 @@ pub(super) fn nothing(page: &mut Vec<String>, query: &Query, ranked: &Ranked, se
     });
 }
 
-/// What was searched and what was left out.
+/// Describes what was searched and what was left out.
 fn scope(searched: &Searched) -> String {
     let plural = |count: usize, one: &str, many: &str| {
         format!("{} {}", grouped(count), if count == 1 { one } else { many })
@@ -52,12 +52,12 @@ fn scope(searched: &Searched) -> String {
         scope.push_str(&format!(" {files} left out: {reasons}."));
     }
     for folder in &searched.gone {
-        scope.push_str(&format!(" The folder {folder} was not there."));
+        scope.push_str(&format!(" The folder {folder} was missing."));
     }
     scope
 }
 
-/// Before passages that have little of the question.
+/// Returns the sentence that precedes loosely related passages.
 pub(super) fn loose(ranked: &Ranked) -> String {
     format!(
         "The library says little about this.{} What follows is only loosely related.",
@@ -65,12 +65,12 @@ pub(super) fn loose(ranked: &Ranked) -> String {
     )
 }
 
-/// Where it all comes from, at the end of a report.
+/// Returns the note at the end of a report that describes its sources.
 pub(super) fn note(ranked: &Ranked, searched: &Searched) -> String {
     format!("{LIBRARY_NOTE} {}{}*", scope(searched), missing(ranked))
 }
 
-/// The words of the question that stand nowhere.
+/// Lists the words of the question that occur nowhere.
 fn missing(ranked: &Ranked) -> String {
     let missing: Vec<_> = ranked.missing.iter().take(8).map(|word| format!("\"{word}\"")).collect();
     if missing.is_empty() {

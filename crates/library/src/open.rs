@@ -1,6 +1,6 @@
-//! Opens files of the library through the descriptor of their folder. No symbolic link is followed, not even one that replaced
-//! a directory after the walk, and no open waits for the other end of a FIFO. What was opened is checked by its descriptor:
-//! a name can be given to another file between two looks at it.
+//! Opens files of the library relative to the descriptor of their folder. No symbolic link is followed, not
+//! even one that replaced a directory after the walk, and no open waits for the other end of a FIFO. An opened
+//! file is checked by its descriptor, because its name may refer to another file a moment later.
 
 use std::fs::File;
 use std::io;
@@ -11,12 +11,12 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::walk::Format;
 
-/// Opens a folder of the library, whose path has no links.
+/// Opens a folder of the library. Its path contains no links.
 pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     open_directory(CWD, path)
 }
 
-/// Opens a regular file below a folder for reading. Fails if the file is longer than its format may be.
+/// Opens a regular file below a folder for reading. Fails if the file exceeds the size limit of its format.
 pub(super) fn open_file(folder: &OwnedFd, relative: &Path, format: Format) -> io::Result<File> {
     let mut directory = None;
     let mut components = relative.components().peekable();
@@ -30,11 +30,11 @@ pub(super) fn open_file(folder: &OwnedFd, relative: &Path, format: Format) -> io
         let file = File::from(openat(parent, name, flags | OFlags::NOCTTY, Mode::empty())?);
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() > format.largest() {
-            return Err(io::Error::other("no regular file, or one that is too long"));
+            return Err(io::Error::other("not a regular file, or too long"));
         }
         return Ok(file);
     }
-    Err(io::Error::other("no path below the folder"))
+    Err(io::Error::other("not a path below the folder"))
 }
 
 fn open_directory(parent: impl AsFd, path: &Path) -> io::Result<OwnedFd> {

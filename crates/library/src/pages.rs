@@ -1,6 +1,7 @@
-//! The text of a PDF, as `pdftotext -htmlmeta` writes it: a head of HTML with the title, then lines in the order they were
-//! drawn, between `<pre>` and `</pre>` and yet not as HTML, with a form feed at the end of each page. Lines become paragraphs, headings and items; words that were broken at a line's end become whole; what stands at the top or
-//! the bottom of page after page goes.
+//! The text of a PDF in the format of `pdftotext -htmlmeta`: an HTML head with the title, then lines in drawing
+//! order between `<pre>` and `</pre>`, which are plain text in spite of the tags, with a form feed at the end
+//! of each page. Lines become paragraphs, headings and items; words that were hyphenated at a line's end are
+//! joined; headers and footers that repeat on most pages are removed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,22 +12,23 @@ use super::{clean, entities};
 
 /// More lines than this are a list or a table, not a paragraph.
 const MAX_PARAGRAPH_LINES: usize = 200;
-/// Longer words are not looked up among those with a hyphen, so that a file of hyphens takes no longer than others.
+/// Longer words are not looked up among the hyphenated ones, so that a file of hyphens takes no longer than
+/// others.
 const MAX_WORD: usize = 400;
-/// How many lines at the top and at the bottom of a page may be a running title or a page number.
+/// The number of lines at the top and at the bottom of a page that may be a running title or a page number.
 const EDGE: usize = 2;
-/// A line of more characters is not a heading.
+/// Longer lines are not headings; in characters.
 const MAX_HEADING: usize = 80;
-/// A paragraph of as many characters is prose, also without a full stop.
+/// Longer paragraphs are prose even without a full stop; in characters.
 const PROSE: usize = 60;
 
-/// Lines that stand together, and the page of the first.
+/// Lines that belong together, and the page of the first one.
 struct Paragraph {
     page: u32,
     lines: Vec<String>,
 }
 
-/// Takes the text of a PDF apart.
+/// Parses the text of a PDF.
 pub(super) fn parse(output: &str) -> Document {
     let (head, text) = output.split_once("<pre>\n").unwrap_or(("", output));
     let text = text.rsplit_once("</pre>").map_or(text, |(text, _)| text);
@@ -56,7 +58,7 @@ pub(super) fn parse(output: &str) -> Document {
     builder.finish()
 }
 
-/// What the file calls itself, if that is a title and not the name of another file.
+/// Returns the title from the file's metadata, unless it is the name of another file.
 fn title(head: &str) -> String {
     let title = head.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
     let title = clean::line(&entities::decoded(title.map_or("", |(title, _)| title)));
@@ -67,14 +69,14 @@ fn title(head: &str) -> String {
 
 fn lines_of(page: &str) -> Vec<String> {
     let page = clean::text(page);
-    // TeX sets accents over an i without a dot; composed letters are the ones that people search for.
+    // TeX puts accents over a dotless i; people search for composed letters.
     let dotted = page.replace("ı\u{308}", "ï").replace("ı\u{301}", "í");
     let composed = dotted.nfc().collect::<String>();
     let lines = composed.lines().map(clean::squeeze);
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// Takes out titles and page numbers that stand at the edge of page after page.
+/// Removes running titles and page numbers from the edges of pages.
 fn drop_running_lines(pages: &mut [Vec<String>]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for page in &*pages {
@@ -109,13 +111,13 @@ fn without_digits(line: &str) -> String {
     digits_as_one.collect::<Vec<_>>().join("#")
 }
 
-/// The words that have a hyphen of their own in the middle of a line.
+/// Returns the words that contain a hyphen in the middle of a line.
 fn hyphenated_words(pages: &[Vec<String>]) -> HashSet<String> {
     let words = pages.iter().flatten().flat_map(|line| line.split(' '));
     words.filter(|word| word.trim_matches('-').contains('-')).map(bare).collect()
 }
 
-/// A word without the signs around it.
+/// Strips punctuation around a word.
 fn bare(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
@@ -134,7 +136,7 @@ fn paragraphs(pages: Vec<Vec<String>>) -> Vec<Paragraph> {
     paragraphs
 }
 
-/// Whether a line belongs to the lines before it: it does unless the last of them had room for its first word.
+/// Returns true if a line continues the lines before it: the last of them had no room for its first word.
 fn goes_on(paragraph: &Paragraph, page: u32, line: &str, width: usize) -> bool {
     let Some(last) = paragraph.lines.last() else { return false };
     if paragraph.lines.len() >= MAX_PARAGRAPH_LINES || item(line).is_some() {
@@ -151,7 +153,8 @@ fn goes_on(paragraph: &Paragraph, page: u32, line: &str, width: usize) -> bool {
     !(is_heading || had_room && (ends || opens))
 }
 
-/// The text of a paragraph. A hyphen at a line's end goes, unless the file writes the same word with one elsewhere.
+/// Joins the lines of a paragraph. A hyphen at a line's end is removed unless the file writes the same word
+/// with a hyphen elsewhere.
 fn joined(paragraph: &Paragraph, hyphenated: &HashSet<String>) -> String {
     let mut text = String::new();
     for line in &paragraph.lines {
@@ -164,7 +167,7 @@ fn joined(paragraph: &Paragraph, hyphenated: &HashSet<String>) -> String {
                 let tail = line.split(' ').next().unwrap_or("");
                 let is_short = head.len() + tail.len() <= MAX_WORD;
                 let is_compound = is_short && hyphenated.contains(&bare(&format!("{head}-{tail}")));
-                // `state-of-the-` has hyphens of its own.
+                // `state-of-the-` contains hyphens itself.
                 if !is_compound && !head.contains('-') {
                     text.pop();
                 }
@@ -177,7 +180,7 @@ fn joined(paragraph: &Paragraph, hyphenated: &HashSet<String>) -> String {
     text
 }
 
-/// Whether more than a tenth of a text could not be told by the converter.
+/// Returns true if the converter could not decode more than a tenth of a text.
 fn is_mostly_unknown(text: &str) -> bool {
     let unknown = |c: &char| matches!(c, '\u{fffd}' | '\u{e000}'..='\u{f8ff}');
     text.chars().filter(unknown).count() * 10 > text.chars().count()
@@ -194,7 +197,7 @@ fn is_prose(text: &str) -> bool {
     text.ends_with(['.', '!', '?', ':']) || text.chars().count() >= PROSE
 }
 
-/// The text of an item of a list.
+/// Returns the text of a list item.
 fn item(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(['•', '◦', '‣', '∙', '·', '▪', '■', '–', '*', '-'])?;
     let item = rest.trim_start();
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_at_the_edges_of_pages_goes_and_what_repeats_inside_stays() {
+    fn lines_that_repeat_at_page_edges_are_removed_and_others_stay() {
         let page = |number: u32| {
             format!(
                 "Running title\nThe same words.\nText {number} ends here.\nMore.\nPage {number}\n\u{c}"
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_of_the_file_counts_where_it_is_one() {
+    fn the_title_of_the_file_is_used_if_it_is_a_real_title() {
         for (title, expected) in [
             ("Care &amp; repair", Some("Care & repair")),
             ("coffee.dvi", Some("Coffee")),
@@ -264,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn accents_are_composed_and_what_cannot_be_told_is_left_out() {
+    fn accents_are_composed_and_undecodable_text_is_left_out() {
         assert_eq!(passages("Nai\u{308}ve ı\u{308} Zu\u{308}rich.\n")[0].2, "Naïve ï Zürich.");
         assert!(passages("\u{fffd}\u{fffd}\u{fffd} ab\n\u{e001}\u{e002}\n").is_empty());
         assert!(passages("\u{c}\n \u{c}").is_empty());
     }
 
     #[test]
-    fn text_of_one_sign_breaks_nothing() {
+    fn text_of_one_character_breaks_nothing() {
         for text in [
             "a-\n".repeat(100_000),
             "-".repeat(1 << 20),

@@ -1,14 +1,15 @@
-//! Plain text, reStructuredText and AsciiDoc: headings are found by their lines, and the rest is read as Markdown.
+//! Plain text, reStructuredText and AsciiDoc. Headings are recognised by their lines, and the rest is read as
+//! Markdown.
 //!
-//! Each line is rewritten to the Markdown line that means the same, one for one, so that line numbers stay true.
+//! Each line is rewritten to exactly one equivalent line of Markdown, so that line numbers stay correct.
 
 use super::document::Document;
 use super::markdown;
 
-/// Takes plain text apart; underlined lines are headings.
+/// Parses plain text; underlined lines are headings.
 pub(super) fn parse_text(text: &str) -> Document {
     let mut lines: Vec<String> = text.lines().map(plain_line).collect();
-    // A short first line that stands alone is what the writer called it.
+    // A short first line followed by a blank line is the title.
     if let Some(first) = lines.iter().position(|line| !line.is_empty())
         && lines.get(first + 1).is_some_and(String::is_empty)
         && lines[first].chars().count() <= 80
@@ -19,7 +20,7 @@ pub(super) fn parse_text(text: &str) -> Document {
     markdown::parse(&lines.join("\n"))
 }
 
-/// Takes reStructuredText apart.
+/// Parses reStructuredText.
 pub(super) fn parse_rst(text: &str) -> Document {
     let lines: Vec<&str> = text.lines().collect();
     let mut levels: Vec<(char, bool)> = Vec::new();
@@ -34,14 +35,14 @@ pub(super) fn parse_rst(text: &str) -> Document {
             _ => Literal::No,
         };
         if let Literal::Drop | Literal::Code = literal {
-            // Options of a directive (":name: value") are no reading matter.
+            // Options of a directive (":name: value") are not text for readers.
             let keep = literal == Literal::Code && !is_field(trimmed);
             rewritten.push(if keep { format!("    {line}") } else { String::new() });
             continue;
         }
         let next = lines.get(at + 1).map_or("", |next| next.trim_end());
         if adornment(trimmed).is_some() {
-            // Above or below a heading, which its text line has dealt with; otherwise a rule.
+            // The line above or below a heading, which the text line already handled; otherwise a rule.
             rewritten.push(String::new());
         } else if let Some(sign) = adornment(next).filter(|_| !trimmed.is_empty() && !indented) {
             let over = at > 0 && adornment(lines[at - 1].trim_end()) == Some(sign);
@@ -79,7 +80,7 @@ pub(super) fn parse_rst(text: &str) -> Document {
     markdown::parse(&rewritten.join("\n"))
 }
 
-/// Takes AsciiDoc apart.
+/// Parses AsciiDoc.
 pub(super) fn parse_asciidoc(text: &str) -> Document {
     let mut in_code = false;
     let mut rewritten = Vec::new();
@@ -104,10 +105,10 @@ enum Literal {
     Drop,
 }
 
-/// What Markdown would take for its own.
+/// Escapes text that Markdown would interpret.
 fn plain_line(line: &str) -> String {
     let trimmed = line.trim_start();
-    // Indents are layout here, not code, and a hash is a hash.
+    // Indents are layout here, not code, and a hash is only a hash.
     if trimmed.starts_with('#') || trimmed.starts_with("<!--") {
         return format!("\\{trimmed}");
     }
@@ -132,26 +133,26 @@ fn asciidoc_line(line: &str) -> String {
     line.strip_prefix(". ").map_or_else(|| line.to_owned(), |item| format!("1. {item}"))
 }
 
-/// `:name: value`.
+/// Returns true for `:name: value`.
 fn is_field(line: &str) -> bool {
     line.strip_prefix(':')
         .and_then(|rest| rest.find(':'))
         .is_some_and(|at| at > 0 && !line[1..=at].contains(' '))
 }
 
-/// The sign of a line that only underlines or overlines.
+/// Returns the character of a line that only underlines or overlines.
 fn adornment(line: &str) -> Option<char> {
     let sign = line.chars().next().filter(|sign| "=-~^\"'`#*+.:_<>".contains(*sign))?;
     (line.len() >= 3 && line.chars().all(|c| c == sign)).then_some(sign)
 }
 
-/// Roles, links and literals as Markdown writes them.
+/// Converts roles, links and literals to Markdown.
 fn rst_inline(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line.replace("``", "\u{1}");
     while let Some(at) = rest.find('`') {
         let before = &rest[..at];
-        // The role before the tick, as in :doc:`name`.
+        // The role before the backtick, as in :doc:`name`.
         let role = before.strip_suffix(':').and_then(|before| before.rfind(':')).filter(|&colon| {
             before[colon + 1..].chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
         });
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn asciidoc_headings_and_listings_are_seen() {
+    fn asciidoc_headings_and_listings_are_recognised() {
         let document =
             parse_asciidoc("= Top\n:toc:\n\n== Part\n\nText.\n\n----\ncode\n----\n. one\n** two\n");
         assert_eq!(document.title.as_deref(), Some("Top"));

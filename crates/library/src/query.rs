@@ -1,52 +1,52 @@
-//! From a question to what is looked for. Everything that reaches the index is made of quoted words, so no question
-//! can say anything in its language.
+//! Turns a question into search terms. Everything that reaches the index consists of quoted words, so a
+//! question cannot use the query language.
 
 use outlast_core::{ResearchAsk, Role};
 
 use super::clean::{self, cut};
 use super::words;
 
-/// More words than this add time and no sense.
+/// More words than this take time and do not improve the result.
 const MAX_TERMS: usize = 48;
-/// More names than this, too.
+/// More names than this do not either.
 const MAX_NAMES: usize = 16;
-/// Of a question longer than this the rest is left out.
+/// The rest of a longer question is ignored.
 const MAX_QUESTION_CHARS: usize = 4_000;
 
-/// What to look for.
+/// The terms to look for.
 #[derive(Debug, Default)]
 pub(super) struct Query {
     /// The question on one line.
     pub(super) question: String,
     pub(super) terms: Vec<Term>,
     pub(super) names: Vec<Name>,
-    /// Expressions that earn a bonus: words that stand together in the question.
+    /// Expressions that add a bonus: words that are next to each other in the question.
     pub(super) together: Vec<String>,
 }
 
-/// One word to look for.
 #[derive(Debug, PartialEq)]
 pub(super) struct Term {
     pub(super) word: String,
-    /// 1 for a word of the question, less for one of an earlier message.
+    /// 1 for a word of the question, less for a word of an earlier message.
     pub(super) weight: f64,
-    /// The word and the next one as one: "back up" also finds "backup".
+    /// The word joined with the next one: "back up" also finds "backup".
     pub(super) joined: Option<String>,
-    /// Written with a capital within the question, so its other forms are other words: "Windows".
+    /// True if the question writes the word with a capital in the middle of a sentence, so that its other forms
+    /// are other words: "Windows".
     pub(super) is_proper: bool,
 }
 
-/// Words that are one name: `OUTLAST_POLL_TIMEOUT`, `8.2.2`, `config.toml`, or what stands in quotes.
+/// Words that form one name: `OUTLAST_POLL_TIMEOUT`, `8.2.2`, `config.toml`, or quoted text.
 #[derive(Debug, PartialEq)]
 pub(super) struct Name {
-    /// As the question has it.
+    /// The spelling of the question.
     pub(super) written: String,
-    /// Its words with one blank between them.
+    /// Its words, separated by single spaces.
     pub(super) words: String,
 }
 
 impl Name {
-    /// Whether it is one thing's name rather than words with a hyphen.
+    /// Returns true for the name of one thing, as opposed to hyphenated words.
     pub(super) fn is_identifier(&self) -> bool {
         self.written.contains(['_', '.']) || self.words.contains(|c: char| c.is_ascii_digit())
     }
@@ -69,7 +69,7 @@ impl Query {
 
     fn add(&mut self, text: &str, weight: f64) {
         let written: Vec<_> = words::written(text).collect();
-        // Who asks for "list" alone means it.
+        // A question that consists only of "list" means the word.
         let is_said = |word: &str| written.len() == 1 || !words::is_stop(word);
         let capital =
             |word: &str| word.starts_with(char::is_uppercase) && word.contains(char::is_lowercase);
@@ -87,7 +87,7 @@ impl Query {
     }
 }
 
-/// The words as one phrase of the index's language.
+/// Quotes the words as one phrase of the query language.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", words::of(text).collect::<Vec<_>>().join(" "))
 }
@@ -97,7 +97,7 @@ fn names(question: &str) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     for written in question.split_whitespace().chain(quoted) {
         let parts: Vec<_> = words::of(written).collect();
-        // "don't" and "doctor's" have two parts and are no names.
+        // "don't" and "doctor's" have two parts but are not names.
         let is_part = |word: &&String| word.chars().count() > 1 || word.parse::<u8>().is_ok();
         let words = parts.join(" ");
         if parts.iter().filter(is_part).count() > 1
@@ -111,7 +111,7 @@ fn names(question: &str) -> Vec<Name> {
     names
 }
 
-/// Words that are neighbours, or near to one another.
+/// Builds expressions for adjacent words and for words near each other.
 fn together(question: &str) -> Vec<String> {
     let all_words: Vec<_> = words::of(question).collect();
     let mut all = Vec::new();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart_and_also_kept_together() {
+    fn names_are_split_and_also_kept_together() {
         let query = query("What does PERPLEXITY_TIMEOUT_MS limit after `kill -9`, in 8.2.2?");
         let words: Vec<_> = words_of(&query).into_iter().map(|(word, _)| word).collect();
         assert_eq!(words, ["perplexity", "timeout", "ms", "limit", "kill", "9", "8", "2"]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_capital_that_means_something_makes_a_proper_name() {
+    fn only_a_meaningful_capital_makes_a_proper_name() {
         let proper = |question: &str| {
             let query = query(question);
             let proper = query.terms.into_iter().filter(|term| term.is_proper);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_common_word_is_looked_for_only_where_it_is_the_whole_question() {
+    fn a_common_word_is_searched_only_if_it_is_the_whole_question() {
         assert_eq!(words_of(&query("list?")), [("list", 1.0)]);
         assert_eq!(words_of(&query("How do I list all?")), []);
         assert_eq!(words_of(&query("How do I list jobs?")), [("jobs", 1.0)]);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_cannot_speak_the_language_of_the_index() {
+    fn a_question_cannot_use_the_query_language() {
         let hostile = "\" OR body:x NEAR(a b) -c* ^d {e f} : ( ) AND NOT";
         let hostile = query(hostile);
         let names = hostile.names.iter().map(|name| quoted(&name.words));

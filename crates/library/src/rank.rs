@@ -1,6 +1,6 @@
-//! Which passages answer the question, best first: BM25 for each word and name, rare ones counting more and whole words
-//! more than forms of them, raised by how much of the question a passage and its section cover and by words that stand
-//! together as they do in the question.
+//! Ranks the passages, best first: BM25 for each word and name, where rare words weigh more, and whole words
+//! weigh more than their other forms. The score rises with the share of the question that a passage and its
+//! section cover, and with words that are next to each other as in the question.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -11,24 +11,24 @@ use super::query::{Query, Term, quoted};
 use super::reporter::{Reporter, Stopped};
 use super::{refresh::SearchError, sentences, words};
 
-/// Passages that are looked at closely.
+/// The number of passages that are examined closely.
 const CLOSE: usize = 160;
-/// What another form of a word counts, and of a word that is a proper name.
+/// The weight of another form of a word, and below it of another form of a proper name.
 const FORM: f64 = 0.7;
 const PROPER_FORM: f64 = 0.3;
-/// What a word of nearly the same meaning counts.
+/// The weight of a word with nearly the same meaning.
 const KIN: f64 = 0.35;
-/// What a code, a version or a variable counts: who writes it means it and nothing else.
+/// The weight of a code, a version or a variable: a user who writes one means exactly that.
 const CODE: f64 = 1.5;
-/// What a word of a name counts beside the name.
+/// The weight of one word of a name next to the whole name.
 const PART: f64 = 0.4;
 
-/// What was found, best first.
+/// The hits, best first.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
     pub(super) hits: Vec<Hit>,
     pub(super) weights: Weights,
-    /// Words of the question that stand nowhere in the library.
+    /// Words of the question that occur nowhere in the library.
     pub(super) missing: Vec<String>,
 }
 
@@ -37,34 +37,35 @@ pub(super) struct Ranked {
 pub(super) struct Hit {
     pub(super) stored: StoredPassage,
     pub(super) score: f64,
-    /// How much of the question it and its section have, 0 to 1.
+    /// The share of the question that the passage and its section cover, 0 to 1.
     pub(super) coverage: f64,
 }
 
-/// What each word and name of the question is worth in a text: rare ones more, whole words more than forms of them.
+/// The weight of each word and name of the question in a text: rare words weigh more, and whole words weigh
+/// more than their other forms.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
     terms: Vec<Weight>,
-    /// Neighbours in the question, words that say nothing included.
+    /// Adjacent words of the question, including stop words.
     pairs: Vec<(String, String)>,
-    /// Of the words and names of the question itself.
+    /// The total weight of the words and names of the question itself.
     total: f64,
 }
 
 #[derive(Debug)]
 struct Weight {
-    /// A word, what it makes with the next one, or the words of a name with one blank between them.
+    /// A word, the word joined with the next one, or the words of a name separated by single spaces.
     whole: Vec<String>,
     forms: Vec<String>,
     kin: Vec<String>,
-    /// For the whole word, for a form of it, and for a word of nearly the same meaning.
+    /// The weights of the whole word, of another form and of a word with nearly the same meaning.
     worth: [f64; 3],
-    /// How far a form of it is what was asked for.
+    /// The degree to which another form covers the term.
     form_covers: f64,
 }
 
 impl Weights {
-    /// How much of the question a text has, 0 to 1.
+    /// The share of the question that a text covers, 0 to 1.
     pub(super) fn share(&self, text: &str) -> f64 {
         if self.total <= 0.0 {
             return 0.0;
@@ -86,8 +87,8 @@ impl Weights {
         (found.sum::<f64>() / self.total).min(1.0)
     }
 
-    /// How well one sentence answers: what it has of the question, more if it says it in the question's own order, less
-    /// if it takes many words to do so.
+    /// Scores how well one sentence answers the question: by the share it covers, more for the word order of
+    /// the question, less for a long sentence.
     pub(super) fn fit(&self, sentence: &str) -> f64 {
         let all: Vec<_> = words::of(sentence).collect();
         let said = all.windows(2).filter(
@@ -98,12 +99,12 @@ impl Weights {
         self.share(sentence) * (1.0 + 0.6 * order.min(1.0)) / length
     }
 
-    /// The same for the best sentence of a text.
+    /// Returns the score of the best sentence of a text.
     fn best_sentence(&self, text: &str) -> f64 {
         sentences::split(text).into_iter().map(|sentence| self.fit(sentence)).fold(0.0, f64::max)
     }
 
-    /// How much of the question's worth was found, by how it was found.
+    /// Returns the covered share of the question's weight, given how each term was found.
     fn covered(&self, found: &[TermMatch]) -> f64 {
         let worth = found.iter().zip(&self.terms).map(|(found, term)| match found {
             TermMatch::Not => 0.0,
@@ -115,7 +116,7 @@ impl Weights {
     }
 }
 
-/// How a passage has a term, the best last.
+/// The way a passage contains a term, the best last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum TermMatch {
     #[default]
@@ -125,16 +126,16 @@ enum TermMatch {
     Whole,
 }
 
-/// What a passage has of the question.
+/// The terms of the question that a passage contains.
 struct Sum {
     file: i64,
     section: u32,
-    /// For each term, how it is found and what that scores.
+    /// For each term, how it was found and its score.
     terms: Vec<(TermMatch, f64)>,
     together: f64,
 }
 
-/// The passages that have a term, and how.
+/// The passages that contain a term, and how.
 struct Matched {
     passages: Vec<(PassageMatch, TermMatch)>,
     weight: Weight,
@@ -217,7 +218,7 @@ pub(super) fn rank(
     Ok(ranked)
 }
 
-/// The passages that have a word, another form of it, or a word of nearly the same meaning.
+/// Finds the passages that contain a word, another form of it, or a word with nearly the same meaning.
 fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::Result<Matched> {
     let any = |words: &[String]| match words {
         [] => Ok(Vec::new()),
@@ -241,7 +242,8 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
     let is_proper = term.is_proper && !whole.is_empty();
     let (form_share, form_covers) =
         if is_proper { (PROPER_FORM, PROPER_FORM) } else { (FORM, 0.9) };
-    // A whole word that is rarer than its forms is worth more than they are; if it is nowhere, they stand for it.
+    // A whole word that is rarer than its other forms weighs more than they do; if it occurs nowhere, they
+    // replace it.
     let rare =
         if whole.is_empty() { common } else { (common + rarity(passages, whole.len())) / 2.0 };
     let worth = [rare, common * form_share, common * KIN].map(|worth| worth * weight);
@@ -255,13 +257,13 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
     })
 }
 
-/// The same matches, scored by what their word is worth. SQLite's own worth is next to nothing for a word that most
-/// passages have, which in a small library is every word; several words of one expression count once.
+/// Rescores matches by the weight of their word. SQLite's own weight is close to zero for a word that occurs in
+/// most passages, which in a small library is every word. Several words of one expression count once.
 fn evened(matches: Vec<PassageMatch>, all: f64, worth: f64) -> impl Iterator<Item = PassageMatch> {
     let rarity = sqlite_rarity(all, matches.len());
     matches.into_iter().map(move |found| {
-        // What is left is how often and in how short a text the word stands, which BM25 keeps below 2.2; its root,
-        // because passages are all short, and the shortest are not the best.
+        // The remaining factor depends on the frequency of the word and the length of the text, and BM25 keeps
+        // it below 2.2. Its root is used because all passages are short and the shortest ones are not the best.
         PassageMatch { score: (found.score / rarity).min(2.2).sqrt() * worth, ..found }
     })
 }
@@ -271,7 +273,7 @@ fn rarity(all: f64, having: usize) -> f64 {
     (1.0 + (all - having + 0.5).max(0.0) / (having + 0.5)).ln()
 }
 
-/// What FTS5's BM25 multiplies by.
+/// The inverse document frequency by which FTS5 multiplies BM25.
 fn sqlite_rarity(all: f64, having: usize) -> f64 {
     let having = having as f64;
     ((all - having + 0.5) / (having + 0.5)).ln().max(1e-6)
@@ -326,13 +328,13 @@ fn closely(
     Ok(hits)
 }
 
-/// By worth, and for equal worth by place, so that equal libraries give equal reports.
+/// Orders by score, then by place, so that equal libraries give equal reports.
 fn order(a: &Hit, b: &Hit) -> Ordering {
     let place = |hit: &Hit| (hit.stored.name.clone(), hit.stored.line, hit.stored.id);
     b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b)))
 }
 
-/// How much of the nearest heading the question says.
+/// Returns the share of the nearest heading that the question mentions.
 fn heading_fits(stored: &StoredPassage, asked: &[String]) -> f64 {
     let heading: Vec<_> = words::of(stored.heading().unwrap_or(""))
         .filter(|word| !words::is_stop(word))
@@ -345,7 +347,7 @@ fn heading_fits(stored: &StoredPassage, asked: &[String]) -> f64 {
     said as f64 / heading.len() as f64
 }
 
-/// Prose that one can learn from, rather than names, scraps, listings and what the question says already.
+/// Scores prose that informs the reader higher than names, fragments, listings and repetitions of the question.
 fn readable(stored: &StoredPassage, asked: &[String]) -> f64 {
     let outside: String = stored.text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let prose = words::of(&outside).count() as f64;
@@ -362,7 +364,7 @@ fn readable(stored: &StoredPassage, asked: &[String]) -> f64 {
     kind * scrap * (0.25 + 0.75 * share)
 }
 
-/// A row whose first cell is what the question names.
+/// Returns true for a row whose first cell is what the question names.
 fn is_looked_up(stored: &StoredPassage, asked: &[String]) -> bool {
     if stored.kind != PassageKind::Row {
         return false;

@@ -1,4 +1,4 @@
-//! Brings the index up to date: files that are new or have changed are read, files that vanished are forgotten.
+//! Updates the index: reads files that are new or have changed, and removes files that no longer exist.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,14 +15,15 @@ use super::skip::{LeftOut, Skip};
 use super::walk::{Format, FoundFile, Walked};
 use super::{clean, html, markdown, pages, plain};
 
-/// Read text that may wait for its transaction; beyond that there is more than one.
+/// The length of text that may wait for its transaction; more text is split into several transactions.
 const BATCH: usize = 64 * 1024 * 1024;
-/// Converted files that may wait for it: a cancel or a crash costs no more conversions than these.
+/// The number of converted files that may wait for their transaction; a cancel or a crash repeats no more
+/// conversions than these.
 const CONVERTED_BATCH: usize = 16;
-/// Files with a zero byte this early are not text.
+/// A file with a zero byte in its first bytes is not text.
 const SNIFFED: usize = 8 * 1024;
 
-/// Why a refresh did not come to its end.
+/// The reasons a refresh did not finish.
 pub(super) enum SearchError {
     Stopped,
     Index(rusqlite::Error),
@@ -40,7 +41,7 @@ impl From<rusqlite::Error> for SearchError {
     }
 }
 
-/// Makes the index show what was walked; adds the files that were left out while reading.
+/// Updates the index to match the walk; adds the files that were left out while reading.
 pub(super) fn refresh(
     index: &mut Index,
     walked: &Walked,
@@ -51,7 +52,7 @@ pub(super) fn refresh(
     let known = known(index)?;
     let is_new = |file: &&FoundFile| {
         let Some(known) = known.get(&file.name) else { return true };
-        // Where its converter has gone, what it once made of the file is still its text.
+        // If the converter is no longer installed, the text it produced earlier is kept.
         let converter = converters.stamp(file.format).unwrap_or(&known.converter);
         (known.size, known.modified, known.converter.as_str())
             != (file.size, file.modified, converter)
@@ -95,14 +96,14 @@ pub(super) fn refresh(
     left_out_before(index, left_out)
 }
 
-/// A file as the index has it.
+/// A file as stored in the index.
 struct Known {
     size: i64,
     modified: i64,
     converter: String,
 }
 
-/// What came of reading a file, and which version of its converter has read it.
+/// The result of reading a file, and the version of the converter that read it.
 struct ReadFile<'a> {
     file: &'a FoundFile,
     converter: &'a str,
@@ -138,9 +139,9 @@ fn read(
 ) -> Result<Document, ConvertError> {
     let open = match walked.open(file) {
         Ok(open) => open,
-        // Unless it may not be read, it was replaced after the walk. The next walk finds what is there then.
+        // Unless permission is missing, the file was replaced after the walk. The next walk finds the new one.
         Err(error) => {
-            tracing::debug!(file = file.name, %error, "cannot open a file of the library");
+            tracing::debug!(file = file.name, %error, "failed to open a file of the library");
             return Err(match error.kind() {
                 ErrorKind::PermissionDenied => ConvertError::LeftOut(Skip::Unreadable),
                 _ => ConvertError::NotOpened,
@@ -152,7 +153,7 @@ fn read(
         Format::Office(reader) => converters.office(reader, open, reporter)?,
         _ => text(open, file.format).map_err(ConvertError::LeftOut)?,
     };
-    // No file is known to break a parser; should one do so, the others are still read.
+    // No file is known to break a parser. If one does, the others are still read.
     match catch_unwind(AssertUnwindSafe(|| parse(file.format, &text))) {
         Ok(document) if document.passages.is_empty() && file.format == Format::Pdf => {
             Err(ConvertError::LeftOut(Skip::PdfWithoutText))
@@ -162,7 +163,7 @@ fn read(
     }
 }
 
-/// What is written as text.
+/// Reads a text file.
 fn text(file: File, format: Format) -> Result<String, Skip> {
     let mut bytes = Vec::new();
     match file.take(format.largest()).read_to_end(&mut bytes) {
@@ -179,12 +180,12 @@ fn parse(format: Format, text: &str) -> Document {
         Format::ReStructuredText => plain::parse_rst(&clean::text(text)),
         Format::AsciiDoc => plain::parse_asciidoc(&clean::text(text)),
         Format::Html => html::parse(&clean::text(text)),
-        // Cleaned page by page: cleaning takes out the signs between them.
+        // Cleaned page by page, because cleaning removes the separators.
         Format::Pdf => pages::parse(text),
     }
 }
 
-/// One transaction: no other process sees half a file.
+/// Writes in one transaction, so that no other process sees half a file.
 fn write(
     index: &mut Index,
     batch: &mut Vec<ReadFile<'_>>,
@@ -260,7 +261,7 @@ fn insert(
         let row = transaction.last_insert_rowid();
         let body = body(&found.text);
         let body = match found.kind {
-            // Shown with its rows, and found by them; alone it says nothing.
+            // A header row is shown and found with its rows; alone it says nothing.
             PassageKind::Head => {
                 head = body;
                 continue;
@@ -276,7 +277,7 @@ fn insert(
     Ok(())
 }
 
-/// The text to be found by: `SubmitUnknown` also by its parts.
+/// Returns the searchable text, in which `SubmitUnknown` can also be found by its parts.
 fn body(text: &str) -> String {
     let mut body = text.to_owned();
     for word in text.split(|c: char| !c.is_alphanumeric()) {
@@ -300,7 +301,7 @@ fn body(text: &str) -> String {
     body
 }
 
-/// 12,345 as people write it.
+/// Formats 12345 as "12,345".
 pub(super) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn humps_are_found_by_their_parts() {
+    fn camel_case_names_are_found_by_their_parts() {
         assert_eq!(body("a SubmitUnknown b"), "a SubmitUnknown b Submit Unknown");
     }
 }

@@ -1,4 +1,4 @@
-//! The report: its parts in order, and how a passage looks in Markdown.
+//! Builds the report: its parts in order, and the Markdown of each passage.
 
 use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, Source, Usage};
 
@@ -11,20 +11,20 @@ use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
 use super::statements::{cells, statements};
 
-/// What the provider calls itself where others name their model.
+/// The name used in place of a model name.
 pub(super) const MODEL: &str = "library (extractive)";
-/// A report of the usual effort has no more passages than this.
+/// The maximum number of passages in a report of normal effort.
 const BEST: usize = 5;
-/// One of what is only loosely related has fewer.
+/// The maximum number of loosely related passages.
 const BEST_LOOSE: usize = 2;
-/// Below this share of the question, what was found is called loosely related.
+/// Passages that cover a smaller share of the question are called loosely related.
 const LOOSE: f64 = 0.4;
-/// Below this share, it is no answer.
+/// Passages that cover a smaller share do not answer the question.
 const FOREIGN: f64 = 0.25;
-/// Of longer listings the lines around the one that has most of the question are shown.
+/// A longer listing is cut to the lines around the best one.
 const CODE_LINES: usize = 12;
 
-/// How much a kind of ask wants to see.
+/// Returns the number and quality of passages for this kind of ask.
 pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
     let short = Wanted { blocks: 3, for_a_fact: 2, least: 0.5, few: 1, covers: 0.8 };
     match ask.kind {
@@ -42,7 +42,6 @@ pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
     }
 }
 
-/// Writes the report.
 pub(super) fn write(
     ask: &ResearchAsk,
     query: &Query,
@@ -89,7 +88,6 @@ pub(super) fn write(
     output(page, citations.sources)
 }
 
-/// A report of these blocks.
 fn output(page: Vec<String>, sources: Vec<Source>) -> Output {
     Output {
         body: Body::report(page.join("\n\n"), sources),
@@ -109,7 +107,7 @@ fn title(question: &str) -> String {
     shortened(&question, MAX_TITLE_CHARS)
 }
 
-/// The blocks, best first, each under the heading that it has in its file.
+/// Writes the blocks, best first, each under its heading from the file.
 fn passages(
     page: &mut Vec<String>,
     citations: &mut Citations,
@@ -141,7 +139,7 @@ fn place(block: &Block) -> String {
     place.join(HEADING_SEPARATOR)
 }
 
-/// A block as Markdown, with its number at its end.
+/// Formats a block as Markdown, with its number at the end.
 fn shown(block: &Block, number: &str, weights: &Weights) -> String {
     let mut text = String::new();
     let mut last = None;
@@ -150,7 +148,7 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
             (None, _) => {}
             (Some(PassageKind::Item), PassageKind::Item)
             | (Some(PassageKind::Head | PassageKind::Row), PassageKind::Row) => text.push('\n'),
-            // Two blanks keep the break in Markdown.
+            // Two spaces keep the line break in Markdown.
             (Some(PassageKind::Line), PassageKind::Line) => text.push_str("  \n"),
             (Some(_), _) => text.push_str("\n\n"),
         }
@@ -177,7 +175,7 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
         more => format!(" ({more} more {what}s there)"),
     };
     match last {
-        // A number in a table or a listing would be part of it.
+        // A number inside a table or a listing would become part of it.
         Some(PassageKind::Head | PassageKind::Row | PassageKind::Code) => {
             format!("{text}\n\n{number}{left_out}")
         }
@@ -204,7 +202,7 @@ fn fenced(code: &str, weights: &Weights) -> String {
     format!("{fence}\n{before}{}{after}\n{fence}", shown.join("\n"))
 }
 
-/// For ranked results: where, and the words that matter.
+/// Writes ranked results: the place of each, and the relevant words.
 fn results(page: &mut Vec<String>, citations: &mut Citations, weights: &Weights, blocks: &[Block]) {
     let mut lines = Vec::new();
     for block in blocks {
@@ -219,7 +217,7 @@ fn results(page: &mut Vec<String>, citations: &mut Citations, weights: &Weights,
         };
         let snippet = shortened(&snippet, 400);
         let source = citations.source(block);
-        // Of several passages of one page the first, which is the best, speaks for it.
+        // If a page has several passages, the first one, which is the best, represents it.
         source.snippet.get_or_insert_with(|| snippet.clone());
         let (number, url) = (source.number, &source.url);
         lines.push(format!("- [{number}] **{}** (`{url}`): {snippet}", block.heading()));

@@ -1,4 +1,4 @@
-//! The side of a run that does the work: says how far it has come, and learns that the run was cancelled.
+//! The working side of a run: reports progress and notices that the run was cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outlast_core::{Progress, ProviderError, Step};
 use tokio::sync::mpsc;
 
-/// The work was told to end.
+/// The run was cancelled, so the work must end.
 #[derive(Debug)]
 pub(super) struct Stopped;
 
-/// Speaks to the run, and listens to whether there still is one.
+/// Sends progress to the run and checks whether the run still exists.
 pub(super) struct Reporter {
     steps: mpsc::UnboundedSender<Result<Step, ProviderError>>,
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ impl Reporter {
         if self.stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }
     }
 
-    /// Says how far the work has come; a percent below an earlier one counts as that one.
+    /// Reports progress. The percentage never goes down.
     pub(super) fn say(&mut self, percent: u8, message: impl Into<String>) -> Result<(), Stopped> {
         self.go_on()?;
         self.percent = self.percent.max(percent);
@@ -38,7 +38,8 @@ impl Reporter {
         self.steps.send(Ok(Step::Progress(progress))).map_err(|_| Stopped)
     }
 
-    /// As [`Self::say`], for the `done`th of `all` things between two percents; says only what moves the percent.
+    /// Like [`Self::say`], for `done` out of `all` items between two percentages; reports only if the
+    /// percentage changes.
     pub(super) fn count(
         &mut self,
         (from, to): (u8, u8),
@@ -51,9 +52,9 @@ impl Reporter {
         if percent > self.percent || done == 1 { self.say(percent, message()) } else { Ok(()) }
     }
 
-    /// The last word.
+    /// Sends the result.
     pub(super) fn end(self, end: Result<Step, ProviderError>) {
-        // A run that was dropped in the last moment takes no result.
+        // A run that was dropped at the last moment receives no result.
         drop(self.steps.send(end));
     }
 }
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_never_goes_down_and_counts_speak_only_when_they_move() {
+    fn progress_never_goes_down_and_counts_report_only_changes() {
         let (mut reporter, mut said) = reporter();
         reporter.say(40, "a").unwrap();
         reporter.say(30, "b").unwrap();
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raised_flag_ends_the_work_at_its_next_look() {
+    fn a_raised_flag_ends_the_work_at_its_next_check() {
         let (mut reporter, _said) = reporter();
         reporter.stop.store(true, Ordering::Relaxed);
         assert!(reporter.go_on().is_err() && reporter.say(30, "x").is_err());

@@ -1,4 +1,4 @@
-//! The work from top to bottom: list the files, bring the index up to date, rank, select, write.
+//! The steps of a search: list the files, update the index, rank, select, write.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use super::reporter::{Reporter, Stopped};
 use super::walk::{Folder, Walked, walk};
 use super::{clean, rank, report, select};
 
-/// One question to the library.
 pub(super) struct Research {
     pub(super) folders: Arc<[Folder]>,
     pub(super) cache: PathBuf,
@@ -23,7 +22,7 @@ pub(super) struct Research {
 }
 
 impl Research {
-    /// Does the work; looks at the reporter's flag all along.
+    /// Runs the search and checks throughout whether the run was cancelled.
     pub(super) fn run(
         &self,
         reporter: &mut Reporter,
@@ -48,7 +47,7 @@ impl Research {
         }
     }
 
-    /// Over the cached index; if that fails, over one made anew; if that fails too, over one in memory.
+    /// Searches the cached index; if that fails, a rebuilt one; if that fails too, one in memory.
     fn over_any_index(
         &self,
         walked: &Walked,
@@ -60,13 +59,13 @@ impl Research {
             done => return done,
         };
         if index::is_damage(&trouble) && index::remove(&self.cache).is_ok() {
-            tracing::warn!(error = %trouble, "the library's index is damaged and is made anew");
+            tracing::warn!(error = %trouble, "the library's index is damaged; rebuilding it");
             trouble = match self.over(cached, walked, reporter) {
                 Err(SearchError::Index(error)) => error,
                 done => return done,
             };
         }
-        tracing::warn!(error = %trouble, "the library's index cannot be kept; everything is read again");
+        tracing::warn!(error = %trouble, "failed to store the library's index; reading all files again");
         self.over(IndexPlace::Memory, walked, reporter)
     }
 
@@ -80,7 +79,7 @@ impl Research {
         let mut left_out = walked.left_out.clone();
         refresh(&mut index, walked, &self.converters.installed(), &mut left_out, reporter)?;
         let unread = left_out.count() - walked.left_out.count();
-        // One view of the index from here on, whatever other processes write meanwhile.
+        // From here on, a single view of the index that ignores concurrent writes.
         index.connection.execute_batch("BEGIN")?;
         let passages = index.passages()?;
         reporter.say(75, format!("Searching {} passages", grouped(passages)))?;
@@ -100,13 +99,12 @@ impl Research {
 }
 
 fn gone(walked: &Walked) -> ProviderError {
-    let sentence =
-        "the folders of the library are not there any more; bring them back, or start with others";
+    let sentence = "the folders of the library no longer exist; restore them, or start with others";
     let error = ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence);
     ProviderError { detail: Some(gone_folders(walked).join(", ")), ..error }
 }
 
-/// The names of the folders that are not there any more.
+/// Returns the names of the folders that no longer exist.
 fn gone_folders(walked: &Walked) -> Vec<String> {
     walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect()
 }

@@ -1,7 +1,7 @@
-//! A run: the worker on a thread that may block, and the one who waits for it.
+//! A run: a worker on a thread that may block, and the task that waits for it.
 //!
-//! The worker looks at a shared flag between files and passages; dropping the run raises it, and that is how a cancel
-//! ends the work.
+//! The worker checks a shared flag between files and passages. Dropping the run raises the flag, which is how a
+//! cancel ends the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +14,17 @@ use tokio::task::JoinHandle;
 use super::reporter::{Reporter, Stopped};
 use super::research::Research;
 
-/// A search of the library that is under way.
+/// A running search of the library.
 pub(super) struct LibraryRun {
     remote: RemoteRun,
     steps: mpsc::UnboundedReceiver<Result<Step, ProviderError>>,
     stop: Arc<AtomicBool>,
-    /// Kept so that the worker has an owner; it is never waited for.
+    /// Kept so that the thread has an owner; it is never joined.
     _worker: JoinHandle<()>,
 }
 
 impl LibraryRun {
-    /// Starts the work and returns at once.
+    /// Starts the work and returns immediately.
     pub(super) fn start(remote: RemoteRun, research: Research) -> Self {
         let (sender, steps) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -44,7 +44,7 @@ fn work(research: Research, mut reporter: Reporter) {
     let end = match research.run(&mut reporter) {
         Ok(Ok(output)) => Ok(Step::Done { output: Box::new(output), raw: None }),
         Ok(Err(error)) => Err(error),
-        Err(Stopped) => return tracing::debug!("a search of the library was stopped"),
+        Err(Stopped) => return tracing::debug!("stopped a search of the library"),
     };
     reporter.end(end);
 }
@@ -58,7 +58,7 @@ impl Run for LibraryRun {
     async fn next(&mut self) -> Result<Step, ProviderError> {
         self.steps.recv().await.unwrap_or_else(|| {
             let sentence =
-                "the search of the library broke off; the log of the server has the details";
+                "the search of the library failed unexpectedly; the log of the server has the details";
             Err(ProviderError::new(Trouble::RunFailed, sentence))
         })
     }

@@ -1,5 +1,6 @@
-//! Which of the ranked passages a report shows: the best, not twice the same, and not all from one file unless that
-//! file is by far the best; each with the list, table, listing or lead-in it needs to be understood.
+//! Selects the ranked passages that a report shows: the best ones, no duplicates, and not all from one file
+//! unless that file is by far the best. Each comes with the list, table, listing or lead-in that is needed to
+//! understand it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,38 +10,38 @@ use super::words;
 
 /// A list or table up to this many characters is shown whole.
 const WHOLE: usize = 500;
-/// Of a longer one, this many of its parts.
+/// The number of parts shown of a longer one.
 const PARTS: usize = 6;
 
-/// What is shown under one citation.
+/// The passages shown under one citation.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Where it is cited: the one line that was asked for, or where it begins.
+    /// The cited place: the one line that was asked for, or the beginning of the block.
     pub(super) line: u32,
     pub(super) parts: Vec<StoredPassage>,
-    /// The passage it was chosen for.
+    /// The passage for which the block was selected.
     pub(super) best: StoredPassage,
-    /// Parts of the list or table that are not shown.
+    /// The number of parts of the list or table that are not shown.
     pub(super) left_out: usize,
 }
 
 impl Block {
-    /// What it stands under: the nearest heading, or the name of its file.
+    /// The nearest heading, or the name of its file.
     pub(super) fn heading(&self) -> &str {
         self.best.heading().unwrap_or(&self.best.name)
     }
 }
 
-/// How much is wanted.
+/// The number and quality of passages that a report needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) blocks: usize,
-    /// So many where one line, item or row has all that was asked for.
+    /// The number of blocks if one line, item or row has everything that was asked for.
     pub(super) for_a_fact: usize,
-    /// Of the best score, what each must have; half of it for the first few.
+    /// The minimum score as a share of the best one; the first few need half of it.
     pub(super) least: f64,
     pub(super) few: usize,
-    /// Of the best coverage, what each must have.
+    /// The minimum coverage as a share of the best one.
     pub(super) covers: f64,
 }
 
@@ -53,7 +54,7 @@ impl Wanted {
     }
 }
 
-/// Chooses what is shown, best first.
+/// Selects the blocks to show, best first.
 pub(super) fn select(
     index: &Index,
     ranked: &Ranked,
@@ -71,7 +72,7 @@ pub(super) fn select(
             hit.score * 0.9_f64.powi(per_file.get(&hit.stored.file).copied().unwrap_or(0))
         };
         let open = ranked.hits.iter().filter(|hit| !blocks.contains(&key(hit)));
-        // The first of equals: hits are in order.
+        // Selects the first of equals, because hits are in order.
         let next = open.rev().max_by(|one, other| worth(one).total_cmp(&worth(other)));
         let Some(hit) = next.filter(|hit| wanted.takes(hit, best, chosen.len())) else {
             break;
@@ -106,7 +107,7 @@ fn block(index: &Index, ranked: &Ranked, hit: &Hit) -> rusqlite::Result<Block> {
     let relevant: HashSet<_> = relevant.take(PARTS).map(|other| other.stored.id).collect();
     let listed = parts.iter().filter(|part| part.kind.is_listed());
     if listed.map(|part| part.text.len()).sum::<usize>() > WHOLE {
-        // What leads up to the rest, and a table's head, are needed to read it.
+        // Introductory parts and the header of a table are needed to read the rest.
         parts.retain(|part| !part.kind.is_listed() || relevant.contains(&part.id));
     }
     let first = parts.first().filter(|_| relevant.len() > 1).unwrap_or(&hit.stored);

@@ -1,6 +1,6 @@
-//! Sentences: where they end.
+//! Splits text into sentences.
 
-/// The sentences of a paragraph, without the blanks between them.
+/// Returns the sentences of a paragraph, without the spaces between them.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
@@ -40,7 +40,7 @@ fn ends(before: &str, sign: char, after: &str) -> bool {
         c.is_uppercase() || c.is_numeric() || matches!(c, '`' | '"' | '“' | '(' | '*' | '[')
     };
     if !rest.is_empty() && !rest.starts_with(opens) {
-        // Some names begin small; after a short word it is more likely an abbreviation.
+        // Some names start with a lower-case letter; after a short word an abbreviation is more likely.
         let is_word = word.len() > 4 && word.chars().all(char::is_lowercase);
         if !(is_word && rest.starts_with(char::is_lowercase)) {
             return false;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_end_where_readers_think_they_do() {
+    fn sentences_end_as_readers_expect() {
         let cases: &[(&str, &[&str])] = &[
             ("One. Two! Three?", &["One.", "Two!", "Three?"]),
             ("See e.g. Figure 1. Next.", &["See e.g. Figure 1.", "Next."]),

@@ -1,11 +1,11 @@
-//! Why files are left out: as the index stores it, and as a report says it.
+//! The reasons files are left out, as stored in the index and as shown in a report.
 
 use std::collections::BTreeMap;
 
-/// Of many files without their converter, as many are named in a report.
+/// The maximum number of files without a converter that a report names.
 const NAMED: usize = 3;
 
-/// Why a file is left out. The number is what the index stores; 0 there is a file that is not left out.
+/// The reason a file is left out. The index stores the number; 0 means that the file is not left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Skip {
@@ -27,7 +27,7 @@ pub(super) enum Skip {
 }
 
 impl Skip {
-    /// Those that are found while reading, which are in the index.
+    /// The reasons that are found while reading and stored in the index.
     const STORED: [Self; 9] = [
         Self::Binary,
         Self::Unreadable,
@@ -40,12 +40,12 @@ impl Skip {
         Self::NoPandoc,
     ];
 
-    /// From the index.
+    /// Converts the number that the index stores.
     pub(super) fn from_code(code: u8) -> Self {
         Self::STORED.into_iter().find(|skip| *skip as u8 == code).unwrap_or(Self::Unreadable)
     }
 
-    /// As the closing note of a report says it.
+    /// Describes the files for the closing note of a report.
     fn counted(self, names: &[String]) -> String {
         let count = names.len();
         let plural =
@@ -68,12 +68,16 @@ impl Skip {
                 let files = plural("office file", "office files");
                 format!("{files} ({}; install pandoc)", some(names))
             }
-            Self::OtherKind => format!("{count} of a kind that is not text to read"),
-            Self::OutsideLink => {
-                format!("{} to outside of the library's folders", plural("link", "links"))
-            }
+            Self::OtherKind => format!("{count} of a kind that is not readable text"),
+            Self::OutsideLink => plural(
+                "link to a target outside the library's folders",
+                "links to targets outside the library's folders",
+            ),
             Self::BrokenLink => plural("broken link", "broken links"),
-            Self::UnreadLink => format!("{} to what is not read itself", plural("link", "links")),
+            Self::UnreadLink => plural(
+                "link to a file or folder that is not read",
+                "links to files or folders that are not read",
+            ),
         }
     }
 }
@@ -91,11 +95,11 @@ fn some(names: &[String]) -> String {
 pub(super) struct LeftOut(BTreeMap<Skip, Vec<String>>);
 
 impl LeftOut {
-    /// Adds a file; the log at debug level names it.
+    /// Adds a file and logs its name at debug level.
     pub(super) fn add(&mut self, skip: Skip, name: String) {
         let reason = skip.counted(std::slice::from_ref(&name));
         let reason = reason.strip_prefix("1 ").unwrap_or(&reason);
-        tracing::debug!(file = name, reason, "left out of the library");
+        tracing::debug!(file = name, reason, "left a file out of the library");
         self.0.entry(skip).or_default().push(name);
     }
 
@@ -103,7 +107,7 @@ impl LeftOut {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// Each reason with how many files it has left out.
+    /// Returns each reason with the number of files it applies to.
     pub(super) fn reasons(&self) -> Vec<String> {
         self.0.iter().map(|(skip, names)| skip.counted(names)).collect()
     }

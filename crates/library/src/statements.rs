@@ -1,11 +1,11 @@
-//! What passages say, in sentences, for the snippets of ranked results: rows of tables are read out.
+//! Turns passages into sentences for the snippets of ranked results; table rows are written out.
 
 use super::clean::shortened;
 use super::document::PassageKind;
 use super::select::Block;
 use super::sentences;
 
-/// What a block says, in sentences.
+/// Returns the sentences of a block.
 pub(super) fn statements(block: &Block) -> Vec<String> {
     let mut statements = Vec::new();
     let mut head = Vec::new();
@@ -35,8 +35,8 @@ pub(super) fn cells(row: &str) -> Vec<String> {
     row.split(" | ").map(|cell| cell.replace('\u{1}', "|")).collect()
 }
 
-/// "`A` (default: 5; what it is: ...)", as one would read a row out. A row of two cells is a name and its meaning, or
-/// two halves of a sentence that need the names of their columns.
+/// Writes a row as "`A` (default: 5; what it is: ...)". A row of two cells is a name and its meaning, or two
+/// halves of a sentence that need the names of their columns.
 fn row_in_words(head: &[String], cells: &[String]) -> String {
     let Some((first, rest)) = cells.split_first() else { return String::new() };
     if let [second] = rest {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_read_out_with_as_many_names_as_it_needs() {
+    fn a_row_is_written_out_with_the_column_names_it_needs() {
         let row = |head: &[&str], cells: &[&str]| {
             let owned =
                 |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();

@@ -1,14 +1,14 @@
-//! Tags of HTML: where one ends, and which of them keep the words on their two sides apart.
+//! HTML tags: their extent, and whether they separate the words around them.
 
 /// A tag at the beginning of a text.
 pub(super) struct Tag {
-    /// With its brackets.
+    /// The length with its brackets.
     pub(super) length: usize,
-    /// Whether words on its two sides are apart.
+    /// True if the words on its two sides are separate.
     pub(super) breaks: bool,
 }
 
-/// A tag of HTML that stands in running text; anything else in angle brackets is the writer's own.
+/// Parses an HTML tag; anything else in angle brackets is text.
 pub(super) fn tag(text: &str) -> Option<Tag> {
     if text.starts_with("<!--") {
         let length = text[..text.floor_char_boundary(NEAR)].find("-->")? + 3;
@@ -19,7 +19,7 @@ pub(super) fn tag(text: &str) -> Option<Tag> {
     (breaks || is_inline(&name)).then_some(Tag { length, breaks })
 }
 
-/// How far the end of a tag is looked for.
+/// The maximum distance to the end of a tag.
 const NEAR: usize = 2_048;
 
 fn is_block(name: &str) -> bool {
@@ -28,13 +28,13 @@ fn is_block(name: &str) -> bool {
     BLOCKS.split(' ').any(|block| block == name)
 }
 
-/// Whether a tag stands in running text.
+/// Returns true for a tag inside running text.
 pub(super) fn is_inline(name: &str) -> bool {
     const INLINE: &str = "a b i u s em strong small sub sup span font img kbd code mark del ins abbr cite q var samp";
     INLINE.split(' ').any(|inline| inline == name)
 }
 
-/// The name of a tag in small letters, whether it closes, and its length.
+/// Returns the lower-case name of a tag, whether it closes, and its length.
 pub(super) fn name_of(text: &str) -> Option<(String, bool, usize)> {
     let inner = text.strip_prefix('<')?;
     let closing = inner.starts_with('/');
@@ -53,7 +53,7 @@ pub(super) fn name_of(text: &str) -> Option<(String, bool, usize)> {
             _ => {}
         }
     }
-    // A quote without its end: the tag ends at the first bracket.
+    // An unclosed quote: the tag ends at the first bracket.
     let length = text.bytes().take(NEAR).position(|byte| byte == b'>')? + 1;
     Some((name, closing, length))
 }

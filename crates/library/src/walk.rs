@@ -1,5 +1,5 @@
-//! Which files a library has: as git sees the folders, without hidden files and without following links. What a link
-//! names is read under its own name if it is in the library; a link to anything else is left out and counted.
+//! Lists the files of a library as git sees the folders, without hidden files and without following links. The
+//! target of a link is read under its own name if it is in the library; other links are left out and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,21 +15,20 @@ use super::open::{open_file, open_folder};
 use super::reporter::{Reporter, Stopped};
 use super::skip::{LeftOut, Skip};
 
-/// Longer files are left out: they are data, not reading matter.
+/// Longer files are left out: they are data, not text for readers.
 const MAX_TEXT_BYTES: u64 = 8 * 1024 * 1024;
-/// Pictures make a document large that is still reading matter.
+/// A readable document can be large because of its pictures.
 const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// One folder of the library.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    /// Before every path of this folder, where there are several.
+    /// The prefix of every path in this folder if there are several folders.
     pub(super) prefix: String,
 }
 
 impl Folder {
-    /// Gives folders the names that tell them apart: none for a single one.
+    /// Names folders so that reports can distinguish them; a single folder gets no name.
     pub(super) fn named(paths: Vec<PathBuf>) -> Vec<Self> {
         if let [_] = paths.as_slice() {
             return paths.into_iter().map(|path| Self { path, prefix: String::new() }).collect();
@@ -47,7 +46,7 @@ impl Folder {
     }
 }
 
-/// How a file's text is laid out.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Markdown,
@@ -56,12 +55,12 @@ pub(super) enum Format {
     AsciiDoc,
     Html,
     Pdf,
-    /// Named as pandoc names it.
+    /// The value is pandoc's name of the format.
     Office(&'static str),
 }
 
 impl Format {
-    /// How long a file may be.
+    /// The maximum size of a file.
     pub(super) fn largest(self) -> u64 {
         match self {
             Self::Pdf | Self::Office(_) => MAX_DOCUMENT_BYTES,
@@ -70,41 +69,40 @@ impl Format {
     }
 }
 
-/// One file that can be read.
+/// A file that can be read.
 #[derive(Clone, Debug)]
 pub(super) struct FoundFile {
     path: PathBuf,
     /// The index of its folder in [`Walked::folders`].
     folder: usize,
     relative: PathBuf,
-    /// What reports call it: relative, with `/`, with the folder's name before it where there are several.
+    /// The name in reports: relative, with `/`, prefixed with the folder's name if there are several folders.
     pub(super) name: String,
     pub(super) format: Format,
     pub(super) size: i64,
     pub(super) modified: i64,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    /// The folders that are there, open.
+    /// The descriptors of the folders that exist.
     folders: Vec<OwnedFd>,
-    /// By name.
+    /// Sorted by name.
     pub(super) files: Vec<FoundFile>,
     pub(super) left_out: LeftOut,
-    /// Folders that were there when the library was opened.
+    /// Folders that existed when the library was opened and are now missing.
     pub(super) gone: Vec<PathBuf>,
 }
 
 impl Walked {
-    /// Opens a file for reading. Fails if it is no longer a regular file, or not of a length that is read.
+    /// Opens a file for reading. Fails if it is no longer a regular file or exceeds its size limit.
     pub(super) fn open(&self, file: &FoundFile) -> io::Result<File> {
         let folder = self.folders.get(file.folder).ok_or(io::ErrorKind::NotFound)?;
         open_file(folder, &file.relative, file.format)
     }
 }
 
-/// Lists every folder.
 pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, Stopped> {
     let mut walked = Walked::default();
     let mut links = Vec::new();
@@ -127,13 +125,13 @@ pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, St
     Ok(walked)
 }
 
-/// Why what a link names is not read; none if it is read under its own name.
+/// Returns the reason the target of a link is not read, or `None` if it is read under its own name.
 fn unread_link(folders: &[Folder], read: &BTreeSet<PathBuf>, link: &Path) -> Option<Skip> {
     let Ok(target) = link.canonicalize() else { return Some(Skip::BrokenLink) };
     if !folders.iter().any(|folder| target.starts_with(&folder.path)) {
         return Some(Skip::OutsideLink);
     }
-    // The file itself, or the first one in the folder.
+    // The target itself, or the first file in it.
     let is_read = read.range(target.clone()..).next().is_some_and(|file| file.starts_with(&target));
     (!is_read).then_some(Skip::UnreadLink)
 }
@@ -144,8 +142,8 @@ fn list(
     links: &mut Vec<(String, PathBuf)>,
     reporter: &Reporter,
 ) -> Result<(), Stopped> {
-    // Inside a repository its own rules count, from its root; elsewhere only those in the folder itself, so that a
-    // stray file further up cannot empty a library.
+    // Inside a repository its own rules apply, from its root. Elsewhere only the rules in the folder itself
+    // apply, so that a stray file further up cannot empty a library.
     let in_git = folder.path.ancestors().any(|path| path.join(".git").exists());
     if !has_readable_rules(&folder.path) {
         walked.left_out.add(Skip::Unreadable, name(folder, &folder.path));
@@ -184,14 +182,15 @@ fn list(
     Ok(())
 }
 
-/// What reports call a file.
+/// Returns the name of a file in reports.
 fn name(folder: &Folder, path: &Path) -> String {
     let relative = path.strip_prefix(&folder.path).unwrap_or(path);
     let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
     clean::line(&format!("{}{}", folder.prefix, parts.join("/")))
 }
 
-/// Returns whether the walker can read the ignore rules of a directory. It would wait for ever for those in a FIFO.
+/// Returns true if the walker can read the ignore rules of a directory. It would wait forever for rules in a
+/// FIFO.
 fn has_readable_rules(directory: &Path) -> bool {
     let rules = [".gitignore", ".ignore", ".git/info/exclude"];
     let is_readable = |rules| match directory.join(rules).metadata() {

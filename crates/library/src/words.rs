@@ -1,24 +1,24 @@
-//! Words: which of them say nothing, which are forms of one another, and which mean nearly the same.
+//! Words: stop words, stems and synonyms.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Whether a word of a question says nothing about its subject.
+/// Returns true if a word of a question says nothing about its subject.
 pub(super) fn is_stop(word: &str) -> bool {
     STOP.contains(word)
 }
 
-/// The words of a text in small letters, without signs.
+/// Returns the words of a text in lower case, without punctuation.
 pub(super) fn of(text: &str) -> impl Iterator<Item = String> + '_ {
     written(text).map(str::to_lowercase)
 }
 
-/// The words of a text as they are written.
+/// Returns the words of a text as they are written.
 pub(super) fn written(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// What the forms of an English word share; codes and numbers have no forms.
+/// Returns the stem that the forms of an English word share; codes and numbers have no other forms.
 pub(super) fn stem(word: &str) -> String {
     let mut stem = word.to_owned();
     if stem.len() < 4 || !stem.bytes().all(|byte| byte.is_ascii_alphabetic()) {
@@ -60,7 +60,7 @@ pub(super) fn stem(word: &str) -> String {
     stem
 }
 
-/// "stop" of "stopp", and "make" of "mak".
+/// Turns "stopp" into "stop" and "mak" into "make".
 fn without_doubled_end(rest: &str) -> String {
     let is_vowel = |sign: u8| b"aeiou".contains(&sign);
     match rest.as_bytes() {
@@ -72,7 +72,7 @@ fn without_doubled_end(rest: &str) -> String {
     }
 }
 
-/// Words that may stand for this one; they count for less.
+/// Returns words with nearly the same meaning; they weigh less.
 pub(super) fn kin(word: &str) -> Vec<&'static str> {
     let wanted = stem(word);
     let groups = RELATED.lines().map(str::split_whitespace);
@@ -84,7 +84,7 @@ pub(super) fn kin(word: &str) -> Vec<&'static str> {
     all
 }
 
-/// Words that writers of documents use for one another, a group on each line.
+/// Words that writers use interchangeably, one group per line.
 const RELATED: &str = include_str!("words/related.txt");
 
 /// Words that say nothing about the subject of a question.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn kin_leave_the_word_itself_out() {
+    fn synonyms_do_not_include_the_word_itself() {
         assert!(kin("crashes").contains(&"kill") && !kin("crashes").contains(&"crash"));
         assert!(kin("zebra").is_empty());
     }

@@ -1,4 +1,5 @@
-//! One conversion: a child whose output, time and number are bounded, and whose process group ends with it.
+//! Runs one conversion: a child process with limits on output, time and concurrency, whose process group ends
+//! with it.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -17,22 +18,22 @@ use super::{ConvertError, ConvertLimits};
 use crate::reporter::{Reporter, Stopped};
 use crate::skip::Skip;
 
-/// How many conversions this process has under way at a time.
+/// The maximum number of concurrent conversions in this process.
 const AT_ONCE: usize = 2;
-/// How often a conversion looks whether the run was cancelled.
+/// The interval at which a conversion checks whether the run was cancelled.
 const LOOK: Duration = Duration::from_millis(50);
-/// How much of standard error is kept.
+/// The maximum length of standard error that is kept.
 const MAX_STDERR: usize = 4 << 10;
 
-/// What came of a conversion.
+/// The result of a conversion.
 pub(super) struct Ended {
-    /// None where a signal ended it.
+    /// `None` if a signal ended it.
     pub(super) code: Option<i32>,
     pub(super) text: String,
     pub(super) stderr: String,
 }
 
-/// Runs a converter, whose standard input is set, to its end.
+/// Runs a converter, whose standard input is already set, until it exits.
 pub(super) fn run_child(
     command: &mut Command,
     limits: &ConvertLimits,
@@ -43,7 +44,7 @@ pub(super) fn run_child(
     let mut group = match command.process_group(0).spawn() {
         Ok(child) => Group { leader: Pid::from_child(&child), child },
         Err(error) => {
-            tracing::warn!(%error, "a converter cannot be started");
+            tracing::warn!(%error, "failed to start a converter");
             return Err(ConvertError::NotStarted);
         }
     };
@@ -58,7 +59,7 @@ pub(super) fn run_child(
         }
         let ended = group.ended();
         if ended.is_some() {
-            // What the converter left behind must not go on writing.
+            // Processes that the converter left behind must not go on writing.
             group.kill();
         }
         let wait = if ended.is_some() { Duration::ZERO } else { LOOK };
@@ -84,19 +85,19 @@ pub(super) fn run_child(
     }
 }
 
-/// Which of the two pipes can be read without waiting, after at most this long.
+/// Waits at most this long and returns which of the two pipes can be read without blocking.
 fn ready(stdout: Option<&impl AsFd>, stderr: Option<&impl AsFd>, wait: Duration) -> [bool; 2] {
     let pipes = [stdout.map(AsFd::as_fd), stderr.map(AsFd::as_fd)];
     let mut polled: Vec<_> =
         pipes.iter().flatten().map(|pipe| PollFd::from_borrowed_fd(*pipe, PollFlags::IN)).collect();
     let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-    // An interrupted call found nothing; the caller looks again.
+    // An interrupted call reports nothing; the caller tries again.
     let found = poll(&mut polled, Some(&wait)).unwrap_or(0) > 0;
     let mut events = polled.iter().map(|pipe| found && !pipe.revents().is_empty());
     pipes.map(|pipe| pipe.is_some() && events.next().unwrap_or(false))
 }
 
-/// Reads what is there; false at the end of the pipe.
+/// Reads the available bytes; returns false at the end of the pipe.
 fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> bool {
     let mut piece = [0; 64 << 10];
     let Some(Ok(length)) = pipe.as_mut().map(|pipe| pipe.read(&mut piece)) else { return false };
@@ -104,21 +105,22 @@ fn read_some(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> bool {
     length > 0
 }
 
-/// A child that leads a process group. Nothing of the group outlives it.
+/// A child that leads a process group. No process of the group outlives this value.
 struct Group {
     child: Child,
     leader: Pid,
 }
 
 impl Group {
-    /// How the child has ended, if it has. It is waited for when it is dropped: until then its number stays its own.
+    /// Returns the exit status of the child if it has exited. The child is reaped only on drop; until then its
+    /// process id cannot be reused.
     fn ended(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.leader), options).ok().flatten()
     }
 
     fn kill(&self) {
-        // An empty group is no error.
+        // The group may be empty already.
         let _ = kill_process_group(self.leader, Signal::KILL);
     }
 }
@@ -130,7 +132,7 @@ impl Drop for Group {
     }
 }
 
-/// One of the [`AT_ONCE`] conversions.
+/// A permit for one of the [`AT_ONCE`] conversions.
 struct Slot;
 
 static TAKEN: Mutex<usize> = Mutex::new(0);

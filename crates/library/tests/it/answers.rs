@@ -1,4 +1,4 @@
-//! Does it answer? Twenty-five questions, each with the file that has the answer.
+//! Checks that questions are answered: twenty-five questions, each with the file that has the answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use outlast_core::AskKind;
 
 use super::bench::{Bench, ask, library, of_kind, research};
 
-/// Over this project's own documents.
+/// Questions about this project's own documents.
 const OURS: &[(&str, &str)] = &[
     ("How does a job survive a crash of the server?", "ARCHITECTURE.md"),
     ("What does PERPLEXITY_TIMEOUT_MS limit?", "README.md"),
@@ -24,7 +24,7 @@ const OURS: &[(&str, &str)] = &[
     ("How is a cancel handled while the request is on its way?", "ARCHITECTURE.md"),
 ];
 
-/// Over a company's handbook, a garden guide, workshop notes and a web page, which share many words.
+/// Questions about a company's handbook, a garden guide, workshop notes and a web page, which share many words.
 const THEIRS: &[(&str, &str)] = &[
     ("How many vacation days do I have?", "handbook/leave.md"),
     ("Do I need a doctor's note when I am ill?", "handbook/leave.md"),
@@ -44,7 +44,7 @@ pub(crate) fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/corpus")
 }
 
-/// This project's documents, apart from its code.
+/// This project's documents, without its code.
 pub(crate) fn our_documents() -> Bench {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let bench = Bench::new();
@@ -85,7 +85,7 @@ async fn the_right_file_is_among_the_first_three_sources() {
     }
 }
 
-/// Over this project's own documents: what the first passage of the report must say.
+/// Questions about this project's own documents, with a text that the first passage of the report must contain.
 const FIRST: &[(&str, &str)] = &[
     ("What is the default of OUTLAST_CONCURRENCY?", "`OUTLAST_CONCURRENCY` | `5`"),
     ("What does exit code 3 mean?", "3 still running when the time given ended"),
@@ -101,7 +101,7 @@ const FIRST: &[(&str, &str)] = &[
     ("Why is jsonc-parser used?", "jsonc-parser"),
 ];
 
-/// `scripts/library-questions` asks sixty more, over documents of others.
+/// `scripts/library-questions` asks sixty more, about other documents.
 #[tokio::test]
 async fn the_first_passage_says_what_was_asked() {
     let ours = our_documents();
@@ -119,7 +119,7 @@ async fn the_first_passage_says_what_was_asked() {
     assert!(misses.len() <= 2, "missed:\n  {}", misses.join("\n  "));
 }
 
-/// Not a check: whole reports, to be read as a newcomer would. `... --ignored --nocapture print_reports`
+/// Not a check: prints whole reports, to be read as a newcomer would. `... --ignored --nocapture print_reports`
 #[tokio::test]
 #[ignore = "prints reports for people to read"]
 async fn print_reports() {

@@ -1,4 +1,4 @@
-//! A library to ask: folders made for a test, and the answers.
+//! A library for a test, with its folders and answers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_testkit::clock::ManualClock;
 use tempfile::TempDir;
 
-/// No wait in these tests is longer.
+/// The maximum time of every wait in these tests.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A folder to fill and a cache beside it.
+/// A folder for the files and a cache next to it.
 pub(crate) struct Bench {
     root: TempDir,
 }
@@ -68,7 +68,7 @@ pub(crate) fn open(
     converting(folders, cache, converters())
 }
 
-/// The installed `pdftotext`, and a stand-in for `pandoc` that does what the files say.
+/// The installed `pdftotext`, and a fake `pandoc` that does what the files say.
 pub(crate) fn converters() -> Converters {
     Converters {
         launcher: Vec::new(),
@@ -102,7 +102,7 @@ pub(crate) fn of_kind(kind: AskKind, question: &str) -> ResearchAsk {
     ResearchAsk { kind, ..research(question) }
 }
 
-/// What came back.
+/// The answer to a question.
 pub(crate) struct Report {
     pub(crate) text: String,
     pub(crate) sources: Vec<Source>,

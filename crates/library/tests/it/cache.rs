@@ -1,4 +1,4 @@
-//! The index between runs: shared, lost, damaged, or nowhere to be put.
+//! The index between runs: shared, lost, damaged, or impossible to store.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn database(bench: &Bench) -> PathBuf {
     files.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "db")).unwrap()
 }
 
-/// How often a run said that it reads a file.
+/// The number of times a run reported that it reads files.
 fn reads(report: &Report) -> usize {
     report.progress.iter().filter(|seen| seen.message.starts_with("Reading")).count()
 }
@@ -35,7 +35,7 @@ async fn the_index_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn a_damaged_index_is_made_anew() {
+async fn a_damaged_index_is_rebuilt() {
     let bench = Bench::with(&[("plum.md", PLUM)]);
     bench.ask("plum").await;
     let path = database(&bench);
@@ -52,7 +52,7 @@ async fn a_damaged_index_is_made_anew() {
             drop(fs::remove_file(name));
         }
         fs::write(&path, damage).unwrap();
-        // A file the index would have to take in makes it touch what is damaged.
+        // A file that must be indexed makes the update touch the damaged part.
         bench.write("fig.md", "Figs want shelter.");
         assert_eq!(bench.ask("plum soil").await.files()[0], "plum.md");
         assert_eq!(bench.ask("figs shelter").await.files()[0], "fig.md");
@@ -61,9 +61,9 @@ async fn a_damaged_index_is_made_anew() {
     }
 }
 
-/// A file where the directory should be stops every user, also one who may write anywhere.
+/// A file in place of the directory stops every user, including root.
 #[tokio::test]
-async fn without_a_place_for_the_index_the_answer_still_comes() {
+async fn an_answer_does_not_need_a_place_for_the_index() {
     let bench = Bench::with(&[("plum.md", PLUM)]);
     let blocked = bench.books().join("blocked");
     fs::write(&blocked, "a file").unwrap();
@@ -75,7 +75,7 @@ async fn without_a_place_for_the_index_the_answer_still_comes() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_read_only_cache_directory_is_done_without() {
+async fn a_read_only_cache_directory_is_tolerated() {
     use std::os::unix::fs::PermissionsExt;
     let bench = Bench::with(&[("plum.md", PLUM)]);
     bench.ask("plum").await;
@@ -115,9 +115,9 @@ async fn many_runs_share_one_index_while_files_change() {
     assert_eq!(bench.ask("changing file of round 11").await.files()[0], "changing.md");
 }
 
-/// The number of the format stands in the header of a SQLite file, at byte 60.
+/// The format version is in the header of a SQLite file, at byte 60.
 #[tokio::test]
-async fn an_index_of_an_older_format_is_made_anew() {
+async fn an_index_of_an_older_format_is_rebuilt() {
     let bench = Bench::with(&[("plum.md", PLUM)]);
     bench.ask("plum").await;
     let path = database(&bench);

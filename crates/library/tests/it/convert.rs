@@ -1,4 +1,4 @@
-//! Converters from outside, with a stand-in for `pandoc` (`converters/pandoc`) that does what each file says.
+//! External converters, with a fake `pandoc` (`converters/pandoc`) that does what each file says.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn library(bench: &Bench, limits: ConvertLimits) -> Library {
     converting(&[bench.books()], &bench.cache(), converters).unwrap()
 }
 
-/// The report on a folder with a fig and this file.
+/// Asks about a folder that contains a fig and this file.
 async fn report_with(name: &str, text: &str, limits: ConvertLimits) -> Report {
     let bench = Bench::with(&[("fig.md", FIG), (name, text)]);
     let report =
@@ -29,12 +29,12 @@ async fn report_with(name: &str, text: &str, limits: ConvertLimits) -> Report {
     report
 }
 
-/// How often the stand-in ran on files that say `counts`.
+/// The number of times the fake `pandoc` ran on files that say `counts`.
 fn conversions(bench: &Bench) -> usize {
     fs::read_to_string(bench.books().join(".count")).map_or(0, |lines| lines.lines().count())
 }
 
-/// Whether a process is there and not only waiting to be forgotten.
+/// Returns true if a process exists and is not a zombie.
 fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -81,7 +81,7 @@ async fn converters_that_fail_hang_or_never_stop_cost_only_their_file() {
 }
 
 #[tokio::test]
-async fn what_a_converter_prints_is_cleaned_like_any_other_text() {
+async fn the_output_of_a_converter_is_cleaned_like_any_other_text() {
     let report = report_with("plum.docx", "garbage", ConvertLimits::default()).await;
     assert!(report.text.contains("The plum tree wants chalky soil."), "{}", report.text);
     assert!(
@@ -129,7 +129,7 @@ async fn a_cancel_ends_the_converter_and_its_children() {
     assert!(is_alive(&child));
     drop(run);
     until("the child ends", || !is_alive(&child)).await;
-    // What was cancelled is not remembered as a file that cannot be read.
+    // A cancelled conversion is not recorded as an unreadable file.
     bench.write("plum.docx", "waits-with-a-child");
     fs::write(bench.books().join("plum.docx"), PLUM).unwrap();
     assert_eq!(bench.ask("Which soil does the plum tree want?").await.files(), ["plum.docx"]);
@@ -205,7 +205,7 @@ async fn conversions_side_by_side_do_no_harm() {
 }
 
 #[tokio::test]
-async fn without_pandoc_office_files_are_named_with_the_way_to_get_it() {
+async fn without_pandoc_office_files_are_named_with_an_install_hint() {
     let bench = Bench::with(&[("fig.md", FIG), ("plum.docx", PLUM), ("pear.epub", PLUM)]);
     let missing = Converters { pandoc: "no-such-pandoc".into(), ..converters() };
     let library = converting(&[bench.books()], &bench.cache(), missing).unwrap();
@@ -215,7 +215,7 @@ async fn without_pandoc_office_files_are_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn programs_are_looked_for_in_absolute_folders_only() {
+fn programs_are_searched_in_absolute_folders_only() {
     let found = |search_path: &str, program: &str| {
         let converters = Converters { search_path: search_path.into(), ..converters() };
         converters.locate(Path::new(program))
@@ -223,5 +223,5 @@ fn programs_are_looked_for_in_absolute_folders_only() {
     assert_eq!(found("/nowhere:/bin", "sh").unwrap(), Path::new("/bin/sh"));
     assert_eq!(found("bin:.:", "sh"), None);
     assert_eq!(found("/bin", "/bin/sh").unwrap(), Path::new("/bin/sh"));
-    assert_eq!(found("/", "bin"), None, "a folder is no program");
+    assert_eq!(found("/", "bin"), None, "a folder is not a program");
 }

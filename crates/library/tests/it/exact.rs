@@ -1,4 +1,4 @@
-//! The line that was asked for: codes, variables and whole words first, quoted as they stand.
+//! Exact lines: codes, variables and whole words first, quoted as written.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn first_line(bench: &Bench, report: &Report) -> String {
     text.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap().to_owned()
 }
 
-/// Where a text stands in the report; it must be there.
+/// The position of a text in the report, which must contain it.
 fn position(report: &Report, text: &str) -> usize {
     report.text.find(text).unwrap_or_else(|| panic!("no {text:?} in:\n{}", report.text))
 }
@@ -63,7 +63,7 @@ async fn a_whole_word_comes_before_its_stem() {
 }
 
 #[tokio::test]
-async fn a_variable_a_version_and_a_file_name_are_words_of_their_own() {
+async fn a_variable_a_version_and_a_file_name_are_words_too() {
     let bench = Bench::with(&[(
         "settings.md",
         "# Settings\n\nOUTLAST_POLL_LIMIT is the limit of polls, and of each poll of outlast, and its timeout counts.\n\n\
@@ -138,7 +138,7 @@ async fn the_line_breaks_of_a_list_are_kept() {
     for (file, text, question, line, next) in cases {
         let report = Bench::with(&[(file, text)]).ask(question).await;
         let between = &report.text[position(&report, line) + line.len()..position(&report, next)];
-        // Two blanks: without them a reader of Markdown would join the lines again.
+        // Without the two spaces, a Markdown reader would join the lines again.
         assert!(
             between.starts_with("  \n") || between.contains(" [1]"),
             "{between:?}\n{}",
@@ -148,15 +148,15 @@ async fn the_line_breaks_of_a_list_are_kept() {
 }
 
 #[tokio::test]
-async fn prose_that_is_only_wrapped_is_joined() {
-    let prose = "# Soil\n\nThe plum tree wants a chalky soil and a place in the sun, where the wind of the\nwinter cannot reach it and the frost of May does no harm to the first of its\nflowers.\n\nEach sentence of this one stands on a line, which is long enough to be prose.\nThe plum is then picked in September, when it comes off the tree by itself.\n";
+async fn wrapped_prose_is_joined() {
+    let prose = "# Soil\n\nThe plum tree wants a chalky soil and a place in the sun, where the wind of the\nwinter cannot reach it and the frost of May does no harm to the first of its\nflowers.\n\nEach sentence of this one is on a line, which is long enough to be prose.\nThe plum is then picked in September, when it comes off the tree by itself.\n";
     let report =
         Bench::with(&[("soil.md", prose)]).ask("Which soil does the plum tree want?").await;
     assert!(report.text.contains("wind of the winter cannot reach it and the frost of May does no harm to the first of its flowers."), "{}", report.text);
     assert!(!report.text.contains("prose.  \n"), "{}", report.text);
 }
 
-/// Where one line is the answer, a short report says it.
+/// If one line is the answer, a short report contains it.
 #[tokio::test]
 async fn a_one_line_fact_gets_a_short_report() {
     let bench = super::answers::our_documents();

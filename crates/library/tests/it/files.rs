@@ -1,4 +1,4 @@
-//! Which files are read, and that the index follows them.
+//! The choice of files, and that the index follows their changes.
 
 use std::fs;
 
@@ -65,7 +65,7 @@ async fn the_rules_of_a_repository_count_in_a_folder_of_it() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_counted_with_its_reason() {
+async fn files_that_are_left_out_are_counted_with_their_reason() {
     let bench =
         Bench::with(&[("plum.md", PLUM), ("main.rs", "fn main() {}"), ("paper.pdf", "%PDF-1.4")]);
     bench.write("blob.txt", b"plum\0tree soil");
@@ -80,14 +80,14 @@ async fn what_is_left_out_is_counted_with_its_reason() {
             ),
             "{note}"
         );
-        assert!(note.contains("1 of a kind that is not text"), "{note}");
+        assert!(note.contains("1 of a kind that is not readable text"), "{note}");
     }
     let report = bench.ask("Pflaumenbaum").await;
     assert_eq!(report.files(), ["latin.txt"]);
 }
 
 #[tokio::test]
-async fn several_folders_are_told_apart_by_name() {
+async fn several_folders_are_distinguished_by_name() {
     let (a, b) =
         (Bench::with(&[("plum.md", PLUM)]), Bench::with(&[("fig.md", "A fig tree in any soil.")]));
     fs::create_dir(a.books().join("other")).unwrap();
@@ -122,7 +122,7 @@ fn the_profile_names_the_folders_whatever_their_order() {
     assert!(both.as_str().starts_with("library "), "{both}");
 }
 
-/// A file or folder that a link names is read under its own name or not at all, and the report counts the latter.
+/// A link's target is read under its own name or not at all, and the report counts the latter.
 #[cfg(unix)]
 #[tokio::test]
 async fn links_are_not_followed_and_those_that_hide_something_are_counted() {
@@ -141,12 +141,12 @@ async fn links_are_not_followed_and_those_that_hide_something_are_counted() {
     assert_eq!(report.files(), ["plum.md"], "{}", report.text);
     let note = report.text.lines().last().unwrap();
     assert!(
-        note.contains("4 files were left out: 2 links to outside of the library's folders, 1 broken link, 1 link to what is not read itself."),
+        note.contains("4 files were left out: 2 links to targets outside the library's folders, 1 broken link, 1 link to a file or folder that is not read."),
         "{note}"
     );
 }
 
-/// A link from one folder of the library into another leads to what is read there.
+/// A link from one folder of the library into another points at a file that is read anyway.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_link_into_another_folder_of_the_library_hides_nothing() {

@@ -55,7 +55,7 @@ async fn no_question_breaks_the_search() {
 }
 
 #[tokio::test]
-async fn a_question_without_words_is_told_so() {
+async fn a_question_without_words_gets_a_clear_answer() {
     let bench = Bench::with(&[("a.md", "What is the of and.")]);
     for question in ["what is the of and", "", "🌱"] {
         let report = bench.ask(question).await;
@@ -85,7 +85,7 @@ async fn files_cannot_smuggle_control_characters_or_citations_into_a_report() {
 }
 
 #[tokio::test]
-async fn files_full_of_markup_and_nothing_else_are_survived() {
+async fn files_full_of_markup_do_no_harm() {
     let bench = Bench::with(&[("plum.md", "The plum tree.")]);
     let odd = [
         "[", "![", "`", "<", "<!--", "|", "> ", "#", "*", "\\", "&", "- ", "1. ", "::\n", "====\n",

@@ -1,4 +1,5 @@
-//! The library provider from outside: what it finds, what it leaves out, and what it survives.
+//! Tests of the library provider through its public interface: its answers, the files it leaves out, and the
+//! failures it survives.
 
 #[cfg(test)]
 mod bench;

@@ -1,4 +1,4 @@
-//! PDFs: what is found in them and how it is cited, and that no file of theirs does harm.
+//! PDF files: their passages and citations, and that no PDF does harm.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -26,7 +26,7 @@ fn with_pdfs(names: &[&str]) -> Bench {
     bench
 }
 
-/// A file of objects, numbered from 1; the first is the catalog.
+/// A file of these objects, numbered from 1; the first is the catalog.
 fn pdf(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut file = b"%PDF-1.7\n".to_vec();
     for (number, object) in (1..).zip(objects) {
@@ -45,7 +45,7 @@ fn stream(entries: &str, bytes: &[u8]) -> Vec<u8> {
     object
 }
 
-/// One page with this content, and what else the file has from object 6 on.
+/// One page with this content, followed by more objects from number 6 on.
 fn page(resources: &str, content: Vec<u8>, more: &[Vec<u8>]) -> Vec<u8> {
     let mut objects = vec![
         b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
@@ -108,7 +108,7 @@ async fn an_answer_from_a_pdf_is_cited_with_its_page() {
 }
 
 #[tokio::test]
-async fn columns_ligatures_accents_and_broken_words_are_read_as_a_person_reads_them() {
+async fn columns_ligatures_accents_and_hyphenated_words_are_read_correctly() {
     let bench = with_pdfs(&["coffee.pdf", "boiler.pdf"]);
     let report = bench.ask("What were the filters of coffee manufactured from?").await;
     let text = &report.text;
@@ -133,7 +133,7 @@ async fn columns_ligatures_accents_and_broken_words_are_read_as_a_person_reads_t
 }
 
 #[tokio::test]
-async fn what_runs_along_on_every_page_is_not_quoted() {
+async fn running_titles_are_not_quoted() {
     let report =
         with_pdfs(&["pump.pdf"]).ask("What are the notes of the caretaker on bearings?").await;
     assert!(report.text.contains("greased every spring"), "{}", report.text);
@@ -146,7 +146,7 @@ async fn what_runs_along_on_every_page_is_not_quoted() {
     assert!(report.text.contains("4 passages in 2 files"), "{}", report.text);
 }
 
-/// Two passages of one page are one source: a page is as near as one can point.
+/// Two passages of one page share a source, because a citation cannot point more precisely than a page.
 #[tokio::test]
 async fn passages_of_one_page_share_their_source() {
     let bench = with_pdfs(&["boiler.pdf"]);
@@ -176,7 +176,7 @@ async fn pdfs_that_cannot_be_read_are_counted_and_the_others_answer() {
     }
 }
 
-/// Each of these would be a gigabyte or more, or without an end, to a reader that trusts it.
+/// A naive reader would produce a gigabyte or more from each of these, or never finish.
 #[tokio::test]
 async fn traps_are_left_out_and_the_others_answer() {
     let bench = with_pdfs(&["pump.pdf"]);
@@ -206,7 +206,7 @@ async fn traps_are_left_out_and_the_others_answer() {
 }
 
 #[tokio::test]
-async fn no_name_of_a_file_is_taken_for_an_option_of_the_converter() {
+async fn a_file_name_is_never_read_as_an_option_of_the_converter() {
     for name in ["-v.pdf", "-.pdf", "--help.pdf", "a b\n$(id).pdf", "http:x.pdf"] {
         let bench = Bench::with(&[("plum.md", PLUM)]);
         bench.write(name, fixture("pump.pdf"));
@@ -228,7 +228,7 @@ async fn sixty_pdfs_are_read_once() {
 }
 
 #[tokio::test]
-async fn without_pdftotext_pdfs_are_named_with_the_way_to_get_it_and_read_once_it_is_there() {
+async fn without_pdftotext_pdfs_are_named_with_an_install_hint_and_read_later() {
     let bench = with_pdfs(&["boiler.pdf", "coffee.pdf", "leave.pdf", "pump.pdf"]);
     let missing = Converters { pdftotext: "/nowhere/pdftotext".into(), ..converters() };
     let question = "What burns the seal of the water pump?";
@@ -239,7 +239,7 @@ async fn without_pdftotext_pdfs_are_named_with_the_way_to_get_it_and_read_once_i
         assert!(report.text.contains(expected), "{}", report.text);
     }
     assert_eq!(bench.ask(question).await.sources[0].url, "pump.pdf:p1");
-    // What was read stays found when the converter goes away again.
+    // Text that was read stays searchable when the converter is removed again.
     let report = ask(&without, &research(question)).await;
     assert_eq!(report.sources[0].url, "pump.pdf:p1", "{}", report.text);
 }
@@ -256,9 +256,9 @@ async fn a_pdf_that_changed_is_read_again_and_one_that_did_not_is_not() {
     assert!(!report.progress.iter().any(|seen| seen.message.starts_with("Reading")));
 }
 
-/// The version of an index is the four bytes at 60 of its file.
+/// The version of an index is in the four bytes at offset 60 of its file.
 #[tokio::test]
-async fn an_index_from_before_pdfs_were_read_is_made_anew() {
+async fn an_index_from_before_pdf_support_is_rebuilt() {
     let bench = with_pdfs(&["pump.pdf"]);
     bench.ask("plum").await;
     let files = fs::read_dir(bench.cache()).unwrap().map(|entry| entry.unwrap().path());

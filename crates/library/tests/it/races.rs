@@ -1,5 +1,5 @@
-//! Files that are replaced between the walk and the reading. The stand-in for `pandoc` replaces them while it converts the file
-//! that is read first, so that each of these tests is the same every time.
+//! Files that are replaced between the walk and the reading. The fake `pandoc` replaces them while it
+//! converts the file that is read first, so these tests are deterministic.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,7 +41,7 @@ async fn p1_a_file_that_is_replaced_by_a_link_after_the_walk_is_not_read() {
     let report = ask_while_swapped(&bench, &script).await;
     assert!(!report.text.contains("xyzzy"), "{}", report.text);
     assert!(report.text.contains(LEFT_OUT), "{}", report.text);
-    // What was replaced is not remembered: with its bytes and its date back the file is read.
+    // A replaced file is not recorded as unreadable: after its bytes and date are restored, it is read.
     for name in ["plum.md", "plum.docx"] {
         fs::remove_file(bench.books().join(name)).unwrap();
         bench.write(name, PLUM);

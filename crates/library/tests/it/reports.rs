@@ -1,4 +1,4 @@
-//! What a report is made of.
+//! The parts of a report.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn cited(text: &str) -> Vec<u32> {
     numbers
 }
 
-/// Every citation has its source and every source its citation, numbered as they come.
+/// Every citation has its source and every source its citation, numbered in order of appearance.
 pub(crate) fn check(report: &Report) {
     let numbers = cited(&report.text);
     let mut seen = Vec::new();
@@ -47,14 +47,14 @@ pub(crate) fn check(report: &Report) {
     assert_eq!(urls.len(), sources.len(), "{urls:?}");
     for source in &report.sources {
         let (file, place) = source.url.rsplit_once(':').unwrap();
-        // A line, or in a PDF a page.
+        // A line, or a page for a PDF.
         let place = if file.ends_with(".pdf") { place.strip_prefix('p').unwrap() } else { place };
         assert!(place.parse::<u32>().unwrap() > 0, "{source:?}");
         assert!(source.title.as_ref().is_some_and(|title| !title.is_empty()), "{source:?}");
     }
 }
 
-/// C4: what has no summary does not say that it has one.
+/// C4: a report without a summary does not claim to have one.
 #[tokio::test]
 async fn a_report_has_a_title_its_best_passages_and_says_what_it_is() {
     let report = our_documents().ask(CRASH).await;
@@ -76,7 +76,7 @@ async fn a_citation_points_at_the_file_and_line_where_its_text_begins() {
     for source in &report.sources {
         let (file, line) = source.url.rsplit_once(':').unwrap();
         let text = std::fs::read_to_string(bench.books().join(file)).unwrap();
-        // A passage of code begins with its fence, which the report sets anew.
+        // A passage of code starts with its fence, which the report replaces.
         let mut lines = text.lines().skip(line.parse::<usize>().unwrap() - 1);
         let line = lines.find(|line| !line.starts_with("```")).unwrap();
         let first = line.split(|c: char| !c.is_alphanumeric()).find(|word| word.len() > 3);
@@ -88,7 +88,7 @@ async fn a_citation_points_at_the_file_and_line_where_its_text_begins() {
 }
 
 #[tokio::test]
-async fn it_is_free_and_names_itself_for_what_it_is() {
+async fn it_is_free_and_names_itself_honestly() {
     let bench = our_documents();
     let output = bench.ask(CRASH).await.output;
     assert_eq!(output.cost, Cost::Reported(NanoUsd(0)));
@@ -114,7 +114,7 @@ async fn more_effort_gives_a_longer_report() {
 }
 
 #[tokio::test]
-async fn short_asks_get_a_short_answer_and_results_get_snippets() {
+async fn short_asks_get_a_short_answer_and_ranked_results_get_snippets() {
     let bench = our_documents();
     let library = bench.library();
     for kind in [AskKind::Search, AskKind::Ask, AskKind::Reason] {
@@ -141,7 +141,7 @@ async fn short_asks_get_a_short_answer_and_results_get_snippets() {
 }
 
 #[tokio::test]
-async fn nothing_found_is_said_with_what_was_searched() {
+async fn an_empty_result_says_what_was_searched() {
     let bench = Bench::with(&[("plum.md", "The plum tree wants chalky soil.")]);
     let report = bench.ask("Quantum chromodynamics lattices?").await;
     assert!(report.sources.is_empty());
@@ -156,7 +156,7 @@ async fn nothing_found_is_said_with_what_was_searched() {
 }
 
 #[tokio::test]
-async fn a_word_that_stands_nowhere_is_named() {
+async fn a_word_that_occurs_nowhere_is_named() {
     let bench = Bench::with(&[("plum.md", "The plum tree wants chalky soil.")]);
     let report = bench.ask("Does a plum tree like vermiculite?").await;
     assert!(report.text.contains("Not found anywhere: \"vermiculite\""), "{}", report.text);
@@ -172,7 +172,7 @@ async fn words_written_apart_find_the_word_written_together() {
     assert!(bench.ask("How do I back up?").await.files().contains(&"a.md"));
 }
 
-/// A follow-up leans on what was asked before.
+/// A follow-up relies on the earlier questions.
 #[tokio::test]
 async fn earlier_questions_decide_between_equals() {
     let bench = Bench::with(&[
@@ -195,7 +195,7 @@ async fn earlier_questions_decide_between_equals() {
 #[tokio::test]
 async fn equal_libraries_give_equal_reports() {
     let (a, b) = (our_documents(), our_documents());
-    // The second index has a history: what was read, forgotten and read again must not show.
+    // The second index has a history; files that were read, removed and read again must not show.
     b.write("extra.md", "A job and a crash and a server, for a while.");
     b.ask("anything about a job").await;
     std::fs::remove_file(b.books().join("extra.md")).unwrap();

@@ -1,4 +1,4 @@
-//! A run under way: progress, cancel, and what the engine is told.
+//! A running search: progress, cancellation, and the reports to the engine.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn progress_has_real_counts_and_never_goes_down() {
 }
 
 #[tokio::test]
-async fn a_crash_means_that_it_is_simply_run_again() {
+async fn after_a_crash_a_search_is_simply_repeated() {
     let library = Bench::new().library();
     let nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: true };
     assert_eq!((library.name(), library.nature(&json!({}))), (Library::NAME, nature));
@@ -47,7 +47,7 @@ async fn a_crash_means_that_it_is_simply_run_again() {
 }
 
 #[tokio::test]
-async fn an_ask_of_another_shape_is_refused() {
+async fn an_ask_of_another_kind_is_refused() {
     let error = Bench::new().library().begin(&json!({ "messages": 5 }), "key").await.err().unwrap();
     assert!(
         matches!(&error, BeginError::NotSent(error) if error.trouble == Trouble::Rejected),
@@ -56,7 +56,7 @@ async fn an_ask_of_another_shape_is_refused() {
 }
 
 #[tokio::test]
-async fn folders_that_went_away_are_an_error_that_passes() {
+async fn missing_folders_are_a_temporary_error() {
     let bench = many_files(1);
     let library = bench.library();
     std::fs::remove_dir_all(bench.books()).unwrap();
@@ -69,12 +69,12 @@ async fn folders_that_went_away_are_an_error_that_passes() {
         }
     };
     assert!(
-        !error.trouble.is_permanent() && error.sentence.contains("not there any more"),
+        !error.trouble.is_permanent() && error.sentence.contains("no longer exist"),
         "{error:?}"
     );
 }
 
-/// The runtime waits for its blocking tasks, so its end is the signal that the worker has ended.
+/// The runtime waits for its blocking tasks, so its end proves that the worker has ended.
 #[test]
 fn a_dropped_run_ends_its_worker_before_it_has_read_everything() {
     let bench = Arc::new(many_files(1_500));
@@ -83,7 +83,7 @@ fn a_dropped_run_ends_its_worker_before_it_has_read_everything() {
     let library = bench.library();
     runtime.block_on(async {
         let mut run = begin(&library, &research("soil")).await;
-        // Until it reads: then it is in the middle of its work.
+        // Wait until it reads: then it is in the middle of its work.
         loop {
             let Step::Progress(seen) =
                 tokio::time::timeout(LIMIT, run.next()).await.unwrap().unwrap()
@@ -96,16 +96,16 @@ fn a_dropped_run_ends_its_worker_before_it_has_read_everything() {
         }
     });
     drop(runtime);
-    // What was not finished was not kept: one transaction. A whole index would have been read from, not made.
+    // Unfinished work was not stored, because it is one transaction. A complete index would have been reused.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let report = runtime.block_on(bench.ask("soil"));
     let first = report.progress.iter().find(|seen| seen.message.starts_with("Reading"));
     assert_eq!(first.map(|seen| seen.message.as_str()), Some("Reading 1 of 1,500 files"));
 }
 
-/// A dropped `next` loses nothing.
+/// Dropping `next` loses nothing.
 #[tokio::test]
-async fn waiting_can_be_given_up_and_taken_up_again() {
+async fn waiting_can_be_abandoned_and_resumed() {
     let bench = many_files(30);
     let mut run = begin(&bench.library(), &research("What soil does tree 7 want?")).await;
     let mut dropped = 0;

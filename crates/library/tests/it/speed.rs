@@ -1,4 +1,4 @@
-//! Figures, not checks: `cargo test -p outlast-provider --test library -- --ignored --nocapture figures`
+//! Measurements, not checks: `cargo test -p outlast-provider --test library -- --ignored --nocapture figures`
 
 use tokio::time::Instant;
 

@@ -262,9 +262,9 @@ async fn research_with_v_names_each_file_that_is_left_out_and_why() {
     for _cold_then_warm in 0..2 {
         let ran = world.run(&[&["-v"][..], &arguments].concat()).await;
         for (file, reason) in [
-            ("plum.png", "of a kind that is not text to read"),
+            ("plum.png", "of a kind that is not readable text"),
             ("blob.txt", "binary"),
-            ("hosts.txt", "link to outside of the library's folders"),
+            ("hosts.txt", "link to a target outside the library's folders"),
         ] {
             let mut lines = ran.stderr.lines();
             assert!(
