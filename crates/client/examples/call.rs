@@ -1,5 +1,5 @@
-//! Calls a tool of a program, with a window that progress renews:
-//! `cargo run -p outlast-client --example call -- TOOL JSON PROGRAM [ARGUMENT]...`
+//! Calls a tool of a program, with a timeout that progress resets: `cargo run -p outlast-client --example call
+//! -- TOOL JSON PROGRAM [ARGUMENT]...`
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example speaks to a person")]
 
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .max_total_timeout(Duration::from_secs(3 * 3600))
         .on_progress(|progress| eprintln!("  {progress}"));
     let called = client.call_tool(&tool, arguments, options).await;
-    // Before the error is looked at: a program gets its time to leave in either case.
+    // Close before looking at the error, so that the program can exit cleanly in either case.
     client.close().await;
     println!("{}", called?.text);
     Ok(())

@@ -1,5 +1,5 @@
-//! Lists the tools of a server on the web, with any request the protocol has:
-//! `cargo run -p outlast-client --example tools -- http://127.0.0.1:8080/mcp [TOKEN]`
+//! Lists the tools of an HTTP server, and shows how to send any request of the protocol: `cargo run -p
+//! outlast-client --example tools -- http://127.0.0.1:8080/mcp [TOKEN]`
 
 #![expect(clippy::print_stdout, reason = "an example speaks to a person")]
 

@@ -1,21 +1,19 @@
-//! What a tool answered.
-
 use rmcp::model::CallToolResult;
 use serde_json::Value;
 
-/// What a tool answered.
+/// The answer of a tool.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolAnswer {
     /// All text blocks, joined by newlines.
     pub text: String,
-    /// Every block as it came: text, images, sounds, resources.
+    /// Every block, unchanged: text, images, sounds, resources.
     pub content: Vec<Value>,
     /// The structured form, if there is one.
     pub structured: Option<Value>,
-    /// Whether the tool calls its own answer an error.
+    /// True if the tool marks its answer as an error.
     pub is_error: bool,
-    /// What the server says about the answer, such as a code of the error.
+    /// Metadata about the answer, such as an error code.
     pub meta: Option<Value>,
 }
 
@@ -23,7 +21,7 @@ impl From<CallToolResult> for ToolAnswer {
     fn from(result: CallToolResult) -> Self {
         let texts = result.content.iter().filter_map(|block| block.as_text());
         let texts: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
-        // Blocks came from JSON a moment ago, so that they can be written as JSON.
+        // Blocks were just parsed from JSON, so they can be serialised.
         let content = result.content.iter().filter_map(|block| serde_json::to_value(block).ok());
         Self {
             text: texts.join("\n"),

@@ -22,12 +22,12 @@ use crate::patience::{Limit, PatienceVerdict};
 use crate::pending::{PendingCalls, WaitingCall};
 use crate::stream::NOT_UTF8;
 
-/// A connection, as a call sees it.
+/// The part of a connection that a call uses.
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) pending: Arc<PendingCalls>,
     pub(crate) longest_message: usize,
-    /// Cancellations on behalf of callers that have left.
+    /// Cancellations for callers that have gone away.
     pub(crate) late_cancels: Arc<Mutex<JoinSet<()>>>,
 }
 
@@ -56,7 +56,7 @@ impl Connection {
         })
     }
 
-    /// Waits for this until a limit is reached. What is there when a limit falls due is taken.
+    /// Waits for the future until a limit is reached. A result that is ready at the limit is returned.
     pub(crate) async fn wait<T>(
         &self,
         timer: &CallTimer,
@@ -88,12 +88,12 @@ impl Connection {
         }
     }
 
-    /// Sends a cancellation after its caller has left; [`Connection::finish_cancels`] waits for it.
+    /// Sends a cancellation after its caller has gone away; [`Connection::finish_cancels`] waits for it.
     pub(crate) fn cancel_later<T: 'static>(
         &self,
         cancel: impl Future<Output = T> + Send + 'static,
     ) {
-        // Without a runtime the connection is gone.
+        // Without a runtime the connection is closed already.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut cancels = self.late_cancels.lock().unwrap_or_else(PoisonError::into_inner);
         while cancels.try_join_next().is_some() {}
@@ -101,12 +101,12 @@ impl Connection {
         cancels.spawn_on(bounded, &runtime);
     }
 
-    /// Waits until the late cancellations are sent, for a second at most.
+    /// Waits until the late cancellations are sent, for at most one second.
     pub(crate) async fn finish_cancels(&self) {
         let mut cancels =
             std::mem::take(&mut *self.late_cancels.lock().unwrap_or_else(PoisonError::into_inner));
         let sent = async { while cancels.join_next().await.is_some() {} };
-        // A server that does not read for a second is not waited for.
+        // Do not wait longer for a server that stopped reading.
         drop(tokio::time::timeout(CANCEL_GRACE, sent).await);
     }
 
@@ -131,30 +131,29 @@ impl Connection {
     }
 }
 
-/// The wait of one caller: its limits, and its callback for progress.
+/// The limits and the progress callback of one caller.
 pub(crate) struct CallTimer {
     pub(crate) call: Arc<WaitingCall>,
     pub(crate) options: CallOptions,
 }
 
 impl CallTimer {
-    /// Starts now.
     pub(crate) fn start(options: CallOptions) -> Result<Self, ClientError> {
         Ok(Self { call: WaitingCall::new(options.limits()?), options })
     }
 
-    /// Tells the caller of progress it has not seen.
+    /// Passes on progress that the caller has not seen.
     fn tell_progress(&self) {
         while let Some(progress) = self.call.unread() {
             let Some(callback) = &self.options.on_progress else { continue };
             if catch_unwind(AssertUnwindSafe(|| callback(&progress))).is_err() {
-                tracing::warn!("the callback for progress panicked; the call goes on");
+                tracing::warn!("the progress callback panicked; continuing the call");
             }
         }
     }
 
     async fn due(&self, until: Option<Duration>) {
-        // A limit beyond the end of the clock is no limit.
+        // A limit beyond the end of the clock never expires.
         match until.and_then(|until| self.call.began.checked_add(until)) {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
@@ -180,7 +179,7 @@ impl CallTimer {
     }
 }
 
-/// A request that was handed to the transport. Dropped before its answer, it is cancelled.
+/// A request that was handed to the transport. It is cancelled if dropped before its answer.
 struct SentRequest<'a> {
     connection: &'a Connection,
     handle: Option<RequestHandle<RoleClient>>,
@@ -194,7 +193,7 @@ impl SentRequest<'_> {
         }
     }
 
-    /// Cancels the request because of this limit; whether the server could be told in time.
+    /// Cancels the request because of this limit; returns false if the cancellation could not be sent in time.
     async fn cancel(mut self, limit: Limit) -> bool {
         let Some(handle) = self.handle.take() else { return true };
         self.connection.pending.remove(&handle.id);
@@ -212,7 +211,7 @@ impl Drop for SentRequest<'_> {
         let Some(handle) = self.handle.take() else { return };
         self.connection.pending.remove(&handle.id);
         self.connection.cancel_later(async move {
-            handle.peer.send_notification(cancelled(handle.id, "the caller has left")).await
+            handle.peer.send_notification(cancelled(handle.id, "the caller has gone away")).await
         });
     }
 }

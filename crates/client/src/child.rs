@@ -1,4 +1,4 @@
-//! A server as a child process: started in a process group of its own, and stopped.
+//! A server as a child process in its own process group.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use tokio::task::JoinHandle;
 
 use crate::error::ClientError;
 
-/// How long a child may take to exit: by itself, and again after SIGTERM.
+/// The time a child has to exit: on its own, and again after SIGTERM.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
-/// How long to wait for the exit status of a child whose pipe broke.
+/// The maximum time to wait for the exit status of a child whose pipe broke.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
-/// How many bytes of its standard error are kept.
+/// The number of bytes of standard error that are kept.
 const STDERR_KEPT: usize = 8 * 1024;
-/// How many lines of it an error shows.
+/// The number of lines of standard error that an error shows.
 const STDERR_LINES: usize = 5;
 
 /// A program to start.
@@ -33,18 +33,18 @@ pub struct Program {
     stderr: StderrMode,
 }
 
-/// What becomes of a child's standard error.
+/// The handling of a child's standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StderrMode {
-    /// The end of it is kept for the error message.
+    /// The end of it is kept for error messages.
     #[default]
     Keep,
-    /// It goes where our own standard error goes.
+    /// It is inherited from this process.
     Pass,
 }
 
 impl Program {
-    /// A program by name or path.
+    /// Creates a program by name or path.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         Self {
             name: name.as_ref().to_owned(),
@@ -56,54 +56,54 @@ impl Program {
         }
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    /// With more arguments.
+    /// Adds several arguments.
     pub fn args<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
         arguments.into_iter().fold(self, Self::arg)
     }
 
-    /// With this variable in its environment.
+    /// Sets a variable of its environment.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// With nothing of our own environment.
+    /// Starts the program with an empty environment.
     pub fn env_clear(mut self) -> Self {
         self.clear = true;
         self
     }
 
-    /// In this folder.
+    /// Sets its working directory.
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// What becomes of its standard error.
+    /// Sets the handling of its standard error.
     pub fn stderr(mut self, stderr: StderrMode) -> Self {
         self.stderr = stderr;
         self
     }
 }
 
-/// How a child ended.
+/// The way a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildEnd {
-    /// By itself.
+    /// It exited on its own.
     ByItself(ExitStatus),
-    /// After SIGTERM.
+    /// It exited after SIGTERM.
     Terminated(ExitStatus),
-    /// By SIGKILL.
+    /// It was killed with SIGKILL.
     Killed,
 }
 
-/// A child that runs.
+/// A running child.
 pub(crate) struct Child {
     process: Mutex<tokio::process::Child>,
     group: Group,
@@ -111,7 +111,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a program; its output and its input are the connection.
+    /// Starts a program whose standard input and output are the connection.
     pub(crate) fn start(program: &Program) -> Result<(Self, ChildStdout, ChildStdin), ClientError> {
         let failed = |source| ClientError::Start {
             program: program.name.to_string_lossy().into_owned(),
@@ -131,7 +131,7 @@ impl Child {
         self.group.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Stops the child, whose input is closed already.
+    /// Stops the child, whose standard input is already closed.
     pub(crate) async fn stop(self) -> ChildEnd {
         let Self { process, mut group, tail: _tail } = self;
         let mut process = process.into_inner();
@@ -143,14 +143,14 @@ impl Child {
         }
         if end.is_none() {
             group.send(Signal::KILL);
-            // SIGKILL cannot be refused, but a process inside a system call may take its time.
+            // SIGKILL cannot be refused, but a process in a system call may take a while to end.
             exit().await;
         }
         group.over = true;
         end.unwrap_or(ChildEnd::Killed)
     }
 
-    /// Adds to an error what is known of a child that exited.
+    /// Adds the exit status and the last output to an error if the child exited.
     pub(crate) async fn explained(&self, error: ClientError) -> ClientError {
         match error {
             ClientError::Gone { .. } => ClientError::Gone { how: self.end().await },
@@ -162,7 +162,7 @@ impl Child {
         }
     }
 
-    /// Its exit status and the end of its standard error.
+    /// Returns its exit status and the end of its standard error.
     async fn end(&self) -> String {
         let mut process = self.process.lock().await;
         let status = match tokio::time::timeout(STATUS_WAIT, process.wait()).await {
@@ -178,7 +178,7 @@ impl Child {
     }
 }
 
-/// Adds to an error what is known of the child, where there is one.
+/// Adds what is known about the child to an error, if there is a child.
 pub(crate) async fn explained(child: Option<&Child>, error: ClientError) -> ClientError {
     match child {
         Some(child) => child.explained(error).await,
@@ -201,12 +201,12 @@ fn command(program: &Program) -> Command {
         StderrMode::Keep => Stdio::piped(),
         StderrMode::Pass => Stdio::inherit(),
     });
-    // Its own group: Ctrl-C reaches only this process, and the child's own children are killed with it.
+    // Its own group: Ctrl-C reaches only this process, and the child's descendants can be killed with it.
     command.process_group(0);
     command
 }
 
-/// A child's process group; killed when it is dropped before its end.
+/// A child's process group. If dropped before the child ended, it is killed.
 struct Group {
     pid: Pid,
     over: bool,
@@ -214,7 +214,7 @@ struct Group {
 
 impl Group {
     fn send(&self, signal: Signal) {
-        // Fails only when the group is gone already.
+        // This fails only if the group is gone already.
         let _ = kill_process_group(self.pid, signal);
     }
 }
@@ -239,10 +239,10 @@ impl StderrTail {
         Self { kept, reading: tokio::spawn(keep(stderr, keeps)) }
     }
 
-    /// The last lines, if there are any.
+    /// Returns the last lines, if there are any.
     async fn read(&self) -> Option<String> {
         let mut kept = self.kept.clone();
-        // Until the pipe is closed; but a grandchild may hold it open.
+        // Wait until the pipe is closed, but not for long: a grandchild may keep it open.
         drop(tokio::time::timeout(STATUS_WAIT, kept.wait_for(|_| false)).await);
         let text = String::from_utf8_lossy(&kept.borrow()).into_owned();
         let lines: Vec<&str> =

@@ -1,4 +1,4 @@
-//! A connection to an MCP server: made, used for any number of calls at once, and closed.
+//! A connection to an MCP server that can be used for any number of concurrent calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,15 +27,15 @@ use crate::stream::{BoundedLines, Cuttable};
 use crate::task::{StartedCall, TaskCall};
 use crate::wire_tap::WireTap;
 
-/// How long rmcp may take to close a connection.
+/// The time rmcp has to close a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
-/// The longest list of tools to read, in pages: a server could go on for ever.
+/// The maximum number of pages in a list of tools, because a server could return pages forever.
 const MAX_TOOL_PAGES: usize = 1_000;
 
 /// A connection to an MCP server.
 ///
-/// Calls take `&self`: any number may run at once. Dropped without [`Client::close`], the client closes the connection,
-/// and a program it started is killed.
+/// Calls take `&self`, so any number can run concurrently. Dropping the client without [`Client::close`] closes
+/// the connection and kills the program it started.
 pub struct Client {
     service: RunningService<RoleClient, ClientInfo>,
     connection: Connection,
@@ -43,7 +43,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server behind these streams: its output, and its input.
+    /// Connects to a server over these streams: the server's output and its input.
     pub async fn connect<R, W>(
         output: R,
         input: W,
@@ -57,7 +57,7 @@ impl Client {
         let cut = CancellationToken::new();
         let output = BoundedLines::new(output, options.longest_message, pending.clone());
         let input = Cuttable::new(input, cut.clone());
-        // Ours is the limit that ends in an error; rmcp's would drop the line in silence.
+        // Our own limit ends in an error; rmcp's would drop the line silently.
         let pipe = AsyncRwTransport::new_client(output, input).with_max_line_length(usize::MAX);
         Self::handshake(pipe, pending, cut, options).await
     }
@@ -104,7 +104,7 @@ impl Client {
         };
         let info = ClientInfo { name: options.name, tasks: options.tasks };
         let handshake = info.serve_with_lifecycle(tap, lifecycle(options.era));
-        // The handshake is never cancelled by message: the protocol forbids it. The connection ends instead.
+        // The protocol forbids cancelling the handshake with a message, so the connection is closed instead.
         let limit = options.handshake_timeout;
         let service = match tokio::time::timeout(limit, handshake).await {
             Err(_) => return Err(ClientError::HandshakeTimedOut { limit }),
@@ -119,10 +119,10 @@ impl Client {
         Ok(Self { service, connection, child: None })
     }
 
-    /// Calls a tool and waits for its answer within these limits. A call that is answered with a task is followed to
-    /// the task's end; the limits hold for the whole.
+    /// Calls a tool and waits for its answer within these limits. If the server answers with a task, the task
+    /// is followed to its end; the limits apply to the whole call.
     ///
-    /// Arguments are a JSON object, or null for none. When the future is dropped, the server is told.
+    /// Arguments are a JSON object, or null for none. If the future is dropped, the server is notified.
     pub async fn call_tool(
         &self,
         tool: &str,
@@ -132,8 +132,8 @@ impl Client {
         self.start_tool(tool, arguments, options).await?.finish().await
     }
 
-    /// The same, but returns the task when the call has become one, so that its id can be recorded before the caller
-    /// waits for it. The limits go on from the start of the call.
+    /// Like [`Client::call_tool`], but returns the task if the call became one, so that its id can be recorded
+    /// before the caller waits for it. The limits count from the start of the call.
     pub async fn start_tool(
         &self,
         tool: &str,
@@ -166,7 +166,8 @@ impl Client {
         Err(self.explained(error).await)
     }
 
-    /// The tools of the server, each as the server describes it; the limits hold for each page of the list.
+    /// Returns the tools of the server, each as the server describes it. The limits apply to each page of the
+    /// list.
     pub async fn list_tools(&self, options: CallOptions) -> Result<Vec<Value>, ClientError> {
         let mut tools = Vec::new();
         let mut params = Value::Null;
@@ -181,10 +182,10 @@ impl Client {
                 cursor => params = json!({ "cursor": cursor }),
             }
         }
-        Err(ClientError::Unexpected("its list of tools does not end".to_owned()))
+        Err(ClientError::Unexpected("its list of tools is endless".to_owned()))
     }
 
-    /// Sends any request and waits for its result within these limits.
+    /// Sends a request and waits for its result within these limits.
     pub async fn request(
         &self,
         method: &str,
@@ -192,7 +193,7 @@ impl Client {
         options: CallOptions,
     ) -> Result<Value, ClientError> {
         if method == "initialize" {
-            return Err(ClientError::Usage("the handshake is over already".to_owned()));
+            return Err(ClientError::Usage("the handshake is already complete".to_owned()));
         }
         let params = Some(params).filter(|params| !params.is_null());
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
@@ -204,7 +205,7 @@ impl Client {
         }
     }
 
-    /// Takes up a task that an earlier call has become, perhaps of another process, within these limits. Nothing is
+    /// Resumes a task that an earlier call became, perhaps in another process, within these limits. Nothing is
     /// sent before the task is [polled](TaskCall::finish) or [cancelled](TaskCall::cancel).
     ///
     /// ```no_run
@@ -215,7 +216,7 @@ impl Client {
     ///     StartedCall::Task(task) => task.left_running().id().to_owned(),
     ///     StartedCall::Answered(_) => return Ok(()),
     /// };
-    /// // Some time and a crash later:
+    /// // Later, perhaps after a crash:
     /// let answer = other.resume_task(&id, options)?.finish().await?;
     /// # Ok(())
     /// # }
@@ -224,17 +225,17 @@ impl Client {
         Ok(self.task_call(CallTimer::start(options)?, id.to_owned(), None))
     }
 
-    /// What came on this connection and belonged to no waiting request.
+    /// Counts the messages on this connection that belonged to no waiting request.
     pub fn dropped(&self) -> DroppedMessages {
         self.connection.pending.dropped()
     }
 
-    /// The revision of the protocol that is used, such as `2025-11-25`.
+    /// The negotiated revision of the protocol, such as `2025-11-25`.
     pub fn protocol(&self) -> Option<String> {
         self.service.peer_info().map(|info| info.protocol_version.to_string())
     }
 
-    /// The name that the server gives itself.
+    /// The name that the server reports.
     pub fn server_name(&self) -> Option<String> {
         self.service.peer_info()?.server_info.as_ref().map(|server| server.name.clone())
     }
@@ -244,11 +245,11 @@ impl Client {
         self.child.as_ref().map(Child::pid)
     }
 
-    /// Sends what is still to be sent and closes the connection. A program that was started gets a second to exit, then
-    /// SIGTERM and another second, and is then killed.
+    /// Sends pending messages and closes the connection. A program that was started has a second to exit, then
+    /// receives SIGTERM and has another second, and is then killed.
     pub async fn close(mut self) -> Option<ChildEnd> {
         self.connection.finish_cancels().await;
-        // Whether the other side still read makes no difference.
+        // The result does not matter: the connection is closed even if the other side stopped reading.
         drop(self.service.close_with_timeout(CLOSE_TIMEOUT).await);
         match self.child.take() {
             Some(child) => Some(child.stop().await),
@@ -265,7 +266,7 @@ impl Client {
     }
 }
 
-/// What the client says of itself in the handshake.
+/// The client's description of itself in the handshake.
 struct ClientInfo {
     name: String,
     tasks: bool,
@@ -317,8 +318,8 @@ fn handshake_failed(error: &ClientInitializeError) -> ClientError {
     }
 }
 
-/// The server answered something else.
+/// Returns the error for a server that answered with something else.
 fn no_answer(said: serde_json::Result<String>) -> ClientError {
     let said: String = said.unwrap_or_default().chars().take(200).collect();
-    ClientError::Handshake(format!("it is not answered by {said}"))
+    ClientError::Handshake(format!("{said} is not an answer to it"))
 }

@@ -1,4 +1,4 @@
-//! Where a server is on the web, and what it wants to see.
+//! The address of an HTTP server, and the headers it requires.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use crate::error::ClientError;
 
-/// An address of a server, with what to send along.
+/// The address of a server, with the headers to send.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) url: Url,
@@ -17,7 +17,7 @@ pub struct Endpoint {
     pub(crate) proxy: Option<ProxyOptions>,
 }
 
-/// Headers the protocol itself uses.
+/// Headers that the protocol uses itself.
 const RESERVED: [&str; 7] = [
     "accept",
     "content-type",
@@ -29,7 +29,7 @@ const RESERVED: [&str; 7] = [
 ];
 
 impl Endpoint {
-    /// An address that begins with `http://` or `https://`.
+    /// Creates an endpoint from a URL that begins with `http://` or `https://`.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = parsed.ok_or_else(|| {
@@ -38,44 +38,46 @@ impl Endpoint {
         Ok(Self { url, headers: HeaderMap::new(), proxy: None })
     }
 
-    /// With this token in the Authorization header.
+    /// Sends this token in the Authorization header.
     pub fn bearer(mut self, token: &str) -> Result<Self, ClientError> {
         let value = HeaderValue::from_str(&format!("Bearer {token}"));
         let mut value = value.map_err(|_| {
-            ClientError::Usage("the token has characters that no header can carry".to_owned())
+            ClientError::Usage(
+                "the token has characters that are not allowed in a header".to_owned(),
+            )
         })?;
         value.set_sensitive(true);
         self.headers.append(AUTHORIZATION, value);
         Ok(self)
     }
 
-    /// Through this proxy. Without, every request goes straight to the server: the environment is not read.
+    /// Uses this proxy. Without it, every request goes directly to the server: the environment is not read.
     pub fn proxy(mut self, proxy: ProxyOptions) -> Result<Self, ClientError> {
         proxy.to_proxy().map_err(|error| ClientError::Usage(error.to_string()))?;
         self.proxy = Some(proxy);
         Ok(self)
     }
 
-    /// With this header in every request.
+    /// Sends this header with every request.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ClientError> {
         let usage = |why: &str| ClientError::Usage(format!("the header `{name}` {why}"));
-        let parsed: HeaderName = name.parse().map_err(|_| usage("is not a header's name"))?;
+        let parsed: HeaderName = name.parse().map_err(|_| usage("is not a valid header name"))?;
         if RESERVED.contains(&parsed.as_str()) {
             return Err(usage("belongs to the protocol"));
         }
         let mut value: HeaderValue =
-            value.parse().map_err(|_| usage("has a value that no header can carry"))?;
+            value.parse().map_err(|_| usage("has a value that is not allowed in a header"))?;
         value.set_sensitive(true);
         self.headers.append(parsed, value);
         Ok(self)
     }
 
-    /// A client for requests of a caller's own.
+    /// Returns an HTTP client for the caller's own requests.
     pub fn http_client(&self) -> Result<reqwest::Client, ClientError> {
         crate::http::client(self.proxy.as_ref())
     }
 
-    /// A request there, with the token and the headers.
+    /// Builds a request to this address, with the token and the headers.
     pub fn request(
         &self,
         client: &reqwest::Client,
@@ -85,7 +87,7 @@ impl Endpoint {
     }
 }
 
-/// Says nothing of tokens.
+/// Omits tokens.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.url.host_str().unwrap_or_default();
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_checked_when_it_is_made_and_keeps_its_secrets() {
+    fn an_endpoint_is_validated_when_created_and_keeps_its_secrets() {
         for url in ["", "localhost:80/mcp", "ftp://host/", "/mcp", "https://"] {
             assert!(Endpoint::new(url).is_err(), "{url}");
         }

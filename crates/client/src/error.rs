@@ -1,36 +1,36 @@
-//! Why there is no answer.
+//! The errors of a call.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::patience::Limit;
 
-/// Why there is no answer.
+/// The reasons a call has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The call was asked for in a wrong way.
+    /// The caller passed something invalid.
     #[error("{0}")]
     Usage(String),
     /// The program could not be started.
     #[error("cannot start {program}")]
     Start {
-        /// Its name.
+        /// The name of the program.
         program: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The other side does not speak MCP, or left during the handshake.
+    /// The other side does not speak MCP, or closed the connection during the handshake.
     #[error("the handshake with the server failed: {0}")]
     Handshake(String),
-    /// The other side did not answer the handshake in time.
+    /// The other side did not complete the handshake in time.
     #[error("the server did not answer the handshake within {}", readable(*limit))]
     HandshakeTimedOut {
         /// The limit.
         limit: Duration,
     },
-    /// The server wants a token, or another one.
-    #[error("the server asks for a token, or does not take this one")]
+    /// The server requires a token, or a different one.
+    #[error("the server requires a token, or rejected this one")]
     Unauthorized,
     /// A limit of the call was reached.
     #[error(transparent)]
@@ -43,80 +43,81 @@ pub enum ClientError {
         /// The server's message.
         message: String,
     },
-    /// The connection ended before the answer.
-    #[error("the server left before it answered{}", after(how))]
+    /// The connection was closed before the answer.
+    #[error("the server closed the connection before it answered{}", after(how))]
     Gone {
-        /// What is known of it: an exit status, the end of standard error, an error of the transport.
+        /// The known details: an exit status, the end of standard error, an error of the transport.
         how: String,
     },
-    /// One message was longer than the limit.
-    #[error("a message of the server is longer than {limit} bytes")]
+    /// A message exceeded the size limit.
+    #[error("a message from the server is longer than {limit} bytes")]
     TooLong {
         /// The limit.
         limit: usize,
     },
-    /// The answer came and cannot be read.
+    /// The answer arrived and cannot be read.
     #[error("the server's answer is not UTF-8")]
     NotUtf8,
-    /// The server asks for something only a person can give.
+    /// The server asks for input that only a person can give.
     #[error("the server asks for input, which this client cannot give")]
     NeedsInput,
-    /// The task that the call had become was cancelled, by another client or by the server.
+    /// The task of the call was cancelled by another client or by the server.
     #[error("the task {task} was cancelled")]
     TaskCancelled {
-        /// Its id.
+        /// The id of the task.
         task: String,
     },
-    /// The server does not know the task that was asked after, or no longer does.
+    /// The server does not know the task, or has forgotten it.
     #[error("the server does not know the task {task}: {message}")]
     TaskUnknown {
-        /// Its id.
+        /// The id of the task.
         task: String,
         /// The server's message.
         message: String,
     },
-    /// The server answered with something that is not an answer to this.
-    #[error("the server's answer makes no sense: {0}")]
+    /// The server's response is not a valid answer to this request.
+    #[error("unexpected answer from the server: {0}")]
     Unexpected(String),
 }
 
-/// A limit was reached: which, and what had been seen until then.
+/// A limit was reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct TimedOut {
-    /// Which limit.
+    /// The limit that was reached.
     pub limit: Limit,
     /// Its length.
     pub length: Duration,
-    /// The time from the request's start until the caller gave up.
+    /// The time from the start of the request until the caller gave up.
     pub elapsed: Duration,
-    /// How many progress notes had come.
+    /// The number of progress notifications received.
     pub notes: u64,
-    /// How long ago the last of them came.
+    /// The time since the last of them.
     pub last_note: Option<Duration>,
-    /// Whether the server was told that the caller no longer waits. Not so only if it has stopped reading.
+    /// True if the server was notified that the caller stopped waiting. False only if the server stopped
+    /// reading.
     pub told: bool,
-    /// The task that the call had become, if it had.
+    /// The task of the call, if it became one.
     pub task: Option<GivenUpTask>,
 }
 
-/// A task whose caller has given it up.
+/// A task that its caller gave up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUpTask {
-    /// Its id, with which it can be taken up.
+    /// The id with which it can be resumed.
     pub id: String,
-    /// What becomes of it.
+    /// The state of the task after that.
     pub fate: TaskFate,
 }
 
-/// What becomes of a task whose caller has given it up.
+/// The state of a task that its caller gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskFate {
-    /// It was left to the server.
+    /// It keeps running at the server.
     GoesOn,
-    /// The server confirmed that it is cancelled.
+    /// The server confirmed its cancellation.
     Cancelled,
-    /// The server was asked to cancel it and did not confirm that in time.
+    /// The server was asked to cancel it and did not confirm in time.
     CancelUnconfirmed,
 }
 
@@ -153,7 +154,7 @@ fn after(how: &str) -> String {
     if how.is_empty() { String::new() } else { format!(": {how}") }
 }
 
-/// A length as people say it, exact to the millisecond below ten seconds.
+/// Formats a duration for people, exact to the millisecond below ten seconds.
 fn readable(length: Duration) -> String {
     match length.as_millis() {
         millis @ 0..1_000 => format!("{millis} ms"),

@@ -1,5 +1,5 @@
-//! Streamable HTTP under rmcp's transport: our own requests, so that no answer is read without a bound and nothing is
-//! taken from the environment.
+//! The HTTP client under rmcp's Streamable HTTP transport. It makes its own requests so that every answer is
+//! read with a limit and nothing is taken from the environment.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -26,16 +26,16 @@ use crate::options::CANCEL_GRACE;
 use crate::pending::PendingCalls;
 use crate::stream::readable;
 
-/// How long a connection may take to open.
+/// The time to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Calls that may wait for the first byte of their answers at once; more wait for their turn.
+/// The maximum number of calls that wait for the first byte of their answers concurrently; more are queued.
 const CALLS: usize = 64;
 const SSE: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 
-/// The transport to this endpoint.
+/// Creates the transport to this endpoint.
 pub(crate) fn transport(
     endpoint: &Endpoint,
     longest: usize,
@@ -49,7 +49,7 @@ pub(crate) fn transport(
     };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
         .max_concurrent_requests(CALLS)
-        // A cancellation waits for a second at most, and so do we.
+        // Like cancellations over other transports, these wait at most one second.
         .control_request_timeout(CANCEL_GRACE);
     Ok(StreamableHttpClientTransport::with_client(web, config))
 }
@@ -63,7 +63,7 @@ pub(crate) fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, Cl
 type Failed = StreamableHttpError<HttpError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// Makes the requests of one connection.
+/// The HTTP client of one connection.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: reqwest::Client,
@@ -73,7 +73,7 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// A request with what every request has.
+    /// Builds a request with the common headers.
     fn request(
         &self,
         method: Method,
@@ -95,7 +95,7 @@ impl HttpClient {
         })
     }
 
-    /// The whole body; one that is too long ends the connection.
+    /// Reads the whole body; a body over the limit ends the connection.
     async fn body(&self, response: Response) -> Result<Vec<u8>, HttpError> {
         outlast_http::read_body(response, self.longest).await.map_err(|error| match error {
             BodyError::Broken(error) => HttpError::Broken(error),
@@ -106,7 +106,7 @@ impl HttpClient {
         })
     }
 
-    /// The events of an answer; one that is too long ends them, and the connection.
+    /// Returns the events of an answer; an event over the limit ends the stream and the connection.
     fn events(&self, response: Response) -> Events {
         let decoder = SseDecoder::new(self.longest);
         let start = (response, decoder, self.pending.clone());
@@ -183,7 +183,7 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
         let request = self.request(Method::DELETE, Some(&session), headers);
-        // Whether the server keeps the session is its own affair.
+        // The server may keep the session; that is its own decision.
         self.send(request).await?;
         Ok(())
     }
@@ -211,7 +211,8 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// A refusal may be a JSON-RPC error; to the question whether it knows the newest era, any refusal is an answer.
+/// Interprets a refusal, which may be a JSON-RPC error. For the question about the newest era, any refusal is
+/// an answer.
 fn refused(
     message: &ClientJsonRpcMessage,
     in_session: bool,
@@ -248,14 +249,14 @@ fn content_type(response: &Response) -> String {
     kind.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// What went wrong on the way.
+/// The errors of the HTTP transport.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("the server cannot be reached")]
     Unreachable(#[source] reqwest::Error),
     #[error("the connection broke")]
     Broken(#[source] reqwest::Error),
-    #[error("no or wrong token")]
+    #[error("missing or wrong token")]
     Unauthorized,
     #[error("HTTP {0}{1}")]
     Status(StatusCode, String),
@@ -271,7 +272,7 @@ impl From<HttpError> for StreamableHttpError<HttpError> {
     }
 }
 
-/// What an error of this transport means to a caller.
+/// Returns the error for the caller that corresponds to an error of this transport.
 pub(crate) fn failure(error: &(dyn Error + Send + Sync + 'static)) -> Option<ClientError> {
     Some(match error.downcast_ref::<StreamableHttpError<HttpError>>()? {
         StreamableHttpError::Client(HttpError::Unauthorized) => ClientError::Unauthorized,

@@ -7,7 +7,7 @@
 //! let server = Program::new("outlast").arg("serve");
 //! let client = Client::spawn(server, ConnectOptions::default()).await?;
 //! let options = CallOptions::default()
-//!     .timeout(Duration::from_secs(60))           // no sign of life for a minute: give up
+//!     .timeout(Duration::from_secs(60))           // give up after a minute without a sign of life
 //!     .reset_timeout_on_progress()                // progress is a sign of life
 //!     .max_total_timeout(Duration::from_secs(3 * 3600))
 //!     .on_progress(|progress| eprintln!("{progress}"));
@@ -19,7 +19,8 @@
 //! # }
 //! ```
 //!
-//! What each limit means, beside what other clients do: `docs/timeouts.md`. Only this crate and the server know rmcp.
+//! The limits are explained and compared with other clients in `docs/timeouts.md`. Only this crate and the
+//! server use rmcp.
 
 mod client;
 mod options;

@@ -1,4 +1,4 @@
-//! How to connect, and how long to wait.
+//! Options for connections and calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use crate::error::ClientError;
 use crate::patience::Limits;
 use crate::progress::Progress;
 
-/// How long the server may take to receive a cancellation.
+/// The time the server has to receive a cancellation.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 
-/// How long to wait for one call, and what to do with its progress.
+/// The limits of one call, and the callback for its progress.
 ///
-/// The default waits for ever.
+/// By default a call waits forever.
 #[derive(Clone, Default)]
 pub struct CallOptions {
     limits: Limits,
@@ -24,53 +24,53 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    /// Options with these limits.
+    /// Creates options with these limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Gives up after so long without an answer; see [`CallOptions::reset_timeout_on_progress`].
+    /// Gives up after this long without an answer; see [`CallOptions::reset_timeout_on_progress`].
     pub fn timeout(mut self, window: Duration) -> Self {
         self.limits.timeout = Some(window);
         self
     }
 
-    /// Lets progress begin the window of [`CallOptions::timeout`] anew.
+    /// Restarts [`CallOptions::timeout`] with every progress notification.
     pub fn reset_timeout_on_progress(mut self) -> Self {
         self.limits.reset_timeout_on_progress = true;
         self
     }
 
-    /// Gives up so long after the start, whatever happens.
+    /// Gives up after this long in total, even with progress.
     pub fn max_total_timeout(mut self, ceiling: Duration) -> Self {
         self.limits.max_total_timeout = Some(ceiling);
         self
     }
 
-    /// Has the server cancel a task that the call became, when the caller gives it up: at a limit, or by dropping it.
-    /// Without this the wait ends and the task goes on.
+    /// Asks the server to cancel the task of a call when the caller gives it up: at a limit, or by dropping it.
+    /// Without this option only the wait ends, and the task keeps running.
     pub fn cancel_on_give_up(mut self) -> Self {
         self.cancel_on_give_up = true;
         self
     }
 
-    /// Calls this with each progress, or with the latest when there is more than it can take. Should it panic, the
-    /// call goes on.
+    /// Sets a callback for progress. If the callback is slower than the server, intermediate notifications are
+    /// skipped. If it panics, the call continues.
     pub fn on_progress(mut self, callback: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(callback));
         self
     }
 
-    /// The limits, unless one of them is zero.
+    /// Returns the limits, unless one of them is zero.
     pub(crate) fn limits(&self) -> Result<Limits, ClientError> {
         let given = [
             ("timeout", self.limits.timeout),
             ("max_total_timeout", self.limits.max_total_timeout),
         ];
         match given.iter().find(|(_, limit)| limit.is_some_and(|limit| limit.is_zero())) {
-            Some((name, _)) => {
-                Err(ClientError::Usage(format!("{name} is zero; leave it out to wait without it")))
-            }
+            Some((name, _)) => Err(ClientError::Usage(format!(
+                "{name} is zero; omit it to wait without this limit"
+            ))),
             None => Ok(self.limits),
         }
     }
@@ -85,18 +85,18 @@ impl fmt::Debug for CallOptions {
     }
 }
 
-/// How to connect.
+/// Options for connecting to a server.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// How long the handshake may take.
+    /// The maximum duration of the handshake.
     pub handshake_timeout: Duration,
-    /// Which revisions of the protocol to speak.
+    /// The revisions of the protocol to use.
     pub era: Era,
-    /// Whether calls may be answered with a task, which is then followed to its end. Only the stateless era has tasks.
+    /// Accepts tasks as answers to calls; a task is then followed to its end. Only the stateless era has tasks.
     pub tasks: bool,
-    /// The longest message to take, in bytes; a longer one ends the connection.
+    /// The maximum size of a message in bytes; a larger one ends the connection.
     pub longest_message: usize,
-    /// The name to give to the server.
+    /// The client's name in the handshake.
     pub name: String,
 }
 
@@ -112,14 +112,14 @@ impl Default for ConnectOptions {
     }
 }
 
-/// Which revisions of the protocol to speak.
+/// The revisions of the protocol to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Era {
-    /// The newest the server knows; asks it first.
+    /// The newest revision that the server supports; the client asks for it first.
     #[default]
     Auto,
-    /// Up to 2025-11-25, which begin with `initialize`.
+    /// Revisions up to 2025-11-25, which begin with `initialize`.
     Initialize,
-    /// 2026-07-28, in which every request stands alone.
+    /// Revision 2026-07-28, in which every request is self-contained.
     Stateless,
 }

@@ -1,79 +1,81 @@
-//! When to give up on a request: a pure state machine. The caller tells it what happened and when, as time since the
-//! request began; the machine says how long to wait or which limit was reached. It reads no clock and knows no protocol.
+//! A pure state machine that decides when to give up on a request. The caller reports events with the time
+//! since the start of the request; the machine returns how long to wait or which limit was reached. It reads no
+//! clock and knows no protocol.
 
 use std::time::Duration;
 
-/// How long to wait for one request.
+/// The limits of one request.
 ///
-/// The default waits for ever and changes nothing.
+/// By default a request waits forever, and progress changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The idle window: so long without an answer, or with [`Limits::reset_timeout_on_progress`] without progress.
+    /// The idle timeout: the maximum time without an answer, or, with [`Limits::reset_timeout_on_progress`],
+    /// without progress.
     pub timeout: Option<Duration>,
-    /// Whether progress begins the idle window anew.
+    /// Restarts the idle timeout with every progress notification.
     pub reset_timeout_on_progress: bool,
-    /// The ceiling from the request's start, whatever happens.
+    /// The total timeout: the maximum time since the start of the request, even with progress.
     pub max_total_timeout: Option<Duration>,
 }
 
-/// Which of the limits.
+/// The two limits of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The idle window.
+    /// The idle timeout.
     Idle,
-    /// The ceiling.
+    /// The total timeout.
     Total,
 }
 
-/// What to do now.
+/// The next step of a waiting caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatienceVerdict {
-    /// Go on; look again at this time at the latest, or whenever something happens.
+    /// Keep waiting; check again at this time at the latest, or when something happens.
     Wait {
-        /// Time since the request began; `None` when no limit is set.
+        /// The time since the start of the request; `None` if there is no limit.
         until: Option<Duration>,
     },
-    /// A limit was reached. This verdict never changes again.
+    /// A limit was reached. This verdict is final.
     TimedOut {
-        /// Which limit; the total one when both fall together.
+        /// The limit that was reached; the total timeout if both expire together.
         limit: Limit,
-        /// When it fell due, as time since the request began.
+        /// The time at which it expired, since the start of the request.
         due: Duration,
     },
 }
 
-/// What became of a progress note.
+/// The effect of a progress notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressNote {
-    /// The note came in time.
+    /// It arrived in time.
     Counted,
-    /// It came after a limit was reached, or its request is over or unknown.
+    /// It arrived after a limit was reached, or its request is finished or unknown.
     Late,
 }
 
-/// The patience with one request.
+/// The state of one request's limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
     pub(crate) limits: Limits,
-    /// When the idle window began.
+    /// The start of the idle timeout.
     idle_since: Duration,
-    /// The number of progress notes that came in time.
+    /// The number of progress notifications that arrived in time.
     pub(crate) notes: u64,
-    /// When the last of them came, as time since the request began.
+    /// The time of the last one, since the start of the request.
     pub(crate) last_note: Option<Duration>,
     ended: Option<PatienceVerdict>,
 }
 
 impl Patience {
-    /// Begins to wait.
+    /// Starts to wait.
     pub(crate) fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Records progress of this request: a notification, whatever its value, or a task's new status. Times must not run
-    /// backwards.
+    /// Records progress of this request: a notification with any value, or a new status of its task. Times must
+    /// not go backwards.
     ///
-    /// A limit that had fallen due before counts first: progress at or after a deadline is late.
+    /// A limit that expired earlier counts first: progress at or after a deadline is late.
     pub(crate) fn progress(&mut self, at: Duration) -> ProgressNote {
         if !matches!(self.look(at), PatienceVerdict::Wait { .. }) {
             return ProgressNote::Late;
@@ -86,7 +88,7 @@ impl Patience {
         ProgressNote::Counted
     }
 
-    /// The server answered a question about the work: a silent task is not a silent server.
+    /// Records that the server answered a status request: a silent task does not mean a silent server.
     pub(crate) fn answered_about(&mut self, at: Duration) {
         let waits = matches!(self.look(at), PatienceVerdict::Wait { .. });
         if waits && self.limits.reset_timeout_on_progress {
@@ -94,7 +96,7 @@ impl Patience {
         }
     }
 
-    /// What to do at this time.
+    /// Returns the next step at this time.
     pub(crate) fn look(&mut self, now: Duration) -> PatienceVerdict {
         if let Some(ended) = self.ended {
             return ended;

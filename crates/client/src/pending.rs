@@ -1,6 +1,6 @@
-//! The requests of one connection that have no answer yet: calls add them, the wire tap settles them. Progress is timed
-//! here, the moment it is read, so that a busy caller cannot make it late; what belongs to no request is counted and
-//! dropped.
+//! The unanswered requests of one connection: calls add them, the wire tap settles them. Progress is
+//! timestamped here as soon as it is read, so that a busy caller cannot make it late. Messages that belong to
+//! no request are counted and dropped.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,29 +13,29 @@ use tokio_util::sync::CancellationToken;
 use crate::patience::{Limits, Patience, PatienceVerdict, ProgressNote};
 use crate::progress::Progress;
 
-/// Progress kept for a callback that is slower than the server; older notes go first.
+/// The maximum number of progress notifications queued for a slow callback; the oldest are dropped first.
 const MAX_UNREAD_PROGRESS: usize = 16;
 
-/// What came on a connection and belonged to no waiting request.
+/// Messages on a connection that belonged to no waiting request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedMessages {
-    /// Progress without a request: unknown, or over.
+    /// Progress for an unknown or finished request.
     pub stray_progress: u64,
-    /// Answers without a request: unknown, given up, or answered before.
+    /// Answers to unknown, abandoned or already answered requests.
     pub stray_answers: u64,
 }
 
-/// The requests of one connection that have no answer yet.
+/// The unanswered requests of one connection.
 #[derive(Default)]
 pub(crate) struct PendingCalls {
     requests: Mutex<RequestTable>,
-    /// Ends every waiting call: a message was too long, and the connection cannot go on.
+    /// Ends every waiting call: a message was too long, so the connection cannot continue.
     pub(crate) broken: CancellationToken,
 }
 
 #[derive(Default)]
 struct RequestTable {
-    /// Each request with its progress token.
+    /// The progress token of each request.
     tokens: HashMap<RequestId, Option<NumberOrString>>,
     calls: HashMap<NumberOrString, Arc<WaitingCall>>,
     dropped: DroppedMessages,
@@ -56,14 +56,14 @@ impl PendingCalls {
         requests.tokens.insert(id, token);
     }
 
-    /// Settles a request whose answer came; false when no such request waits.
+    /// Settles a request that was answered; returns false if no such request is waiting.
     pub(crate) fn answered(&self, id: &RequestId) -> bool {
         let known = self.remove(id);
         lock(&self.requests).dropped.stray_answers += u64::from(!known);
         known
     }
 
-    /// Removes a request; false when there was none.
+    /// Removes a request; returns false if there was none.
     pub(crate) fn remove(&self, id: &RequestId) -> bool {
         let mut requests = lock(&self.requests);
         let Some(token) = requests.tokens.remove(&as_sent(id)) else { return false };
@@ -73,7 +73,7 @@ impl PendingCalls {
         true
     }
 
-    /// Gives progress to the call it belongs to.
+    /// Passes progress to its call.
     pub(crate) fn progress(&self, note: ProgressNotificationParam) {
         let token = as_sent(&note.progress_token.0);
         let call = lock(&self.requests).calls.get(&token).cloned();
@@ -88,7 +88,7 @@ impl PendingCalls {
     }
 }
 
-/// One call's patience, and the progress its caller has not seen.
+/// The limits of one call, and the progress its caller has not seen.
 pub(crate) struct WaitingCall {
     pub(crate) began: Instant,
     state: Mutex<WaitState>,
@@ -114,12 +114,12 @@ impl WaitingCall {
         lock(&self.state).patience.clone()
     }
 
-    /// The oldest progress the caller has not seen.
+    /// Takes the oldest progress the caller has not seen.
     pub(crate) fn unread(&self) -> Option<Progress> {
         lock(&self.state).unread.pop_front()
     }
 
-    /// Takes a new status of the task for progress.
+    /// Records a new status of the task as progress.
     pub(crate) fn task_status(&self, progress: Progress) {
         let mut state = lock(&self.state);
         if state.patience.progress(self.began.elapsed()) == ProgressNote::Counted {
@@ -127,7 +127,7 @@ impl WaitingCall {
         }
     }
 
-    /// Notes that the server answered a question about the task.
+    /// Records that the server answered a status request about the task.
     pub(crate) fn task_answered(&self) {
         lock(&self.state).patience.answered_about(self.began.elapsed());
     }
@@ -154,8 +154,8 @@ impl WaitState {
     }
 }
 
-/// The id or token that was sent, which is a number: some servers return its digits. Nothing else is taken for it: the empty
-/// text is not 0.
+/// Returns the id or token in the form in which it was sent, which is a number: some servers return its digits
+/// as a string. Other strings do not match: the empty string is not 0.
 fn as_sent(returned: &NumberOrString) -> NumberOrString {
     match returned {
         NumberOrString::String(text) => match text.parse::<i64>() {
@@ -166,7 +166,7 @@ fn as_sent(returned: &NumberOrString) -> NumberOrString {
     }
 }
 
-/// Nothing that holds these locks can panic half-way through a change.
+/// No code that holds these locks can panic halfway through a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -177,7 +177,7 @@ mod tests {
 
     /// The checklist of timeouts, G.
     #[test]
-    fn a_token_returned_as_digits_is_the_same_token_and_nothing_else_is() {
+    fn a_token_returned_as_digits_is_the_same_token_but_other_strings_are_not() {
         let ours = NumberOrString::Number(0);
         assert_eq!(as_sent(&ours), ours);
         assert_eq!(as_sent(&NumberOrString::String("0".into())), ours);

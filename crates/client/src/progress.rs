@@ -1,24 +1,23 @@
-//! What a server says of its work while the caller waits.
-
 use std::fmt;
 
 use serde_json::Value;
 
-/// How far a call has come.
+/// A progress notification of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// The amount done so far. The protocol asks that it rises; a server that breaks this rule is passed on as it is.
+    /// The amount done so far. The protocol requires it to increase; values of a server that breaks this rule
+    /// are passed on unchanged.
     pub value: f64,
-    /// What the value would be at the end, if that is known.
+    /// The value at the end, if it is known.
     pub total: Option<f64>,
-    /// The server's own text.
+    /// The server's message.
     pub message: Option<String>,
-    /// What else the server says with it, such as the id of a job.
+    /// Additional metadata, such as the id of a job.
     pub meta: Option<Value>,
 }
 
 impl Progress {
-    /// The share that is done, from 0 to 100, if the end is known.
+    /// The percentage that is done, from 0 to 100, if the total is known.
     pub fn percent(&self) -> Option<f64> {
         let total = self.total.filter(|total| *total > 0.0)?;
         Some((self.value / total * 100.0).clamp(0.0, 100.0))

@@ -1,4 +1,4 @@
-//! Byte streams with bounds: lines up to a length, and writes that can be ended.
+//! Byte streams with limits: lines up to a length, and writes that can be aborted.
 
 use std::borrow::Cow;
 use std::io;
@@ -12,15 +12,15 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::pending::PendingCalls;
 
-/// How much is read at once.
+/// The number of bytes read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// The `data` of the error in the place of an answer that is not UTF-8.
+/// The `data` of the error that replaces an answer that is not UTF-8.
 pub(crate) const NOT_UTF8: &str = "outlast: not UTF-8";
 
-/// Reads whole lines, until one is longer than allowed; then the connection ends.
+/// Reads until a line exceeds the limit; then the connection ends.
 ///
-/// rmcp alone would drop such a line in silence, and one that is not UTF-8 as well, and leave its caller waiting.
+/// rmcp alone would drop the line, and one that is not UTF-8 too, and keep its caller waiting.
 pub(crate) struct BoundedLines<R> {
     inner: BufReader<R>,
     longest: usize,
@@ -82,8 +82,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     }
 }
 
-/// The message to read in the place of one that is not UTF-8: an error for its caller if it is an answer, otherwise the same with
-/// U+FFFD for what is not. `None` for one that is.
+/// Replaces a message that is not UTF-8: an answer by an error for its caller, any other by the same text with U+FFFD.
+/// Returns `None` for valid UTF-8.
 pub(crate) fn readable(message: &[u8]) -> Option<Vec<u8>> {
     let Cow::Owned(text) = String::from_utf8_lossy(message) else { return None };
     let parsed: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -96,7 +96,7 @@ pub(crate) fn readable(message: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{answer}\n").into_bytes())
 }
 
-/// Writes until it is cut: a pipe that the server does not read would block its writer for ever.
+/// A writer that can be aborted: a pipe that the server does not read would otherwise block forever.
 pub(crate) struct Cuttable<W> {
     inner: W,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,

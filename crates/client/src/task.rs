@@ -1,5 +1,5 @@
-//! A call that has become a task at the server: it has an id there, outlives the connection, and can be taken up again
-//! over another one, by another process too.
+//! A call that became a task at the server. The task has an id, outlives the connection, and can be resumed
+//! over another connection, even by another process.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use crate::error::{ClientError, GivenUpTask, TaskFate, TimedOut};
 use crate::options::CANCEL_GRACE;
 use crate::progress::Progress;
 
-/// How often to poll where the server does not say.
+/// The poll interval if the server does not specify one.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// The server's own interval is kept within these bounds.
+/// The bounds of the server's own interval.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
-/// How many polls may fail in a row: a restart of the server must not cost an hour's work.
+/// The number of polls that may fail in a row: a restart of the server must not cost an hour's work.
 const MAX_FAILED_POLLS: u32 = 5;
 
-/// What a server made of a call: see [`Client::start_tool`](crate::Client::start_tool).
+/// The result of starting a call: see [`Client::start_tool`](crate::Client::start_tool).
 pub enum StartedCall<'a> {
     /// The server answered.
     Answered(ToolAnswer),
-    /// The call goes on as a task.
+    /// The call became a task.
     Task(TaskCall<'a>),
 }
 
 impl StartedCall<'_> {
-    /// Waits for the answer, if it is not there yet.
+    /// Waits for the answer if it is not there yet.
     pub async fn finish(self) -> Result<ToolAnswer, ClientError> {
         match self {
             Self::Answered(answer) => Ok(answer),
@@ -42,14 +42,14 @@ impl StartedCall<'_> {
     }
 }
 
-/// A task at the server and the limits of its caller. Dropped before its end, the task goes on, unless the caller asked
-/// to [cancel it on giving up](crate::CallOptions::cancel_on_give_up).
+/// A task at the server and the limits of its caller. If dropped before its end, the task keeps running unless
+/// the caller asked to [cancel it on giving up](crate::CallOptions::cancel_on_give_up).
 pub struct TaskCall<'a> {
     connection: &'a Connection,
     child: Option<&'a Child>,
     timer: CallTimer,
     guard: TaskGuard<'a>,
-    /// What the server last said of the task.
+    /// The last status of the task.
     seen: Option<Task>,
 }
 
@@ -72,14 +72,14 @@ impl<'a> TaskCall<'a> {
         &self.guard.id
     }
 
-    /// From now on the task goes on at the server when this is dropped, also where it is cancelled at a limit: its id
-    /// was recorded, so that it can be taken up.
+    /// Keeps the task running at the server when this value is dropped, even if it would be cancelled at a
+    /// limit. Use it once the id was recorded and the task can be resumed.
     pub fn left_running(mut self) -> Self {
         self.guard.cancels_on_drop = false;
         self
     }
 
-    /// Polls the task, at the interval the server asks for, until it has ended.
+    /// Polls the task at the server's interval until it has ended.
     pub fn finish(self) -> BoxFuture<'a, Result<ToolAnswer, ClientError>> {
         Box::pin(async move {
             let Self { connection, child, timer, guard, seen } = self;
@@ -90,7 +90,7 @@ impl<'a> TaskCall<'a> {
         })
     }
 
-    /// Has the server end the task, and waits for its confirmation.
+    /// Asks the server to cancel the task and waits for the confirmation.
     pub async fn cancel(self) -> Result<(), ClientError> {
         let Self { connection, child, timer, mut guard, .. } = self;
         guard.cancels_on_drop = false;
@@ -101,11 +101,11 @@ impl<'a> TaskCall<'a> {
     }
 }
 
-/// Cancels a task that its caller gives up, where that was asked for.
+/// Cancels a task that its caller gives up, if the caller asked for that.
 struct TaskGuard<'a> {
     connection: &'a Connection,
     id: String,
-    /// When a limit is reached, or the task needs what this client cannot give.
+    /// True if the task is cancelled at a limit, or when it needs input that this client cannot give.
     cancels_at_limit: bool,
     cancels_on_drop: bool,
 }
@@ -119,7 +119,7 @@ impl TaskGuard<'_> {
         self.cancels_on_drop = self.cancels_at_limit;
     }
 
-    /// A limit was reached: cancels the task where that was asked for.
+    /// Handles a limit: cancels the task if the caller asked for that.
     async fn give_up(mut self) -> GivenUpTask {
         self.cancels_on_drop = false;
         let id = self.id.clone();
@@ -148,7 +148,7 @@ fn cancel_request(id: &str) -> ClientRequest {
     ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id.to_owned())))
 }
 
-/// A server that refuses a task's id, or has no tasks any more, does not know the task.
+/// Converts the error of a server that refuses a task's id, or no longer supports tasks, into "unknown task".
 fn unknown(error: ClientError, id: &str) -> ClientError {
     const METHOD_NOT_FOUND: i32 = -32_601;
     const INVALID_PARAMS: i32 = -32_602;
@@ -161,7 +161,7 @@ fn unknown(error: ClientError, id: &str) -> ClientError {
 }
 
 impl Connection {
-    /// Follows a task to its end. One of which nothing was seen yet is polled at once.
+    /// Follows a task to its end. A task without a known status is polled immediately.
     async fn follow(
         &self,
         timer: &CallTimer,
@@ -236,7 +236,7 @@ impl Connection {
     }
 }
 
-/// What a task last said of itself. Only a change is progress: some servers touch the date at every poll.
+/// The last status of a task. Only a change is progress, because some servers update the date at every poll.
 #[derive(Default)]
 struct SeenStatus {
     last: Option<(TaskStatus, Option<String>)>,
@@ -262,7 +262,7 @@ impl SeenStatus {
     }
 }
 
-/// The number and the text in `40 %: Reading sources`.
+/// Splits `40 %: Reading sources` into the number and the text.
 fn percent(message: &str) -> Option<(f64, &str)> {
     let (number, text) = message.split_once('%')?;
     let number = number.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent))?;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_read_from_the_front_of_the_words() {
+    fn a_percentage_is_read_from_the_start_of_the_message() {
         let cases = [
             ("40 %: Reading sources", Some((40.0, "Reading sources"))),
             ("7%", Some((7.0, ""))),

@@ -1,5 +1,5 @@
-//! A layer between rmcp and a transport that sees every message in the order of the wire. rmcp handles each notification
-//! in a task of its own, where progress could overtake progress, or come after the answer.
+//! A layer between rmcp and a transport that sees every message in wire order. rmcp handles each notification
+//! in its own task, where progress could overtake other progress or arrive after the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,34 +15,35 @@ use tokio_util::sync::CancellationToken;
 
 use crate::pending::{PendingCalls, WaitingCall};
 
-/// How long the last bytes may take when the connection is closed.
+/// The time to write the last bytes when the connection is closed.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// Requests of the server without a reply yet: a server that asks and never reads must not fill our memory.
+/// The maximum number of unanswered server requests: a server that asks and never reads must not fill our
+/// memory.
 const MAX_UNSENT_REPLIES: usize = 64;
 
 /// A transport whose messages settle the pending calls.
 pub(crate) struct WireTap<T> {
     pub(crate) inner: T,
     pub(crate) pending: Arc<PendingCalls>,
-    /// Ends writes that the server does not read.
+    /// Aborts writes that the server does not read.
     pub(crate) cut: CancellationToken,
     pub(crate) unsent: Arc<AtomicUsize>,
-    /// The question whether the server knows the newest era, until it is answered.
+    /// The id of the request that asks whether the server supports the newest era, until it is answered.
     pub(crate) asked_era: Option<RequestId>,
 }
 
 impl<T: Transport<RoleClient>> WireTap<T> {
-    /// What rmcp should see of a message.
+    /// Returns the message that rmcp should see, if any.
     fn passed(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(mut progress) => {
-                    // rmcp has moved `_meta` out of the parameters.
+                    // rmcp moved `_meta` out of the parameters.
                     progress.params.meta = progress.extensions.remove::<NotificationMetaObject>();
                     self.pending.progress(progress.params);
                     None
                 }
-                // A flood of these would be a flood of tasks, and nothing here reads them.
+                // A flood of these would start a flood of tasks, and nothing here reads them.
                 ServerNotification::LoggingMessageNotification(_)
                 | ServerNotification::TaskStatusNotification(_)
                 | ServerNotification::CustomNotification(_) => None,
@@ -54,7 +55,7 @@ impl<T: Transport<RoleClient>> WireTap<T> {
                 }
                 let names_no_era = !matches!(answer.result, ServerResult::DiscoverResult(_));
                 if self.asked_era.take_if(|id| *id == answer.id).is_some() && names_no_era {
-                    // As from a server that answers `{}` to all it does not know.
+                    // This is a server that answers `{}` to unknown requests.
                     let error =
                         ErrorData::invalid_request("server/discover names no version", None);
                     return Some(ServerJsonRpcMessage::error(error, Some(answer.id)));
@@ -102,7 +103,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
         async move {
             let sent = sending.await;
             if let Some(unsent) = reply {
-                // Saturating: rmcp also answers what it could not read, which was not counted.
+                // Saturating, because rmcp also answers messages that it could not parse, which were not
+                // counted.
                 let _ =
                     unsent.try_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
             }

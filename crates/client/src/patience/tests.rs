@@ -1,4 +1,4 @@
-//! A table of what must happen, and thousands of generated sequences against an oracle that is too simple to be wrong.
+//! A table of expected results, and thousands of generated sequences compared with a trivial oracle.
 
 use proptest::prelude::*;
 
@@ -13,17 +13,17 @@ struct Case {
     timeout: Option<u64>,
     reset: bool,
     total: Option<u64>,
-    /// When progress came.
+    /// The times of progress notifications.
     events: &'static [u64],
-    /// Which limit falls, and when.
+    /// The limit that is reached, and its time.
     ends: Option<(Limit, u64)>,
 }
 
 #[test]
-fn limits_fall_due_as_the_table_says() {
+fn limits_are_reached_as_the_table_says() {
     let cases = [
         Case {
-            what: "the default waits for ever",
+            what: "the default waits forever",
             timeout: None,
             reset: false,
             total: None,
@@ -141,7 +141,7 @@ fn limits_fall_due_as_the_table_says() {
     }
 }
 
-/// The checklist of timeouts, H: no arithmetic on 32 bits, and none that overflows.
+/// The checklist of timeouts, H: no 32-bit arithmetic, and no overflow.
 #[test]
 fn a_limit_of_centuries_is_only_long() {
     for long in [ms(1 << 31), ms(1 << 33), Duration::MAX] {
@@ -162,7 +162,8 @@ fn limits(timeout: Option<u64>, reset: bool, total: Option<u64>) -> Limits {
     }
 }
 
-/// Goes through time one millisecond at a time: the first at which a limit is reached, and the notes that counted.
+/// Steps through time by one millisecond and returns the first time at which a limit is reached, and the
+/// notifications that counted.
 fn oracle(limits: Limits, events: &[u64]) -> (Option<(Limit, u64)>, u64) {
     let mut window_began = 0;
     let mut notes = 0;
@@ -202,7 +203,7 @@ fn any_events() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// D2 to D7 and D10: nothing fires early, nothing fires late, and the right limit is named.
+    /// D2 to D7 and D10: no limit is reached early or late, and the right limit is named.
     #[test]
     fn the_machine_agrees_with_the_oracle(
         limits in any_limits(),
@@ -211,7 +212,7 @@ proptest! {
     ) {
         let (end, notes) = oracle(limits, &events);
         let mut patience = Patience::new(limits);
-        // Looking in between must not change anything: a waiter wakes for many reasons.
+        // Intermediate checks must not change anything, because a waiter wakes for many reasons.
         let progress = events.iter().map(|at| (*at, true));
         let mut steps: Vec<(u64, bool)> = progress.chain(looks.iter().map(|at| (*at, false))).collect();
         steps.sort_unstable();

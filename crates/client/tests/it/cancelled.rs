@@ -1,4 +1,4 @@
-//! D11: the server hears of it before the caller does.
+//! D11: the server is notified before the caller returns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ async fn d11_either_timeout_puts_the_cancellation_on_the_wire_before_the_error()
     }
 }
 
-/// A pipe in memory that takes the request and not one byte more.
+/// An in-memory pipe that accepts the request and not one byte more.
 #[tokio::test(start_paused = true)]
 async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
     let (client_end, server_end) = tokio::io::duplex(1024);
@@ -51,7 +51,7 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
     let (read, write) = tokio::io::split(client_end);
     let options = ConnectOptions { era: Era::Initialize, ..ConnectOptions::default() };
     let greeting = async {
-        // The greeting, and the notification after it: two lines.
+        // The handshake and the notification after it: two lines.
         let mut heard = Vec::new();
         let mut byte = [0];
         while heard.iter().filter(|byte| **byte == b'\n').count() < 2 {
@@ -73,18 +73,18 @@ async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
     let called = client.call_tool("slow", long, CallOptions::default().timeout(ms(300))).await;
     let waited = began.elapsed();
     let timed_out = timed_out(called);
-    assert!(!timed_out.told, "the server could not be told: {timed_out}");
+    assert!(!timed_out.told, "the server could not be notified: {timed_out}");
     assert_eq!(timed_out.elapsed.as_millis(), 300, "the wait for the pipe is not the call's");
     assert_eq!(waited.as_millis(), 1_300);
 
-    // And it can still be put away.
+    // The client can still be closed.
     let began = Instant::now();
     client.close().await;
     assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn d11_the_greeting_has_its_own_limit_and_is_never_cancelled() {
+async fn d11_the_handshake_has_its_own_limit_and_is_never_cancelled() {
     for (era, first) in [(Era::Initialize, "initialize"), (Era::Stateless, "server/discover")] {
         let (mut peer, read, write) = Peer::new();
         let options =
@@ -97,13 +97,17 @@ async fn d11_the_greeting_has_its_own_limit_and_is_never_cancelled() {
         );
         assert_eq!(began.elapsed().as_millis(), 700);
         assert_eq!(peer.hear().await["method"], first);
-        assert_eq!(peer.try_hear().await, None, "nothing was said after it: the client hung up");
+        assert_eq!(
+            peer.try_hear().await,
+            None,
+            "nothing was sent after it: the client closed the connection"
+        );
     }
 }
 
-/// A server that answers whatever it does not know with an empty result is greeted as of old.
+/// The client falls back to `initialize` for a server that answers unknown requests with an empty result.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_nothing_in_particular_is_greeted_as_of_old() {
+async fn a_server_that_answers_with_an_empty_result_gets_initialize() {
     let (mut peer, read, write) = Peer::new();
     let greeting = async {
         let asked = peer.hear().await;
@@ -116,7 +120,7 @@ async fn a_server_that_answers_nothing_in_particular_is_greeted_as_of_old() {
     assert_eq!(client.unwrap().protocol().as_deref(), Some("2025-06-18"));
 }
 
-/// A caller that loses interest: a lost `select!`, an aborted task.
+/// A caller that goes away: a lost `select!`, an aborted task.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_cancelled_and_the_connection_serves_on() {
     let (client, mut peer) = greeted().await;
@@ -133,7 +137,7 @@ async fn a_dropped_call_is_cancelled_and_the_connection_serves_on() {
     assert_eq!(call.await.unwrap().unwrap().text, "still here");
 }
 
-/// A call that was answered takes nothing back.
+/// The answer settles the call, so there is nothing to cancel.
 #[tokio::test(start_paused = true)]
 async fn an_answered_call_is_not_cancelled() {
     let (client, mut peer) = greeted().await;
@@ -146,9 +150,9 @@ async fn an_answered_call_is_not_cancelled() {
     assert_eq!(peer.try_hear().await, None);
 }
 
-/// What a caller that left wanted to say is said before the connection is closed.
+/// The cancellations of callers that went away are sent before the connection is closed.
 #[tokio::test(start_paused = true)]
-async fn closing_waits_for_the_words_of_callers_that_left() {
+async fn closing_waits_for_the_cancellations_of_dropped_calls() {
     let (client, mut peer) = greeted().await;
     let asking = async {
         let asked = peer.call().await;

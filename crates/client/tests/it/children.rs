@@ -1,4 +1,4 @@
-//! How a program that was started is seen off.
+//! Stopping a program that the client started.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use outlast_testkit::peer::shell::{Misbehaviour, script};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// In the slowest of machines.
+/// Enough for the slowest machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn served(misbehaviour: Misbehaviour) -> Client {
@@ -23,14 +23,14 @@ async fn answered(misbehaviour: Misbehaviour) -> Client {
 }
 
 #[tokio::test]
-async fn a_child_leaves_when_its_input_is_closed() {
+async fn a_child_exits_when_its_input_is_closed() {
     let client = answered(Misbehaviour::Garbage).await;
     let left = tokio::time::timeout(LIMIT, client.close()).await.unwrap();
     assert!(matches!(left, Some(ChildEnd::ByItself(status)) if status.success()), "{left:?}");
 }
 
 #[tokio::test]
-async fn a_child_that_stays_is_asked_after_a_second() {
+async fn a_child_that_stays_receives_sigterm_after_a_second() {
     let client = answered(Misbehaviour::StaysUntilAsked).await;
     let began = Instant::now();
     let left = tokio::time::timeout(LIMIT, client.close()).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_child_that_stays_is_asked_after_a_second() {
 }
 
 #[tokio::test]
-async fn a_child_that_stays_even_so_is_killed_with_its_children() {
+async fn a_child_that_ignores_sigterm_is_killed_with_its_children() {
     let client = answered(Misbehaviour::Stays).await;
     let pid = client.pid().unwrap();
     let began = Instant::now();
@@ -50,7 +50,7 @@ async fn a_child_that_stays_even_so_is_killed_with_its_children() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_dropped_takes_its_child_along() {
+async fn dropping_the_client_kills_its_child() {
     let client = answered(Misbehaviour::Stays).await;
     let pid = client.pid().unwrap();
     drop(client);
@@ -58,7 +58,7 @@ async fn a_client_that_is_dropped_takes_its_child_along() {
 }
 
 #[tokio::test]
-async fn a_child_has_a_process_group_of_its_own() {
+async fn a_child_has_its_own_process_group() {
     let client = answered(Misbehaviour::Garbage).await;
     let pid = client.pid().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -67,7 +67,7 @@ async fn a_child_has_a_process_group_of_its_own() {
     client.close().await;
 }
 
-/// Waits until no process of this group runs any more.
+/// Waits until the process group is empty.
 async fn gone(group: u32) {
     let empty = async {
         while members(group) > 0 {

@@ -1,4 +1,4 @@
-//! D10: whose progress counts, and what is dropped.
+//! D10: the progress that counts, and the messages that are dropped.
 
 use outlast_client::{CallOptions, DroppedMessages};
 use outlast_testkit::peer::result;
@@ -36,7 +36,7 @@ async fn d10_only_progress_with_this_requests_token_resets_it() {
 
 /// The checklist of timeouts, I.
 #[tokio::test(start_paused = true)]
-async fn d10_progress_resets_the_timeout_whatever_its_value() {
+async fn d10_progress_with_any_value_resets_the_timeout() {
     let (client, mut peer) = greeted().await;
     let (options, told) = remembering(patient());
     let call = calling(&client, options);
@@ -53,9 +53,9 @@ async fn d10_progress_resets_the_timeout_whatever_its_value() {
     assert_eq!(client.dropped(), DroppedMessages::default());
 }
 
-/// The checklist of timeouts, F: no error, no noise, and the connection serves on.
+/// The checklist of timeouts, F: no error, no noise, and the connection keeps working.
 #[tokio::test(start_paused = true)]
-async fn d10_what_comes_late_is_dropped_and_counted() {
+async fn d10_late_messages_are_dropped_and_counted() {
     let (client, mut peer) = greeted().await;
     let (options, told) = remembering(patient());
     let call = calling(&client, options);
@@ -73,7 +73,7 @@ async fn d10_what_comes_late_is_dropped_and_counted() {
     peer.progress(&asked.token, 1.0).await;
     assert_eq!(call.await.unwrap().unwrap().text, "in time");
 
-    // One more round trip: everything said before it has been read.
+    // After another round trip, every earlier message has been read.
     let call = calling(&client, patient());
     let asked = peer.call().await;
     peer.answer(&asked.id, result("in time")).await;
@@ -87,7 +87,7 @@ async fn d10_what_comes_late_is_dropped_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn d10_a_callback_that_panics_does_not_break_the_call() {
     let (client, mut peer) = greeted().await;
-    let call = calling(&client, patient().on_progress(|_| panic!("the callback's own trouble")));
+    let call = calling(&client, patient().on_progress(|_| panic!("a bug in the callback")));
     let asked = peer.call().await;
     for value in 1..=3 {
         sleep(ms(200)).await;
@@ -99,7 +99,7 @@ async fn d10_a_callback_that_panics_does_not_break_the_call() {
 
 /// The checklist of timeouts, G.
 #[tokio::test(start_paused = true)]
-async fn a_token_or_an_id_that_comes_back_as_digits_is_known() {
+async fn a_token_or_an_id_returned_as_digits_is_recognised() {
     let (client, mut peer) = greeted().await;
     let (options, told) = remembering(patient());
     let call = calling(&client, options);
@@ -113,9 +113,9 @@ async fn a_token_or_an_id_that_comes_back_as_digits_is_known() {
     assert_eq!(told.lock().unwrap().len(), 1);
 }
 
-/// What was said before the answer is told before the call returns, also when it comes in one piece.
+/// Progress before the answer is reported before the call returns, even if both arrive in one packet.
 #[tokio::test(start_paused = true)]
-async fn progress_is_told_in_order_and_before_the_answer() {
+async fn progress_is_reported_in_order_and_before_the_answer() {
     let (client, mut peer) = greeted().await;
     let (options, told) = remembering(CallOptions::default());
     let call = calling(&client, options);
@@ -129,7 +129,8 @@ async fn progress_is_told_in_order_and_before_the_answer() {
     assert_eq!(values, (1..=9).map(f64::from).collect::<Vec<_>>());
 }
 
-/// A callback that is slower than the server: the newest notes are told, memory is bounded, every note counts.
+/// A callback that is slower than the server: the newest notifications are reported, memory is bounded, every
+/// notification counts.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_progress_is_coalesced_and_still_counts() {
     let (client, mut peer) = greeted().await;
@@ -142,23 +143,27 @@ async fn a_flood_of_progress_is_coalesced_and_still_counts() {
     let timed_out = timed_out(call.await.unwrap());
     assert_eq!(timed_out.notes, 20_000);
     let told = told.lock().unwrap();
-    assert_eq!(told.last().map(|progress| progress.value), Some(20_000.0), "the latest is told");
+    assert_eq!(
+        told.last().map(|progress| progress.value),
+        Some(20_000.0),
+        "the latest is reported"
+    );
 }
 
-/// An answer that is there when the limit falls due is not thrown away.
+/// An answer that is ready when the limit is reached is not discarded.
 #[tokio::test(start_paused = true)]
-async fn an_answer_at_the_deadline_is_taken() {
+async fn an_answer_at_the_deadline_is_returned() {
     let (client, mut peer) = greeted().await;
     let call = calling(&client, patient());
     let asked = peer.call().await;
-    // Both are due at the same moment; the pipe is read first.
+    // Both happen at the same moment; the pipe is read first.
     peer.answer(&asked.id, result("just in time")).await;
     tokio::time::advance(ms(300)).await;
     assert_eq!(call.await.unwrap().unwrap().text, "just in time");
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_calls_at_once_have_tokens_and_answers_of_their_own() {
+async fn two_concurrent_calls_have_their_own_tokens_and_answers() {
     let (client, mut peer) = greeted().await;
     let calls: Vec<_> = (0..8).map(|_| calling(&client, patient())).collect();
     let mut asked = Vec::new();

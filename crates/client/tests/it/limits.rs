@@ -1,4 +1,4 @@
-//! D1 to D8: the two limits and what progress does to them, under paused time.
+//! D1 to D8: the two limits and the effect of progress on them, under paused time.
 
 use outlast_client::{CallOptions, ClientError, Limit};
 use outlast_testkit::peer::result;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::support::{calling, greeted, ms, remembering, timed_out};
 
 #[tokio::test(start_paused = true)]
-async fn d1_defaults_wait_for_ever() {
+async fn d1_by_default_a_call_waits_forever() {
     let (client, mut peer) = greeted().await;
     let call = calling(&client, CallOptions::default());
     let asked = peer.call().await;
@@ -34,7 +34,7 @@ async fn d1_a_limit_of_zero_is_a_usage_error_and_nothing_is_sent() {
     call.abort();
 }
 
-/// D1: the same limits on the generic request.
+/// D1: any other request has the same limits.
 #[tokio::test(start_paused = true)]
 async fn d1_any_request_takes_the_same_limits() {
     let (client, mut peer) = greeted().await;
@@ -137,12 +137,12 @@ async fn d6_with_the_flag_off_progress_resets_nothing() {
     let timed_out = timed_out(call.await.unwrap());
     assert_eq!((timed_out.limit, timed_out.notes), (Limit::Idle, 2));
     assert_eq!(began.elapsed().as_millis(), 300);
-    assert_eq!(told.lock().unwrap().len(), 2, "it is told all the same");
+    assert_eq!(told.lock().unwrap().len(), 2, "it is reported nevertheless");
 }
 
-/// D7: with progress, with a silent server, with the flag off; and at its own time.
+/// D7: with progress, with a silent server, with the flag off; and at the exact time.
 #[tokio::test(start_paused = true)]
-async fn d7_the_total_timeout_is_a_ceiling_whatever_happens() {
+async fn d7_the_total_timeout_ignores_progress() {
     let idle = CallOptions::default().timeout(ms(300));
     let cases = [
         ("progress keeps coming", idle.clone().reset_timeout_on_progress(), 100, 1_000),
@@ -172,7 +172,7 @@ async fn d7_the_total_timeout_is_a_ceiling_whatever_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d7_if_both_fall_together_the_total_is_reported() {
+async fn d7_if_both_limits_are_reached_together_the_total_is_reported() {
     let (client, mut peer) = greeted().await;
     let call = calling(&client, CallOptions::default().timeout(ms(300)).max_total_timeout(ms(300)));
     peer.call().await;
@@ -194,7 +194,7 @@ async fn d8_without_a_callback_a_token_is_sent_and_progress_counts() {
     assert_eq!(call.await.unwrap().unwrap().text, "in time");
 }
 
-/// D12: the numbers, not only the words.
+/// D12: the fields of the error, not only its message.
 #[tokio::test(start_paused = true)]
 async fn d12_the_error_counts_the_progress_and_its_age() {
     let (client, mut peer) = greeted().await;

@@ -1,5 +1,5 @@
-//! The client against servers that say what they are told: in memory under paused time, and real processes and
-//! sockets that misbehave.
+//! The client against scripted servers: in memory under paused time, and as real processes and sockets that
+//! misbehave.
 
 #![expect(
     clippy::unwrap_used,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::support::{ms, timed_out};
 
-/// A call that must end by itself, in the slowest of machines.
+/// The limit for calls that must end on their own, enough for the slowest machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn start(script: &str, handshake_timeout: Duration) -> Result<Client, ClientError> {
@@ -29,17 +29,17 @@ async fn call(client: &Client, options: CallOptions) -> Result<String, ClientErr
 }
 
 #[tokio::test]
-async fn a_process_that_never_greets_is_given_up() {
+async fn a_process_that_never_completes_the_handshake_is_given_up() {
     let client = start(NEVER_GREETS, ms(500)).await.err();
     assert!(matches!(client, Some(ClientError::HandshakeTimedOut { .. })), "{client:?}");
 }
 
 #[tokio::test]
-async fn what_a_server_answers_to_the_handshake_is_shown() {
+async fn an_invalid_answer_to_the_handshake_is_shown() {
     let script = r#"read line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; cat"#;
     let error = start(script, LIMIT).await.err().unwrap().to_string();
     assert!(
-        error.contains("handshake with the server failed: it is not answered by {}"),
+        error.contains("handshake with the server failed: {} is not an answer to it"),
         "{error}"
     );
 }
@@ -52,7 +52,7 @@ async fn a_program_that_does_not_exist_is_named() {
 }
 
 #[tokio::test]
-async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
+async fn a_silent_process_reaches_the_limit_and_the_connection_keeps_working() {
     let client = spawn(Misbehaviour::Silent).await;
     for _ in 0..3 {
         let began = Instant::now();
@@ -68,7 +68,7 @@ async fn a_silent_process_runs_into_the_limit_and_the_connection_serves_on() {
 #[tokio::test]
 async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
     let client = spawn(Misbehaviour::NeverReads).await;
-    // Several times what a pipe holds.
+    // Several times the capacity of a pipe.
     let long = json!({ "text": "x".repeat(512 * 1024) });
     let began = Instant::now();
     let called = client.call_tool("slow", long, CallOptions::default().timeout(ms(300))).await;
@@ -81,7 +81,7 @@ async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_leaves_the_end_of_its_stderr() {
+async fn the_error_for_a_crashed_process_shows_the_end_of_its_stderr() {
     let client = spawn(Misbehaviour::Dies).await;
     let error = call(&client, CallOptions::default()).await.unwrap_err();
     let words = error.to_string();
@@ -93,7 +93,7 @@ async fn a_process_that_dies_leaves_the_end_of_its_stderr() {
 }
 
 #[tokio::test]
-async fn an_answer_with_a_wrong_id_is_not_taken() {
+async fn an_answer_with_a_wrong_id_is_ignored() {
     let client = spawn(Misbehaviour::WrongId).await;
     let called = client.call_tool("slow", json!({}), CallOptions::default().timeout(ms(500))).await;
     timed_out(called);
@@ -102,13 +102,13 @@ async fn an_answer_with_a_wrong_id_is_not_taken() {
 }
 
 #[tokio::test]
-async fn lines_that_are_not_json_are_passed_over() {
+async fn lines_that_are_not_json_are_skipped() {
     let client = spawn(Misbehaviour::Garbage).await;
     assert_eq!(call(&client, CallOptions::default()).await.unwrap(), "done");
     client.close().await;
 }
 
-/// The line has no end; it is left after the longest message we take, long before memory is short.
+/// The line has no end. The client gives up at the maximum message size, long before memory runs out.
 #[tokio::test]
 async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
     let client = spawn(Misbehaviour::EndlessLine).await;
@@ -120,7 +120,7 @@ async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
     client.close().await;
 }
 
-/// Progress for no request, as fast as a pipe carries it: the limit still falls, and nothing piles up.
+/// Progress for unknown requests as fast as a pipe allows: the limit is still reached, and nothing accumulates.
 #[tokio::test]
 async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
     let client = spawn(Misbehaviour::Floods).await;
@@ -137,7 +137,7 @@ async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
     client.close().await;
 }
 
-/// The memory of this process, in bytes.
+/// The resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -1,4 +1,4 @@
-//! A greeted client and the server it speaks to.
+//! A connected client and the server it talks to.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Both sides, greeted in the initialize era.
+/// Both sides, connected in the initialize era.
 pub(crate) async fn greeted() -> (Arc<Client>, Peer) {
     let (mut peer, read, write) = Peer::new();
     let options = ConnectOptions { era: Era::Initialize, ..ConnectOptions::default() };
@@ -24,7 +24,7 @@ pub(crate) async fn greeted() -> (Arc<Client>, Peer) {
     (Arc::new(client.unwrap()), peer)
 }
 
-/// The same, in the stateless era.
+/// Both sides, connected in the stateless era.
 pub(crate) async fn greeted_stateless() -> (Arc<Client>, Peer) {
     let (mut peer, read, write) = Peer::new();
     let (client, ()) = tokio::join!(
@@ -36,20 +36,20 @@ pub(crate) async fn greeted_stateless() -> (Arc<Client>, Peer) {
     (Arc::new(client), peer)
 }
 
-/// Calls a tool beside the test.
+/// Calls a tool in the background.
 pub(crate) fn calling(client: &Arc<Client>, options: CallOptions) -> JoinHandle<Called> {
     let client = client.clone();
     tokio::spawn(async move { client.call_tool("slow", json!({}), options).await })
 }
 
-/// Options that remember the progress they were told.
+/// Options that record the reported progress.
 pub(crate) fn remembering(options: CallOptions) -> (CallOptions, Arc<Mutex<Vec<Progress>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let telling = told.clone();
     (options.on_progress(move |progress| telling.lock().unwrap().push(progress.clone())), told)
 }
 
-/// The call ended at a limit.
+/// Unwraps a call that ended at a limit.
 pub(crate) fn timed_out(called: Called) -> TimedOut {
     match called {
         Err(ClientError::TimedOut(timed_out)) => timed_out,

@@ -1,4 +1,4 @@
-//! D13: a call answered with a task is driven to its end.
+//! D13: a call that is answered with a task is followed to its end.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn with(mut task: Value, name: &str, value: Value) -> Value {
     task
 }
 
-/// Answers the call with a task; returns when.
+/// Answers the call with a task; returns the time of the answer.
 async fn becomes_a_task(peer: &mut Peer) -> Instant {
     let asked = peer.call().await;
     let capabilities = &asked.params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -37,7 +37,7 @@ async fn becomes_a_task(peer: &mut Peer) -> Instant {
     Instant::now()
 }
 
-/// The next request, which must be this one about the task.
+/// Returns the next request, which must be this one about the task.
 async fn asked_after(peer: &mut Peer, method: &str) -> Value {
     let message = peer.hear().await;
     assert_eq!(message["method"], method, "{message}");
@@ -46,7 +46,7 @@ async fn asked_after(peer: &mut Peer, method: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d13_a_task_is_asked_after_at_the_servers_pace_until_it_is_done() {
+async fn d13_a_task_is_polled_at_the_servers_interval_until_it_is_done() {
     let (client, mut peer) = greeted_stateless().await;
     let (options, told) = remembering(CallOptions::default());
     let call = calling(&client, options);
@@ -91,7 +91,7 @@ async fn d13_an_error_of_the_tool_is_an_answer_and_a_failed_task_is_not() {
     assert!(matches!(called, Err(ClientError::TaskCancelled { .. })), "{called:?}");
 }
 
-/// The reading of D13: giving up ends the wait and not the task, unless the caller asked for that.
+/// Our reading of D13: giving up ends the wait but not the task, unless the caller asked for that.
 #[tokio::test(start_paused = true)]
 async fn d13_the_total_timeout_covers_the_whole_and_the_task_goes_on() {
     let (client, mut peer) = greeted_stateless().await;
@@ -116,7 +116,7 @@ fn given_up(fate: TaskFate) -> Option<GivenUpTask> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d13_a_task_is_cancelled_at_a_limit_where_that_was_asked_for() {
+async fn d13_a_task_is_cancelled_at_a_limit_if_the_caller_asked_for_that() {
     let (client, mut peer) = greeted_stateless().await;
     let began = Instant::now();
     let options = CallOptions::default().max_total_timeout(ms(3_000)).cancel_on_give_up();
@@ -126,7 +126,7 @@ async fn d13_a_task_is_cancelled_at_a_limit_where_that_was_asked_for() {
     peer.answer(&id, task("working", "1 %")).await;
     let id = asked_after(&mut peer, "tasks/cancel").await;
     assert_eq!(began.elapsed().as_millis(), 3_000);
-    assert!(!call.is_finished(), "the server hears of it first");
+    assert!(!call.is_finished(), "the server is notified first");
     peer.answer(&id, json!({ "resultType": "complete" })).await;
     assert_eq!(timed_out(call.await.unwrap()).task, given_up(TaskFate::Cancelled));
 
@@ -135,14 +135,14 @@ async fn d13_a_task_is_cancelled_at_a_limit_where_that_was_asked_for() {
     let id = asked_after(&mut peer, "tasks/get").await;
     peer.answer(&id, task("working", "1 %")).await;
     asked_after(&mut peer, "tasks/cancel").await;
-    // The server never answers this; a second is all it gets.
+    // The server never answers this; the client waits one second.
     assert_eq!(timed_out(call.await.unwrap()).task, given_up(TaskFate::CancelUnconfirmed));
     assert_eq!(began.elapsed().as_millis(), 4_000);
 }
 
-/// The silence of a task is not the silence of its server.
+/// A silent task does not mean a silent server.
 #[tokio::test(start_paused = true)]
-async fn d13_an_answered_look_resets_the_idle_timeout_of_a_silent_task() {
+async fn d13_an_answered_poll_resets_the_idle_timeout_of_a_silent_task() {
     for resets in [true, false] {
         let (client, mut peer) = greeted_stateless().await;
         let mut options = CallOptions::default().timeout(ms(5_000));
@@ -168,21 +168,21 @@ async fn d13_an_answered_look_resets_the_idle_timeout_of_a_silent_task() {
     }
 }
 
-/// A server that does not answer a look is given up at the limit of the call.
+/// A poll that the server does not answer is abandoned at the limit of the call.
 #[tokio::test(start_paused = true)]
-async fn d13_a_look_without_an_answer_ends_with_the_call() {
+async fn d13_a_poll_without_an_answer_ends_with_the_call() {
     let (client, mut peer) = greeted_stateless().await;
     let call = calling(&client, CallOptions::default().max_total_timeout(ms(5_000)));
     becomes_a_task(&mut peer).await;
     let look = asked_after(&mut peer, "tasks/get").await;
     let cancelled = peer.hear().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
-    assert_eq!(cancelled["params"]["requestId"], look, "the look is taken back, not the task");
+    assert_eq!(cancelled["params"]["requestId"], look, "the poll is cancelled, not the task");
     assert_eq!(timed_out(call.await.unwrap()).task, given_up(TaskFate::GoesOn));
 }
 
 #[tokio::test(start_paused = true)]
-async fn d13_a_caller_that_leaves_cancels_its_task_only_where_it_asked_for_that() {
+async fn d13_a_dropped_call_cancels_its_task_only_if_the_caller_asked_for_that() {
     let (client, mut peer) = greeted_stateless().await;
     let call = calling(&client, CallOptions::default());
     becomes_a_task(&mut peer).await;
@@ -198,7 +198,7 @@ async fn d13_a_caller_that_leaves_cancels_its_task_only_where_it_asked_for_that(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_asks_for_input_is_given_back() {
+async fn a_task_that_asks_for_input_ends_the_call() {
     let (client, mut peer) = greeted_stateless().await;
     for options in [CallOptions::default(), CallOptions::default().cancel_on_give_up()] {
         let asked_to_cancel = format!("{options:?}").contains("cancel_on_give_up: true");
@@ -217,9 +217,10 @@ async fn a_task_that_asks_for_input_is_given_back() {
     }
 }
 
-/// A task outlives its caller if it was left running, and is taken up by its name: over another connection, too.
+/// A task outlives its caller if it was left running, and can be resumed by its id, even over another
+/// connection.
 #[tokio::test(start_paused = true)]
-async fn d13_a_task_that_was_left_running_is_taken_up_by_its_name() {
+async fn d13_a_task_that_was_left_running_is_resumed_by_its_id() {
     let (client, mut peer) = greeted_stateless().await;
     let calling = client.clone();
     let call = tokio::spawn(async move {
@@ -239,10 +240,10 @@ async fn d13_a_task_that_was_left_running_is_taken_up_by_its_name() {
     let resumed =
         tokio::spawn(async move { client.resume_task(&id, options).unwrap().finish().await });
     let look = asked_after(&mut peer, "tasks/get").await;
-    assert_eq!(began.elapsed().as_millis(), 0, "it is looked at first");
+    assert_eq!(began.elapsed().as_millis(), 0, "it is polled first");
     peer.answer(&look, task("working", "60 %: Reading")).await;
     let look = asked_after(&mut peer, "tasks/get").await;
-    assert_eq!(began.elapsed().as_millis(), 2_000, "then at the server's pace");
+    assert_eq!(began.elapsed().as_millis(), 2_000, "then at the server's interval");
     peer.answer(&look, with(task("completed", "Done"), "result", result("the report"))).await;
     assert_eq!(resumed.await.unwrap().unwrap().text, "the report");
     assert_eq!(told.lock().unwrap().len(), 1);
@@ -265,7 +266,7 @@ async fn d13_a_limit_cancels_a_task_even_if_it_was_left_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_cancelled_by_its_name_and_one_that_is_unknown_is_said_to_be() {
+async fn a_task_is_cancelled_by_its_id_and_an_unknown_task_is_reported() {
     let (client, mut peer) = greeted_stateless().await;
     let cancelling = client.clone();
     let cancelled = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! docs/timeouts.md names a test for every claim of ours; here they are looked up.
+//! Checks that every test named in docs/timeouts.md exists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn every_row_of_the_timeouts_page_names_tests_that_exist() {
     }
 }
 
-/// The text of every source below a folder.
+/// Collects the text of every source file below a folder.
 fn collect(folder: &Path, sources: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {
         let path: PathBuf = entry.unwrap().path();

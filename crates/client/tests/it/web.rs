@@ -1,4 +1,4 @@
-//! Streamable HTTP in both eras, against a socket that says what it is told.
+//! Streamable HTTP in both eras, against a scripted socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::support::{calling, ms, remembering, timed_out};
 
-/// In the slowest of machines.
+/// Enough for the slowest machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn greeted(era: Era) -> (Arc<Client>, Web) {
@@ -35,12 +35,12 @@ fn note(call: &Value, value: f64) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
 }
 
-/// D3 and D8 over HTTP, in both eras; the headers are ours.
+/// D3 and D8 over HTTP, in both eras; the headers are the client's own.
 #[tokio::test]
 async fn d3_progress_on_the_stream_resets_the_timeout_over_http() {
     for era in [Era::Initialize, Era::Stateless] {
         let (client, mut web) = greeted(era).await;
-        // Wide enough for the slowest of machines, and still over before the answer.
+        // Long enough for the slowest machine, and still over before the answer.
         let options = CallOptions::default().timeout(ms(3_000)).reset_timeout_on_progress();
         let (options, told) = remembering(options);
         let call = calling(&client, options);
@@ -60,7 +60,7 @@ async fn d3_progress_on_the_stream_resets_the_timeout_over_http() {
     }
 }
 
-/// Bytes that are no progress keep the socket, not the call.
+/// Bytes that are not progress keep the socket alive, not the call.
 #[tokio::test]
 async fn comments_on_the_stream_do_not_reset_the_timeout() {
     let (client, mut web) = greeted(Era::Stateless).await;
@@ -84,7 +84,7 @@ async fn d11_in_the_stateless_era_the_stream_is_closed_instead() {
     assert!(timed_out(call.await.unwrap()).told);
     tokio::time::timeout(LIMIT, request.hung_up()).await.expect("the stream is closed");
 
-    // The same when nothing of an answer has come yet; and nothing else was said in between.
+    // The same if no byte of an answer has arrived yet; and nothing else was sent in between.
     let call = calling(&client, CallOptions::default().timeout(ms(300)));
     let request = web.hear("tools/call").await;
     assert!(timed_out(call.await.unwrap()).told);
@@ -104,7 +104,7 @@ async fn d11_in_the_initialize_era_the_cancellation_is_posted_before_the_error()
     assert!(timed_out(call.await.unwrap()).told);
 }
 
-/// D11: a server that does not even take the cancellation.
+/// D11: a server that does not even accept the cancellation.
 #[tokio::test]
 async fn d11_a_post_without_an_answer_holds_the_error_up_for_a_second_at_most() {
     let (client, mut web) = greeted(Era::Initialize).await;
@@ -137,7 +137,7 @@ async fn a_stream_that_breaks_ends_the_call_and_not_the_client() {
     assert_eq!(call.await.unwrap().unwrap().text, "here again");
 }
 
-/// A hundred megabytes: as one event, and as one body.
+/// A hundred megabytes, as one event and as one body.
 #[tokio::test]
 async fn an_answer_without_bounds_ends_in_an_error() {
     for kind in ["text/event-stream", "application/json"] {
@@ -152,14 +152,14 @@ async fn an_answer_without_bounds_ends_in_an_error() {
         while written < 100 && request.write(&piece).await {
             written += 1;
         }
-        assert!(written < 40, "the client hung up long before: {written} MiB");
+        assert!(written < 40, "the client closed the connection long before: {written} MiB");
         let called = call.await.unwrap();
         assert!(matches!(called, Err(ClientError::TooLong { .. })), "{kind}: {called:?}");
     }
 }
 
 #[tokio::test]
-async fn a_missing_token_an_absent_server_and_a_wrong_page_are_told_apart() {
+async fn a_missing_token_an_absent_server_and_a_wrong_page_are_distinguished() {
     let connect = async |url: &str| {
         let client = Client::http(Endpoint::new(url).unwrap(), ConnectOptions::default()).await;
         client.err().unwrap()
@@ -190,9 +190,9 @@ async fn a_missing_token_an_absent_server_and_a_wrong_page_are_told_apart() {
     assert!(error.to_string().contains("cannot be reached"), "{error}");
 }
 
-/// The newest era is asked for first; a server that does not know it is greeted as of old.
+/// The client asks for the newest era first, and falls back to `initialize` for a server that does not know it.
 #[tokio::test]
-async fn an_old_server_is_greeted_as_of_old() {
+async fn an_old_server_gets_initialize() {
     let mut web = Web::start().await;
     let url = web.url();
     let greeting = async {
