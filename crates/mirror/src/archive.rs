@@ -1,5 +1,5 @@
-//! Folders that the store does not know: conversations of older servers, or of a store that is gone. Read tolerantly,
-//! never written, and nothing outside of the directory is ever opened.
+//! Folders that are not in the store: conversations of older servers, or of a lost store. They are read
+//! tolerantly and never written, and nothing outside the directory is ever opened.
 
 mod tolerant;
 
@@ -15,64 +15,65 @@ use crate::folder::{CONVERSATION, STATUS, if_there};
 use crate::folder_name::FolderName;
 use crate::mirror::Mirror;
 
-/// A file larger than this is not read.
+/// Larger files are not read.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
-/// Lists show no more folders than this, the newest.
+/// The maximum number of folders in a list; the newest are kept.
 const MAX_LISTED: usize = 10_000;
 
-/// A conversation that only its files know.
+/// A conversation that exists only as files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArchivedConversation {
-    /// Where it is.
+    /// The path of the folder.
     pub folder: PathBuf,
-    /// What was said.
+    /// The messages.
     pub conversation: ConversationFile,
-    /// Where it stood when it was left, if anything says so. No worker has it: an unfinished one stays as it is.
+    /// The last known status, if there is one. No worker owns the conversation, so an unfinished one never
+    /// changes.
     pub status: Option<StatusFile>,
 }
 
-/// A folder that an older server left.
+/// A folder of an older server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedFolder {
-    /// Its name.
+    /// The name of the folder.
     pub id: ConversationId,
-    /// The moment that lists sort it by: the one in its name, otherwise the last change of its file.
+    /// The time by which lists are sorted: the one in the name, otherwise the modification time of the file.
     pub at: Timestamp,
 }
 
-/// Why an archived conversation cannot be read.
+/// The reasons an archived conversation cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The file does not hold what it should; only a person can repair it.
+    /// The content of a file is invalid; only a person can repair it.
     #[error("{file} is damaged: {why}")]
     Corrupted {
-        /// Which of its files.
+        /// The name of the file.
         file: &'static str,
-        /// What is wrong with it.
+        /// The problem with its content.
         why: String,
     },
-    /// The file cannot be read just now.
+    /// A file cannot be read at the moment.
     #[error("{file} cannot be read")]
     Unreadable {
-        /// Which of its files.
+        /// The name of the file.
         file: &'static str,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The store cannot be asked whether it knows the conversation.
+    /// The store cannot report whether it contains the conversation.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Mirror {
-    /// A conversation of an older server, or of a store that is gone, from its files; `None` when the store knows the
-    /// conversation, when there is no such folder, and for every owner but the mirror's.
+    /// Reads a conversation of an older server, or of a lost store, from its files. Returns `None` if the
+    /// conversation is in the store, if there is no such folder, or if the owner is not the mirror's.
     pub async fn archived(
         self: &Arc<Self>,
         owner: &OwnerId,
         id: &ConversationId,
     ) -> Result<Option<ArchivedConversation>, ArchiveError> {
-        // Asked for any owner: the files of another owner's conversation are no archive.
+        // Checked for all owners: the files of another owner's conversation are not an archive.
         if *owner != self.owner || !self.store.turns(&Scope::Operator, id).await?.is_empty() {
             return Ok(None);
         }
@@ -81,10 +82,11 @@ impl Mirror {
         reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
     }
 
-    /// The folders of older servers that the store does not know, newest first; none for every owner but the mirror's.
+    /// Lists the folders of older servers that are not in the store, newest first; other owners than the
+    /// mirror's have none.
     ///
-    /// Folders whose names have the form of our own ids are left out: there is one for each conversation of the store, and
-    /// asking the store about each would be slow.
+    /// Folders whose names look like our own ids are left out: there is one for each conversation in the store,
+    /// and checking each of them against the store would be slow.
     pub async fn archived_folders(
         self: &Arc<Self>,
         owner: &OwnerId,
@@ -104,7 +106,8 @@ impl Mirror {
         Ok(archived)
     }
 
-    /// The folders with a conversation whose names we did not make, newest first. A directory that cannot be read has none.
+    /// Lists the folders with a conversation whose names are not our ids, newest first. An unreadable directory
+    /// has none.
     fn foreign_folders(&self) -> Vec<ArchivedFolder> {
         let Ok(entries) = fs::read_dir(&self.logs_dir) else { return Vec::new() };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -157,18 +160,18 @@ impl Mirror {
 }
 
 impl ArchivedFolder {
-    /// What orders a list; unique, so that a page can end after any folder.
+    /// The sort key of a list; unique, so that a page can end after any folder.
     pub fn sort_key(&self) -> (i64, &str) {
         (self.at.as_millis(), self.id.as_str())
     }
 }
 
-/// Returns whether a name has the form of the ids that we make: 32 lower-case hexadecimal digits.
+/// Returns true if a name looks like our own ids: 32 lower-case hexadecimal digits.
 fn is_own_form(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The milliseconds in a name such as `20251031-1761930000000`.
+/// Parses the milliseconds in a name such as `20251031-1761930000000`.
 fn moment_in_name(name: &str) -> Option<Timestamp> {
     let (day, millis) = name.split_once('-')?;
     let is_it = |text: &str, digits: usize| {
@@ -182,21 +185,20 @@ fn modified(file: &fs::Metadata) -> io::Result<Timestamp> {
     Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// A file that was read.
 struct FileRead {
     bytes: Vec<u8>,
-    /// Stands in for moments that the file does not name.
+    /// Replaces times that are missing in the file.
     modified: Timestamp,
 }
 
-/// Reads a plain file below `logs_dir`, one byte over the limit at most; `None` when it is not a plain file, or lies
-/// elsewhere once links are followed.
+/// Reads a regular file below `logs_dir`, at most one byte over the limit. Returns `None` if it is not a
+/// regular file, or is outside the directory once links are resolved.
 fn read(logs_dir: &Path, path: &Path) -> io::Result<Option<FileRead>> {
     let path = path.canonicalize()?;
     if !path.starts_with(logs_dir.canonicalize()?) {
         return Ok(None);
     }
-    // Looked at before it is opened: to open a pipe would wait for a writer.
+    // Checked before opening, because opening a pipe would wait for a writer.
     let found = fs::metadata(&path)?;
     if !found.is_file() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! What the follower still has to do, and how far it may say it has come. Does no I/O. Nothing is taken out before it
-//! is done, so a follower may be dropped in the middle.
+//! The follower's pending work, and the revision up to which it is done. Does no I/O. Nothing is removed before
+//! it is done, so a follower may be dropped at any point.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,34 +7,33 @@ use std::time::Duration;
 use outlast_core::{Change, Changes, ConversationId, JobId, Rev, StateKind};
 use tokio::time::Instant;
 
-/// How often progress within a state is written at most.
+/// The minimum time between two writes of progress within a state.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-/// The wait after a first failure; it doubles.
+/// The delay after a first failure; it doubles.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest wait after a failure: short, so that room made on the disk is soon noticed.
+/// The maximum delay after a failure, short enough to notice soon that disk space was freed.
 const MAX_RETRY: Duration = Duration::from_secs(16);
-/// How many jobs' conversations are remembered, so that a percent more does not cost a read.
+/// The number of jobs whose conversations are cached, so that a percent of progress does not cost a read.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// The work ahead.
+/// The pending work.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// Every change up to here has been taken in: where to look on.
+    /// Every change up to this revision has been added; the next read of changes starts here.
     pub(crate) rev: Rev,
-    /// Changed jobs of which it is not known whether they belong to a conversation; each with a rev it came after.
+    /// Changed jobs whose conversation is not known yet, each with a revision before the change.
     unsorted: Vec<(Change, Rev)>,
     /// Conversations to be written.
     waiting: HashMap<ConversationId, WaitingConversation>,
-    /// Unfinished conversations that were written: in which state, and when.
+    /// Unfinished conversations that were written, with their state and the time.
     written: HashMap<ConversationId, (StateKind, Instant)>,
-    /// Unfinished jobs that were sorted.
+    /// The conversations of unfinished jobs.
     known: HashMap<JobId, Option<ConversationId>>,
 }
 
-/// One conversation to be written.
 #[derive(Debug)]
 struct WaitingConversation {
-    /// A rev before its first unwritten change.
+    /// A revision before its first unwritten change.
     since: Rev,
     due: Instant,
     state: StateKind,
@@ -42,29 +41,29 @@ struct WaitingConversation {
 }
 
 impl Backlog {
-    /// Nothing to do before `rev`.
+    /// Creates a backlog with nothing to do before `rev`.
     pub(crate) fn new(rev: Rev) -> Self {
         Self { rev, ..Self::default() }
     }
 
-    /// Takes changes in.
+    /// Adds changes.
     pub(crate) fn take_in(&mut self, changes: &Changes) {
         let since = self.rev;
         self.unsorted.extend(changes.jobs.iter().map(|change| (*change, since)));
         self.rev = changes.rev.max(self.rev);
     }
 
-    /// The next change to sort, newest first: after a long absence, what happens now is not delayed.
+    /// Returns the next change to sort, newest first: after a long absence, current changes are not delayed.
     pub(crate) fn next_unsorted(&self) -> Option<Change> {
         self.unsorted.last().map(|(change, _)| *change)
     }
 
-    /// The conversation of a job that was sorted before; `None` when it was not.
+    /// Returns the conversation of a job that was sorted before; `None` if it was not.
     pub(crate) fn conversation_of(&self, id: &JobId) -> Option<Option<ConversationId>> {
         self.known.get(id).cloned()
     }
 
-    /// Puts the change that was next where it belongs.
+    /// Assigns the next change to its conversation.
     pub(crate) fn sort(&mut self, conversation: Option<ConversationId>, now: Instant) {
         let Some((change, since)) = self.unsorted.pop() else { return };
         if change.state.is_terminal() {
@@ -90,21 +89,21 @@ impl Backlog {
         waiting.state = change.state;
     }
 
-    /// Up to `limit` conversations that are due at `at`; all that wait count as due without one.
+    /// Returns up to `limit` conversations that are due at `at`; without a time, all of them are due.
     pub(crate) fn due(&self, at: Option<Instant>, limit: usize) -> Vec<ConversationId> {
         let is_due = |waiting: &WaitingConversation| at.is_none_or(|now| waiting.due <= now);
         let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
         due.take(limit).map(|(id, _)| id.clone()).collect()
     }
 
-    /// When the next conversation is to be written.
+    /// Returns the time at which the next conversation is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.waiting.values().map(|waiting| waiting.due).min()
     }
 
     /// Records that a conversation was written.
     pub(crate) fn wrote(&mut self, id: ConversationId, now: Instant) {
-        // Conversations that were written longer ago need not wait.
+        // Conversations that were written longer ago do not have to wait.
         self.written.retain(|_, (_, at)| *at + PROGRESS_EVERY > now);
         match self.waiting.remove(&id) {
             Some(WaitingConversation { state, .. }) if !state.is_terminal() => {
@@ -114,7 +113,7 @@ impl Backlog {
         }
     }
 
-    /// Records that it could not be.
+    /// Records that a conversation could not be written.
     pub(crate) fn failed(&mut self, id: &ConversationId, now: Instant) {
         let Some(waiting) = self.waiting.get_mut(id) else { return };
         let wait = FIRST_RETRY.saturating_mul(1 << waiting.failures.min(10)).min(MAX_RETRY);
@@ -122,7 +121,7 @@ impl Backlog {
         waiting.failures = waiting.failures.saturating_add(1);
     }
 
-    /// Up to where everything is written.
+    /// Returns the revision up to which everything is written.
     pub(crate) fn done(&self) -> Rev {
         let unsorted = self.unsorted.iter().map(|(_, since)| *since);
         let waiting = self.waiting.values().map(|waiting| waiting.since);
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_waits_its_second_and_a_new_state_does_not() {
+    async fn progress_waits_a_second_and_a_new_state_does_not() {
         let (mut backlog, start) = (Backlog::new(Rev(0)), Instant::now());
         sort(&mut backlog, 1, StateKind::Running, start);
         assert_eq!(write(&mut backlog, start), 1);
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_cursor_stays_behind_what_is_not_written() {
+    async fn the_cursor_stays_behind_unwritten_changes() {
         let (mut backlog, now) = (Backlog::new(Rev(5)), Instant::now());
         assert_eq!(backlog.done(), Rev(5));
         backlog.take_in(&Changes {
@@ -208,6 +207,6 @@ mod tests {
         backlog.failed(&due[0], now);
         sort(&mut backlog, 2, StateKind::Running, now);
         assert_eq!(write(&mut backlog, now), 0);
-        assert_eq!(backlog.due(None, ALL).len(), 1, "but a process that ends tries once more");
+        assert_eq!(backlog.due(None, ALL).len(), 1, "but a process that exits tries once more");
     }
 }

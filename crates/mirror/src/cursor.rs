@@ -1,5 +1,6 @@
-//! How far the mirror has come, saved between processes. A lost cursor costs only reading: all conversations are looked
-//! at again, and files that are right are not written. So the file is not flushed, and a broken one counts as none.
+//! The mirror's position in the changes, saved between processes. A lost cursor costs only reading: all
+//! conversations are checked again, and correct files are not rewritten. So the file is not flushed, and a
+//! damaged one counts as missing.
 
 use std::fs;
 use std::io;
@@ -10,27 +11,26 @@ use serde_json::{Value, json};
 
 use crate::folder::{make_private_dir, open_private};
 
-/// Raised when what the files hold changes: then all are written again.
+/// Incremented when the contents of the files change, so that all are written again.
 const FORMAT: u64 = 1;
 
 /// The saved cursor.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// Where it is saved.
+    /// The directory of the saved cursor.
     pub(crate) dir: PathBuf,
 }
 
 impl Cursor {
-    /// Where to go on in a store that has come to `latest`; the beginning when in doubt.
+    /// Returns the position to continue from in a store at revision `latest`; in doubt, the beginning.
     pub(crate) fn read(&self, latest: Rev) -> Rev {
         let text = fs::read(self.dir.join("cursor.json")).unwrap_or_default();
         let saved: Value = serde_json::from_slice(&text).unwrap_or_default();
         let rev = saved["rev"].as_u64().filter(|_| saved["format"] == FORMAT).map(Rev);
-        // A cursor ahead of the store is another store's: this one was put back from a copy.
+        // A cursor ahead of the store belongs to another store: this one was restored from a copy.
         rev.filter(|rev| *rev <= latest).unwrap_or_default()
     }
 
-    /// Saves it.
     pub(crate) fn write(&self, Rev(rev): Rev) -> io::Result<()> {
         make_private_dir(&self.dir)?;
         let temporary = self.dir.join("cursor.json.tmp");
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_that_cannot_be_trusted_is_the_beginning() {
+    fn an_unreliable_cursor_starts_from_the_beginning() {
         let dir = TempDir::new().unwrap();
         let cursor = Cursor { dir: dir.path().join("made") };
         assert_eq!(cursor.read(Rev(9)), Rev(0), "none");

@@ -1,8 +1,9 @@
-//! Deleting a conversation. A prune is not among the store's changes, so the process that prunes removes the files.
+//! Deletes the files of a conversation. A prune is not one of the store's changes, so the process that prunes
+//! removes the files.
 //!
-//! A note in the state directory stands from before the deletion until the files are gone: after a crash in between, the
-//! next follower finishes it. A process without a mirror leaves no note: then the files stay, as a folder that the store
-//! does not know.
+//! A note in the state directory exists from before the deletion until the files are gone; after a crash in
+//! between, the next follower finishes the deletion. A process without a mirror leaves no note: then the files
+//! stay, as a folder that is not in the store.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::mirror::{IfAbsent, Mirror};
 use crate::unwritten::MirrorError;
 
 impl Mirror {
-    /// Notes that a conversation is about to be deleted; false when it has no files of ours.
+    /// Records that a conversation is about to be deleted; returns false if it has no files of the mirror.
     pub(crate) async fn note_deletion(&self, scope: &Scope, id: &ConversationId) -> bool {
         let Some(name) = FolderName::of(id).filter(|_| scope.sees(&self.owner)) else {
             return false;
@@ -24,7 +25,7 @@ impl Mirror {
             Ok(Some(_)) => {}
             Ok(None) => return false,
             Err(error) => {
-                tracing::warn!(conversation.id = %id, %error, "the files of a conversation may stay behind");
+                tracing::warn!(conversation.id = %id, %error, "failed to prepare a deletion; the files of the conversation may remain");
                 return false;
             }
         }
@@ -32,12 +33,13 @@ impl Mirror {
             open_private().create(true).truncate(true).open(self.deletion_note(&name))
         });
         if let Err(error) = noted {
-            tracing::warn!(conversation.id = %id, %error, "a deletion cannot be noted; if this process dies now, its files stay");
+            tracing::warn!(conversation.id = %id, %error, "failed to record a deletion; if this process crashes now, the files remain");
         }
         true
     }
 
-    /// Removes the files of a deleted conversation; writes them where the conversation is still, or again, in the store.
+    /// Removes the files of a deleted conversation, or writes them if the conversation is in the store after
+    /// all.
     pub(crate) async fn finish_deletion(&self, id: &ConversationId) {
         let Some(name) = FolderName::of(id) else { return };
         let removed = match self.sync(id, IfAbsent::Remove).await {
@@ -45,11 +47,11 @@ impl Mirror {
             Err(error) => Err(error),
         };
         if let Err(error) = removed {
-            tracing::warn!(conversation.id = %id, %error, "the files of a deleted conversation are still there, will try again");
+            tracing::warn!(conversation.id = %id, %error, "failed to remove the files of a deleted conversation; will try again");
         }
     }
 
-    /// Finishes what a process that died, or could not write, has left undone.
+    /// Finishes the deletions of a process that crashed or could not write.
     pub(crate) async fn finish_deletions(&self) {
         let Ok(notes) = fs::read_dir(&self.deletion_notes) else { return };
         for note in notes.flatten() {
@@ -57,7 +59,7 @@ impl Mirror {
         }
     }
 
-    /// Whether a conversation is being deleted.
+    /// Returns true if a conversation is being deleted.
     pub(crate) fn is_being_deleted(&self, name: &FolderName) -> bool {
         self.deletion_note(name).exists()
     }

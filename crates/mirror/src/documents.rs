@@ -1,5 +1,5 @@
-//! The three documents of a conversation: what was said (`conversation.json`), where it stands (`status.json`), and
-//! what is still to be done (`job.json`). Keys are a contract.
+//! The three documents of a conversation: its messages (`conversation.json`), its status (`status.json`), and
+//! its pending work (`job.json`). Keys are a contract.
 
 use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{
@@ -14,26 +14,26 @@ use crate::shapes::{CostShape, SearchResult, UsageShape, search_results};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationFile {
-    /// Its name.
+    /// The id of the conversation.
     pub conversation_id: String,
-    /// When it began.
+    /// The time at which it began.
     pub created_at: String,
-    /// When it last changed.
+    /// The time of its last change.
     pub updated_at: String,
-    /// The model that answers, or will.
+    /// The model that answers, or is expected to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider it belongs to (P1), if `model` does not show it; absent for Perplexity.
+    /// The provider it belongs to (P1), if `model` does not identify it; absent for Perplexity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// How many messages.
+    /// The number of messages.
     pub message_count: usize,
-    /// What was said.
+    /// The messages.
     pub messages: Vec<Message>,
-    /// What all turns consumed.
+    /// The usage of all turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageShape>,
-    /// What all turns cost.
+    /// The cost of all turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostShape>,
     /// The sources of the last report.
@@ -45,43 +45,43 @@ pub struct ConversationFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusFile {
-    /// The conversation's name.
+    /// The id of the conversation.
     pub conversation_id: String,
-    /// The name of the job that is its last turn.
+    /// The id of the job that is its last turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// Where it stands.
+    /// The status of the last turn.
     pub status: StatusWord,
-    /// The tool that asked.
+    /// The tool that started the turn.
     pub tool_name: String,
-    /// When the turn was asked for.
+    /// The time at which the turn was requested.
     pub started_at: String,
-    /// When anything about it last changed.
+    /// The time of the last change.
     pub updated_at: String,
-    /// When it ended.
+    /// The time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<String>,
-    /// How many tries have failed.
+    /// The number of failed attempts.
     #[serde(default)]
     pub attempts: usize,
-    /// How far the running try has come.
+    /// The progress of the running attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ProgressShape>,
-    /// Why it failed for good.
+    /// The final error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorEntry>,
-    /// Why tries failed, oldest first.
+    /// The errors of all attempts, oldest first.
     #[serde(default)]
     pub error_history: Vec<ErrorEntry>,
 }
 
-/// Where a conversation stands, in the words of documents B and C.
+/// The status of a conversation, in the terms of documents B and C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
     /// Queued.
     Pending,
-    /// A worker is at it.
+    /// A worker runs it.
     InProgress,
     /// Succeeded.
     Completed,
@@ -92,7 +92,7 @@ pub enum StatusWord {
 }
 
 impl StatusWord {
-    /// The word.
+    /// The name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -103,7 +103,7 @@ impl StatusWord {
         }
     }
 
-    /// The state it stands for.
+    /// The corresponding job state.
     pub fn state(self) -> StateKind {
         match self {
             Self::Pending => StateKind::Queued,
@@ -127,19 +127,19 @@ impl From<StateKind> for StatusWord {
     }
 }
 
-/// How far a turn has come.
+/// The progress of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressShape {
     /// 0 to 100.
     #[serde(default)]
     pub percentage: u8,
-    /// What is happening.
+    /// The current activity.
     pub message: String,
-    /// Since the turn was asked for.
+    /// The time since the turn was requested.
     #[serde(default)]
     pub elapsed_ms: u64,
-    /// The try, when it is not the first.
+    /// The number of the attempt, unless it is the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<usize>,
 }
@@ -147,49 +147,49 @@ pub struct ProgressShape {
 /// One failure, as clients may see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorEntry {
-    /// For machines.
+    /// The code for machines.
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// When; in the history alone.
+    /// The time of the failure; only in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
 }
 
-/// `job.json`: there while the turn is unfinished.
+/// `job.json`: it exists while the turn is unfinished.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobFile {
-    /// The conversation's name.
+    /// The id of the conversation.
     pub conversation_id: String,
-    /// The job's name.
+    /// The id of the job.
     pub job_id: String,
-    /// The tool that asked.
+    /// The tool that started the turn.
     pub tool_name: String,
-    /// What was asked.
+    /// The request.
     pub params: JobParams,
-    /// Higher runs first.
+    /// Higher priorities run first.
     pub priority: i16,
-    /// When it was asked for.
+    /// The time at which it was requested.
     pub created_at: String,
-    /// How many tries have failed.
+    /// The number of failed attempts.
     pub attempts: usize,
-    /// How many tries there may be.
+    /// The maximum number of attempts.
     pub max_attempts: u32,
 }
 
-/// What was asked.
+/// The request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobParams {
     /// The question.
     pub query: String,
-    /// How hard to work.
+    /// The requested effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<Effort>,
 }
 
 impl ConversationFile {
-    /// What was said so far; `expected_model` until a model has answered.
+    /// Renders the messages so far; `expected_model` is used until a model has answered.
     pub fn of(conversation: &Conversation, expected_model: Option<String>) -> Self {
         let messages = conversation.messages().into_iter();
         let messages: Vec<Message> = messages
@@ -215,8 +215,9 @@ impl ConversationFile {
         }
     }
 
-    /// The provider that a conversation known from this file alone belongs to (P1): the library if one of its answers is in
-    /// it, whatever else the file says. Files of older servers name a model of Perplexity's, or none.
+    /// The provider of a conversation that is known only from this file (P1). It is the library if one of its
+    /// answers is in the file, whatever else the file contains. Files of older servers name a Perplexity model
+    /// or none.
     pub fn provider(&self) -> &str {
         let quotes =
             |said: &Message| said.role == Role::Assistant && said.content.contains(LIBRARY_NOTE);
@@ -227,13 +228,13 @@ impl ConversationFile {
     }
 }
 
-/// Returns whether this is what the library calls itself where others name their model.
+/// Returns true for the name that the library uses in place of a model.
 fn is_library(model: Option<&str>) -> bool {
     model.is_some_and(|model| model.starts_with(Profile::LIBRARY))
 }
 
 impl StatusFile {
-    /// Where the last turn stands at `now`.
+    /// Renders the status of the last turn at `now`.
     pub fn of(conversation: &Conversation, now: Timestamp) -> Self {
         let job = conversation.last();
         let status = StatusWord::from(job.state.kind());
@@ -261,7 +262,7 @@ impl StatusFile {
 }
 
 impl ProgressShape {
-    /// How far a turn has come (B6).
+    /// Renders the progress of a turn (B6).
     pub fn of(job: &Job, now: Timestamp, waits: Option<Waits>) -> Self {
         let attempt = job.failures.len() + 1;
         let standing = Standing::of(job, waits);
@@ -290,7 +291,7 @@ impl From<&Failure> for ErrorEntry {
 }
 
 impl JobFile {
-    /// What is still to be done; `None` once the last turn has ended.
+    /// Renders the pending work; `None` once the last turn has ended.
     pub fn of(conversation: &Conversation) -> Option<Self> {
         let job = conversation.last();
         if job.state.kind().is_terminal() {
@@ -310,7 +311,7 @@ impl JobFile {
     }
 }
 
-/// The tool that asked for the last turn: by its own name where it is one of the set `deep-research`.
+/// Returns the tool that started the last turn: a tool of the set `deep-research` under its own name.
 fn tool_name(conversation: &Conversation) -> &str {
     let recorded = conversation.last().new.recorded_tool();
     if let Some(own @ ("deep_research" | "deep_research_followup")) = recorded {
@@ -372,7 +373,7 @@ mod tests {
         }
     }
 
-    /// B3, B4: where a conversation stands is where its last turn does.
+    /// B3, B4: the status of a conversation is that of its last turn.
     #[test]
     fn the_status_is_that_of_the_last_turn() {
         let output = Output {
@@ -394,7 +395,7 @@ mod tests {
         assert_eq!(job.params.query, "2");
     }
 
-    /// P1: a conversation that only its file knows still belongs to the vendor that began it.
+    /// P1: a conversation known only from its file still belongs to the vendor that began it.
     #[test]
     fn p1_the_file_names_the_vendor_that_a_model_s_name_does_not_tell() {
         let cases = [
@@ -412,7 +413,8 @@ mod tests {
         }
     }
 
-    /// P1: a file is judged by what it holds: text of the library stays the library's, whoever answered last.
+    /// P1: the contents of the file decide. Text of the library stays the library's, no matter who answered
+    /// last.
     #[test]
     fn p1_a_file_that_holds_text_of_the_library_is_the_library_s() {
         let (mut first, mut moved) = (
@@ -435,7 +437,7 @@ mod tests {
         assert_eq!(named.provider(), "library");
     }
 
-    /// B4, G2: a tool of the set for any provider is called by its own name.
+    /// B4, G2: a tool of the set for any provider appears under its own name.
     #[test]
     fn b4_the_tool_that_asked_is_named() {
         for (made_by, shown) in [

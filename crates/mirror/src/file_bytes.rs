@@ -1,5 +1,5 @@
-//! What the three files of a conversation hold: a pure function of its turns, so that every process writes the same bytes
-//! for the same state.
+//! The contents of a conversation's three files: a pure function of its turns, so that every process writes the
+//! same bytes for the same state.
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{Job, Timestamp, escaped_json};
@@ -11,22 +11,23 @@ use crate::documents::{ConversationFile, JobFile, StatusFile};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileBytes {
     pub(crate) conversation: Vec<u8>,
-    /// `None` when no turn was promised: then no caller comes back to look.
+    /// `None` if no turn was promised, because then no caller comes back to look.
     pub(crate) status: Option<Vec<u8>>,
-    /// `None` when nothing is left to be done: the file is removed.
+    /// `None` if no work is left: the file is removed.
     pub(crate) job: Option<Vec<u8>>,
 }
 
 impl FileBytes {
-    /// Renders a conversation as it stands; `expected_model` until a model has answered.
+    /// Renders a conversation; `expected_model` is used until a model has answered.
     pub(crate) fn of(
         conversation: &Conversation,
         expected_model: Option<String>,
     ) -> Result<Self, serde_json::Error> {
         let mut said = ConversationFile::of(conversation, expected_model);
-        // Not when the last turn made progress: a long conversation is not written again for every percent.
+        // Progress of the last turn does not count: a long conversation is not rewritten for every percent.
         said.updated_at = messages_changed_at(conversation).to_string();
-        // Elapsed as of the last change, not as of the writing: without a change the bytes stay the same.
+        // The elapsed time at the last change, not at the time of writing: without a change the bytes stay the
+        // same.
         let status = StatusFile::of(conversation, conversation.last().updated_at);
         let promised = |job: &Job| job.new.visibility.caller_has_id();
         Ok(Self {
@@ -37,13 +38,13 @@ impl FileBytes {
     }
 }
 
-/// When a question was last asked, answered or given up.
+/// Returns the time at which a question was last asked, answered or abandoned.
 fn messages_changed_at(conversation: &Conversation) -> Timestamp {
     let moments = conversation.turns().map(|job| job.ended_at().unwrap_or(job.created_at));
     moments.max().unwrap_or(conversation.created_at())
 }
 
-/// Indented by two spaces, with a line's end.
+/// Indents by two spaces and ends with a newline.
 fn pretty(document: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = escaped_json(serde_json::to_string_pretty(document)?).into_bytes();
     bytes.push(b'\n');

@@ -1,7 +1,9 @@
-//! A conversation's folder on disk. Every file is written whole under another name, flushed, and renamed into place.
+//! A conversation's folder on disk. Every file is written completely under another name, flushed, and renamed
+//! into place.
 //!
-//! Flushed before the rename, so that no crash leaves a name with half a file behind it. The folder itself is not
-//! flushed: a power cut may lose the last rename, and then the older file is there, whole. The store has the truth.
+//! The flush precedes the rename, so that no crash leaves a half-written file under the final name. The folder
+//! itself is not flushed: a power failure may lose the last rename, but then the older file is there, complete.
+//! The store is authoritative.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,14 +16,15 @@ pub(crate) const CONVERSATION: &str = "conversation.json";
 pub(crate) const STATUS: &str = "status.json";
 pub(crate) const JOB: &str = "job.json";
 
-/// Makes the folder hold these bytes; what it holds already is not written again. The caller has the conversation's lock.
+/// Makes the folder contain these bytes; files that are already correct are not rewritten. The caller holds the
+/// conversation's lock.
 pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io::Result<()> {
     make_private_dir(logs_dir)?;
     let folder = logs_dir.join(name.as_str());
     match if_there(fs::symlink_metadata(&folder))? {
         Some(found) if found.is_dir() => {}
         Some(_) => {
-            return Err(io::Error::other("there is something else where the folder should be"));
+            return Err(io::Error::other("the path of the folder is not a directory"));
         }
         None => make_private_dir(&folder)?,
     }
@@ -33,7 +36,7 @@ pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io
     if bytes.job.is_none() { remove_with_temporary(&folder, JOB) } else { Ok(()) }
 }
 
-/// Removes the three files, and the folder if nothing else is in it.
+/// Removes the three files, and the folder if it is empty then.
 pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
     let folder = logs_dir.join(name.as_str());
     let found = if_there(fs::symlink_metadata(&folder))?;
@@ -49,7 +52,7 @@ pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
     }
 }
 
-/// Makes a directory only its owner can enter; one that is there is left as it is.
+/// Creates a directory that only its owner can enter; an existing one is left unchanged.
 pub(crate) fn make_private_dir(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -61,7 +64,7 @@ pub(crate) fn make_private_dir(dir: &Path) -> io::Result<()> {
     builder.create(dir)
 }
 
-/// How to open a file for writing that only its owner can read.
+/// Returns options to open a file for writing that only its owner can read.
 pub(crate) fn open_private() -> OpenOptions {
     let mut options = File::options();
     options.write(true);
@@ -70,12 +73,12 @@ pub(crate) fn open_private() -> OpenOptions {
     options
 }
 
-/// Removes a file; none is fine.
+/// Removes a file if it exists.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     if_there(fs::remove_file(path)).map(drop)
 }
 
-/// What came of a look at a file; `None` when it is not there.
+/// Turns "not found" into `None`.
 pub(crate) fn if_there<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
     match looked {
         Ok(found) => Ok(Some(found)),
@@ -84,12 +87,12 @@ pub(crate) fn if_there<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Puts files into place, in this order: a reader of a status that says completed finds the report, and a reader that
-/// finds no job file finds how the job ended.
+/// Moves files into place, in this order: a reader that sees a completed status finds the report, and a reader
+/// that finds no job file finds the result of the job.
 fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
     let mut changed = Vec::new();
     for (file, bytes) in wanted {
-        // Left behind by a crash: there is one writer at a time.
+        // Left over from a crash: there is only one writer at a time.
         remove_file(&folder.join(temporary(file)))?;
         if !holds(&folder.join(file), bytes)? {
             changed.push((*file, bytes.as_slice()));
@@ -101,7 +104,7 @@ fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
             .try_for_each(|(file, _)| fs::rename(folder.join(temporary(file)), folder.join(file)))
     });
     if written.is_err() {
-        // Half a file on a full disk takes room that others need.
+        // A half-written file on a full disk takes space that others need.
         changed.iter().for_each(|(file, _)| drop(remove_file(&folder.join(temporary(file)))));
     }
     written
@@ -116,14 +119,14 @@ fn temporary(file: &str) -> String {
     format!(".{file}.tmp")
 }
 
-/// Whether this is what the file holds.
+/// Returns true if the file contains these bytes.
 fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let Some(found) = if_there(fs::symlink_metadata(path))? else { return Ok(false) };
     Ok(found.is_file() && found.len() == bytes.len() as u64 && fs::read(path)? == bytes)
 }
 
-/// Writes files under their temporary names. Flushed side by side, because a flush is mostly waiting and a caller waits
-/// for all of them.
+/// Writes files under their temporary names. They are flushed in parallel, because a flush is mostly waiting
+/// and a caller waits for all of them.
 fn write_temporaries(folder: &Path, files: &[(&str, &[u8])]) -> io::Result<()> {
     let write = |(file, bytes): &(&str, &[u8])| {
         let mut temporary = open_private().create_new(true).open(folder.join(temporary(file)))?;
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_behind_goes_with_the_next_write() {
+    fn leftovers_of_a_crash_are_removed_by_the_next_write() {
         let dir = TempDir::new().unwrap();
         write(dir.path(), &name(), &bytes(Some("{}"))).unwrap();
         let folder = dir.path().join("conversation-1");
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_is_not_written_again() {
+    fn correct_files_are_not_rewritten() {
         use std::os::unix::fs::MetadataExt;
 
         let dir = TempDir::new().unwrap();
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_holds_more_is_left_with_it() {
+    fn a_folder_with_other_files_keeps_them() {
         let dir = TempDir::new().unwrap();
         write(dir.path(), &name(), &bytes(None)).unwrap();
         fs::write(dir.path().join("conversation-1/notes.md"), "mine").unwrap();
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_folders_are_for_their_owner_alone() {
+    fn files_and_folders_are_accessible_only_to_their_owner() {
         use std::os::unix::fs::PermissionsExt;
 
         let dir = TempDir::new().unwrap();

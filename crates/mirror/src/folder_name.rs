@@ -1,4 +1,4 @@
-//! Which conversations may have a folder. Checked before any path is made of an id.
+//! Validates conversation ids as names of folders. Checked before any path is built from an id.
 
 use outlast_core::ConversationId;
 
@@ -7,7 +7,7 @@ use outlast_core::ConversationId;
 pub(crate) struct FolderName(String);
 
 impl FolderName {
-    /// The id as a name; `None` when it is not safe as one.
+    /// Returns the id as a name, or `None` if it is not safe as one.
     pub(crate) fn of(id: &ConversationId) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let text = id.as_str();
@@ -20,7 +20,7 @@ impl FolderName {
     }
 }
 
-/// A hash that stays the same from version to version (FNV-1a): every process must come to the same lock file.
+/// A hash that is the same in every version (FNV-1a), because every process must choose the same lock file.
 pub(crate) fn stable_hash(text: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, mix)

@@ -1,5 +1,5 @@
-//! The follower: one process at a time reads the store's changes and writes what they mean for the files. When it
-//! dies, another process takes over within a few seconds and goes on from the cursor.
+//! The follower: one process at a time reads the store's changes and updates the files. If it crashes, another
+//! process takes over within a few seconds and continues from the cursor.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -15,28 +15,28 @@ use crate::backlog::Backlog;
 use crate::folder::{make_private_dir, open_private};
 use crate::mirror::Mirror;
 
-/// How often other processes' changes are looked for.
+/// The interval at which changes of other processes are read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long one look may last when all is written.
+/// The maximum duration of one read of changes when everything is written.
 const MAX_LOOK: Duration = FINISH_DELETIONS_EVERY;
-/// How often a process that does not follow tries to become the follower while the follower has something to write.
+/// The interval at which other processes try to become the follower while there is something to write.
 const TRY_LOCK_EVERY: Duration = Duration::from_secs(2);
-/// The wait after the store could not be read.
+/// The delay after the store could not be read.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How often the cursor is saved.
+/// The interval at which the cursor is saved.
 const SAVE_CURSOR_EVERY: Duration = Duration::from_secs(5);
-/// How often unfinished deletions are looked for.
+/// The interval at which unfinished deletions are checked.
 const FINISH_DELETIONS_EVERY: Duration = Duration::from_secs(60);
-/// What one step takes on, so that a long backlog does not delay what happens now.
+/// The amount of work in one step, so that a long backlog does not delay current changes.
 const STEP: usize = 64;
-/// How many conversations are written side by side.
+/// The number of conversations that are written concurrently.
 const SIDE_BY_SIDE: usize = 8;
-/// How long a process that ends may take to write the last states.
+/// The time an exiting process has to write the last states.
 const MAX_LAST_WRITES: Duration = Duration::from_secs(1);
 
 impl Mirror {
-    /// Writes the files of the owner's conversations, in turn with other processes, until `stop` is cancelled; then once
-    /// more. Best stopped after the workers, so that the files show what they left behind.
+    /// Writes the files of the owner's conversations, taking turns with other processes, until `stop` is
+    /// cancelled; then once more. Stop the workers first, so that the files show their last changes.
     pub async fn run(&self, stop: CancellationToken) {
         let start = async { (self.lock_follower().await, self.first_backlog().await) };
         let Some((_lock, backlog)) = stop.run_until_cancelled(start).await else { return };
@@ -44,7 +44,7 @@ impl Mirror {
         let mut follower = Follower { mirror: self, backlog, saved };
         stop.run_until_cancelled(follower.run()).await;
         if tokio::time::timeout(MAX_LAST_WRITES, follower.finish()).await.is_err() {
-            tracing::debug!("left before every file was written; the next process goes on");
+            tracing::debug!("stopped before every file was written; the next process continues");
         }
     }
 
@@ -57,7 +57,7 @@ impl Mirror {
                 Ok(None) => {}
                 Err(error) if !warned => {
                     warned = true;
-                    tracing::warn!(%error, "the lock for writing conversations as files cannot be taken, will try again");
+                    tracing::warn!(%error, "failed to acquire the lock for conversation files; will try again");
                 }
                 Err(_) => {}
             }
@@ -91,13 +91,13 @@ impl Mirror {
         }
     }
 
-    /// Goes on where the last follower stopped.
+    /// Continues where the last follower stopped.
     async fn first_backlog(&self) -> Backlog {
         loop {
             match self.store.rev().await {
                 Ok(latest) => return Backlog::new(self.cursor.read(latest)),
                 Err(error) => {
-                    tracing::warn!(%error, "the store cannot be read for its files, will try again");
+                    tracing::warn!(%error, "failed to read the store for conversation files; will try again");
                 }
             }
             tokio::time::sleep(AFTER_ERROR).await;
@@ -105,7 +105,7 @@ impl Mirror {
     }
 }
 
-/// The right to follow; ends when dropped, or with the process.
+/// The right to follow; released on drop or when the process exits.
 struct FollowerLock<'a> {
     mirror: &'a Mirror,
     _file: File,
@@ -120,12 +120,12 @@ impl Drop for FollowerLock<'_> {
 struct Follower<'a> {
     mirror: &'a Mirror,
     backlog: Backlog,
-    /// What the saved cursor says.
+    /// The position in the saved cursor.
     saved: Rev,
 }
 
 impl Follower<'_> {
-    /// Never ends. May be dropped at any await: what it was doing is still in the backlog.
+    /// Never returns. It may be dropped at any await: unfinished work stays in the backlog.
     async fn run(&mut self) {
         let mut save_at = Instant::now() + SAVE_CURSOR_EVERY;
         let mut deletions_at = Instant::now();
@@ -135,7 +135,7 @@ impl Follower<'_> {
                 deletions_at = Instant::now() + FINISH_DELETIONS_EVERY;
             }
             if let Err(error) = self.step(self.rest()).await {
-                tracing::warn!(%error, "changes cannot be read for the files, will look again");
+                tracing::warn!(%error, "failed to read changes for conversation files; will try again");
                 tokio::time::sleep(AFTER_ERROR).await;
             }
             if save_at <= Instant::now() {
@@ -145,7 +145,7 @@ impl Follower<'_> {
         }
     }
 
-    /// How long there is nothing to do but look.
+    /// Returns the time until the next conversation is due.
     fn rest(&self) -> Duration {
         if self.backlog.next_unsorted().is_some() {
             return Duration::ZERO;
@@ -156,7 +156,7 @@ impl Follower<'_> {
         due.map_or(longest, |due| due.min(longest))
     }
 
-    /// Looks, sorts some of what is found, and writes some of what is due.
+    /// Reads changes, sorts some of them, and writes some of the conversations that are due.
     async fn step(&mut self, wait: Duration) -> Result<(), StoreError> {
         self.look(wait).await?;
         self.sort(STEP).await?;
@@ -164,13 +164,13 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// The last step: writes everything, due or not, once.
+    /// The last step: writes all conversations once, due or not.
     async fn finish(&mut self) {
         if let Err(error) = self.look(Duration::ZERO).await {
-            tracing::debug!(%error, "left without a last look for the files");
+            tracing::debug!(%error, "stopped without a last read of changes");
         }
         if let Err(error) = self.sort(usize::MAX).await {
-            tracing::debug!(%error, "left before every change was sorted for the files");
+            tracing::debug!(%error, "stopped before every change was sorted");
         }
         self.write(None, usize::MAX).await;
         self.save_cursor();
@@ -225,7 +225,9 @@ impl Follower<'_> {
         }
         match self.mirror.cursor.write(done) {
             Ok(()) => self.saved = done,
-            Err(error) => tracing::debug!(%error, "how far the files have come cannot be saved"),
+            Err(error) => {
+                tracing::debug!(%error, "failed to save the cursor of the conversation files")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Locks on writing a conversation's files, between tasks and between processes.
 //!
-//! The writer locks, reads the store and then writes. So of two writers the later one has read the later state, and an
-//! older state never replaces a newer one; no number has to be compared, and a crash releases the lock.
+//! A writer locks, reads the store and then writes. So the later of two writers has read the later state, and
+//! an older state never replaces a newer one; no revisions have to be compared, and a crash releases the lock.
 
 use std::fs::File;
 use std::io;
@@ -13,32 +13,32 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::folder::{make_private_dir, open_private};
 use crate::folder_name::{FolderName, stable_hash};
 
-/// How many conversations can be written at a time. All processes must agree on it.
+/// The number of conversations that can be written at a time. All processes must agree on it.
 const LANES: usize = 16;
 
 /// The lock files, a few for all conversations.
 #[derive(Debug)]
 pub(crate) struct LaneLocks {
     dir: PathBuf,
-    /// Locked before the file: at most one task of this process waits for a file, on one thread.
+    /// Locked before the file, so that at most one task of this process waits for a file, on one thread.
     lanes: [Arc<Mutex<()>>; LANES],
 }
 
-/// The sole right to write a conversation's files; ends when dropped.
+/// The exclusive right to write a conversation's files; released on drop.
 #[derive(Debug)]
 pub(crate) struct LaneLock {
-    // Dropped first: closing the file unlocks it.
+    // Dropped first, because closing the file unlocks it.
     _file: File,
     _lane: OwnedMutexGuard<()>,
 }
 
 impl LaneLocks {
-    /// Uses `dir`, and makes it with the first lock.
+    /// Uses `dir`, which is created with the first lock.
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, lanes: std::array::from_fn(|_| Arc::default()) }
     }
 
-    /// Waits for the lock. A caller that gives up leaves a thread behind that takes the lock and releases it.
+    /// Waits for the lock. An abandoned call leaves a thread behind that acquires the lock and releases it.
     pub(crate) async fn lock(&self, name: &FolderName) -> io::Result<LaneLock> {
         let lane = stable_hash(name.as_str().as_bytes()) as usize % LANES;
         let dir = self.dir.clone();

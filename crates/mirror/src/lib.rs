@@ -1,8 +1,9 @@
 //! Conversations as files.
 //!
-//! The [`Mirror`] wraps the store and shows the local owner's conversations to people and scripts, for as long as they
-//! look there. Files are written from the store and never read back: what a person changes in them is gone with the
-//! conversation's next change. Folders that the store does not know, of older servers, can be read and are never touched.
+//! The [`Mirror`] wraps the store and shows the local owner's conversations to people and scripts that look in
+//! that folder. Files are written from the store and never read back: a person's edits are overwritten by the
+//! conversation's next change. Folders of older servers, which are not in the store, can be read and are never
+//! changed.
 
 mod mirror;
 mod documents;

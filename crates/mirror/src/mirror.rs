@@ -1,4 +1,4 @@
-//! The mirror: a store around another that keeps the files of one owner's conversations as that store has them.
+//! The mirror: a store wrapper that keeps the files of one owner's conversations in step with the store.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,27 +22,27 @@ use crate::folder_name::{FolderName, stable_hash};
 use crate::lane_locks::LaneLocks;
 use crate::unwritten::{MirrorError, Unwritten};
 
-/// How long a caller waits at most for the files of one conversation.
+/// The maximum time a caller waits for the files of one conversation.
 const MAX_SYNC_TIME: Duration = Duration::from_secs(2);
 
-/// What a mirror is told once.
+/// The options of a mirror.
 #[derive(Clone, Debug)]
 pub struct MirrorOptions {
-    /// Where the folders are; made when there is something to put there.
+    /// The directory of the conversation folders; created with the first folder.
     pub logs_dir: PathBuf,
-    /// Where the mirror keeps its locks and its cursor: a directory of its own beside the store, the same for every
-    /// process on it, and not in `logs_dir`.
+    /// The directory of the mirror's locks and cursor: its own directory next to the store, the same for every
+    /// process that uses the store, and not in `logs_dir`.
     pub state_dir: PathBuf,
-    /// Whose conversations.
+    /// The owner whose conversations are mirrored.
     pub owner: OwnerId,
 }
 
-/// The store, and the files of one owner's conversations. When an insert returns, the files of a promised turn are
-/// written (C2); when a prune returns, those of a deleted conversation are gone. What happens to a job in between is
+/// A store and the files of one owner's conversations. When an insert returns, the files of a promised turn are
+/// written (C2); when a prune returns, those of a deleted conversation are gone. Other changes of a job are
 /// written by [`Mirror::run`].
 pub struct Mirror {
     pub(crate) store: Arc<dyn Store>,
-    /// Asked for the model that will answer.
+    /// Used to look up the expected model.
     providers: HashMap<Profile, Arc<dyn Provider>>,
     pub(crate) logs_dir: PathBuf,
     pub(crate) owner: OwnerId,
@@ -50,31 +50,31 @@ pub struct Mirror {
     pub(crate) cursor: Cursor,
     /// Locked by the one process that follows the store.
     pub(crate) follower_lock: PathBuf,
-    /// Whether that is this process.
+    /// True if this process is the follower.
     pub(crate) is_follower: AtomicBool,
-    /// Conversations that are being deleted, a file each.
+    /// The directory with one file for each conversation that is being deleted.
     pub(crate) deletion_notes: PathBuf,
     unwritten: Unwritten,
 }
 
-/// What becomes of the files of a conversation that the store does not have.
+/// The handling of files whose conversation is not in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfAbsent {
-    /// They are an older server's.
+    /// Keep them: they belong to an older server.
     Keep,
-    /// The conversation was deleted.
+    /// Remove them: the conversation was deleted.
     Remove,
 }
 
 impl Mirror {
-    /// Puts the mirror around a store. Makes no file yet: a process that only lists jobs leaves no trace.
+    /// Wraps a store. Creates no file yet: a process that only lists jobs leaves no trace.
     pub fn open(
         store: Arc<dyn Store>,
         providers: HashMap<Profile, Arc<dyn Provider>>,
         options: MirrorOptions,
     ) -> io::Result<Self> {
         let logs_dir = std::path::absolute(options.logs_dir)?;
-        // Each owner and each directory of files has locks and a cursor of its own.
+        // Each pair of owner and directory has its own locks and cursor.
         let mut what = logs_dir.as_os_str().as_encoded_bytes().to_vec();
         what.push(0);
         what.extend(options.owner.as_str().as_bytes());
@@ -93,18 +93,19 @@ impl Mirror {
         })
     }
 
-    /// Where this owner's conversations are shown as files; `None` for every owner but the mirror's.
+    /// The directory of this owner's conversations; `None` for every owner but the mirror's.
     pub fn logs_dir(&self, owner: &OwnerId) -> Option<&Path> {
         (*owner == self.owner).then_some(&*self.logs_dir)
     }
 
-    /// Whether the files of this job must stand before its id is promised (C2).
+    /// Returns true if the files of this job must exist before its id is promised (C2).
     fn shows(&self, job: &Job) -> bool {
         job.new.owner == self.owner && job.new.visibility.caller_has_id()
     }
 
-    /// Writes a conversation's files, and logs where that begins or ceases to fail; true when they are written. Files that
-    /// are not written in time are left to the follower: the jobs are durable without them.
+    /// Writes a conversation's files, and logs when writing starts or stops failing. Returns true if they are
+    /// written. Files that are not written in time are left to the follower, because the jobs are durable
+    /// without them.
     pub(crate) async fn write(&self, id: &ConversationId) -> bool {
         let written = self.sync(id, IfAbsent::Keep).await;
         match &written {
@@ -114,7 +115,7 @@ impl Mirror {
         written.is_ok()
     }
 
-    /// Makes a conversation's files show what the store has.
+    /// Updates a conversation's files from the store.
     pub(crate) async fn sync(
         &self,
         id: &ConversationId,
@@ -122,14 +123,14 @@ impl Mirror {
     ) -> Result<(), MirrorError> {
         let Some(name) = FolderName::of(id) else { return Ok(()) };
         let syncing = async {
-            // Locked before the store is read, or an older state could be written over a newer one.
+            // Lock before reading the store, or an older state could overwrite a newer one.
             let lock = self.lane_locks.lock(&name).await?;
             let conversation = self.conversation(id).await?;
             let bytes = conversation.map(|conversation| self.file_bytes(&conversation));
             let bytes = bytes.transpose()?;
             let logs_dir = self.logs_dir.clone();
             let writing = tokio::task::spawn_blocking(move || {
-                // Held by this thread until the files are written, also when the caller has given up.
+                // Held by this thread until the files are written, even if the caller has given up.
                 let _lock = lock;
                 match bytes {
                     Some(bytes) => folder::write(&logs_dir, &name, &bytes),
@@ -142,7 +143,7 @@ impl Mirror {
         tokio::time::timeout(MAX_SYNC_TIME, syncing).await.unwrap_or(Err(MirrorError::TimedOut))
     }
 
-    /// The owner's conversation; `None` when the store has nothing to show of it.
+    /// Returns the owner's conversation, or `None` if the store has nothing to show of it.
     pub(crate) async fn conversation(
         &self,
         id: &ConversationId,
@@ -165,12 +166,12 @@ impl StoreWrapper for Mirror {
         &*self.store
     }
 
-    // Only an insert and a prune write or remove files at once; the follower shows every other change.
+    // Only an insert and a prune update files immediately; the follower handles every other change.
     fn after(&self, _: StoreMethod, _: Option<&StoreError>) {}
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         let inserted = self.store.insert(insert).await?;
-        // Also of a job that existed: the process that made it may have died before its files were there.
+        // Existing jobs too: the process that created one may have crashed before its files were written.
         let (Inserted::New(job) | Inserted::Existing { job, .. }) = &inserted;
         if let Some(id) = job.new.conversation.as_ref().filter(|_| self.shows(job)) {
             self.write(id).await;

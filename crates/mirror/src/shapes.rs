@@ -1,43 +1,43 @@
-//! Usage, cost and sources in the words of the tools and files that show them.
+//! Usage, cost and sources with the names used by tools and files.
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{Body, Cost, NanoUsd, Output, Usage};
 use serde::{Deserialize, Serialize};
 
-/// Tokens, as clients know them.
+/// Token counts with the names that clients use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageShape {
-    /// Read.
+    /// Input tokens.
     pub prompt_tokens: u64,
-    /// Written.
+    /// Output tokens.
     pub completion_tokens: u64,
-    /// Both.
+    /// The sum of both.
     pub total_tokens: u64,
-    /// Tokens of sources read.
+    /// Tokens of sources that were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub citation_tokens: Option<u64>,
-    /// Searches made.
+    /// The number of searches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_search_queries: Option<u64>,
-    /// Spent on reasoning.
+    /// Tokens spent on reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
 }
 
-/// Money, and how sure we are of it.
+/// A cost and its reliability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostShape {
     /// Dollars; null when unknown.
     pub usd: Option<f64>,
     /// `reported`, `computed`, `estimate` or `unknown`.
     pub kind: String,
-    /// What may have been spent beyond that, if the cost of a run is not known.
+    /// The amount that may have been spent in addition, if the cost of a run is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maybe_spent_usd: Option<f64>,
 }
 
 impl CostShape {
-    /// A cost, and what may have been spent beyond it.
+    /// Combines a cost with the amount that may have been spent in addition.
     pub fn new(cost: Cost, maybe_spent: NanoUsd) -> Self {
         let usd = cost.amount().map(NanoUsd::as_usd);
         let is_told = usd.is_none() || maybe_spent > NanoUsd(0);
@@ -56,14 +56,14 @@ impl CostShape {
     }
 }
 
-/// A source.
+/// A source of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
-    /// What it is called; its address when it has no name.
+    /// The title, or the address if there is none.
     pub title: String,
-    /// Where it is.
+    /// The address.
     pub url: String,
-    /// When it was published, if that is known.
+    /// The date of publication, if it is known.
     pub date: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl From<Cost> for CostShape {
     }
 }
 
-/// What a report cites.
+/// Returns the sources that a report cites.
 pub fn search_results(output: &Output) -> Vec<SearchResult> {
     match &output.body {
         Body::Report { sources, .. } => sources

@@ -1,4 +1,5 @@
-//! Logs once that files cannot be written, and once that they can again: a full disk under a thousand jobs is one line.
+//! Logs once when files cannot be written and once when they can again, so that a full disk with a thousand
+//! jobs causes one line.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_core::{ConversationId, StoreError};
 
-/// Why a conversation's files could not be written. The follower tries again; only the log has the reason.
+/// The reasons a conversation's files could not be written. The follower tries again; the reason appears only
+/// in the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MirrorError {
     #[error("the conversation cannot be read: {0}")]
@@ -19,27 +21,27 @@ pub(crate) enum MirrorError {
     TimedOut,
 }
 
-/// The conversations whose files are behind.
+/// The conversations whose files are out of date.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten(Mutex<HashSet<ConversationId>>);
 
 impl Unwritten {
-    /// A conversation's files could not be written.
+    /// Records that a conversation's files could not be written.
     pub(crate) fn add(&self, id: &ConversationId, logs_dir: &Path, error: &MirrorError) {
         let mut unwritten = self.lock();
         if unwritten.is_empty() {
             tracing::warn!(
                 conversation.id = %id,
                 %error,
-                "files in {} cannot be written; jobs go on, and the files follow when they can",
+                "files in {} cannot be written; jobs continue, and the files will be written later",
                 logs_dir.display()
             );
         }
         unwritten.insert(id.clone());
     }
 
-    /// A conversation's files were written. The others are forgotten where another process is the follower: this one
-    /// does not learn when they are written.
+    /// Records that a conversation's files were written. If another process is the follower, the other
+    /// conversations are forgotten, because this process does not learn when they are written.
     pub(crate) fn remove(&self, id: &ConversationId, is_follower: bool) {
         let mut unwritten = self.lock();
         if unwritten.is_empty() {

@@ -1,5 +1,5 @@
-//! Reads what other programs wrote: what is missing, or not understood, gets a default. Refused is only what is not a JSON
-//! object, or has no list of messages.
+//! Reads files of other programs: missing or unknown values get a default. A file is refused only if it is not
+//! a JSON object or has no list of messages.
 
 use outlast_core::{ConversationId, Message, Role, Timestamp};
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::documents::{ConversationFile, ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
-/// `conversation.json`; moments it does not name are `modified`.
+/// Parses `conversation.json`; missing times are replaced by `modified`.
 pub(super) fn conversation(
     id: &ConversationId,
     bytes: &[u8],
@@ -19,12 +19,12 @@ pub(super) fn conversation(
     };
     let messages: Vec<Message> = messages.iter().filter_map(message).collect();
     Ok(ConversationFile {
-        // The folder's name is what it was found by; what a copied file says of itself is not.
+        // The folder's name is authoritative, because a copied file may contain another id.
         conversation_id: id.as_str().to_owned(),
         created_at: shaped(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
         updated_at: shaped(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
         model: shaped(&fields, "model"),
-        // It is shown to callers: what is no name counts as none.
+        // It is shown to callers, so an invalid name counts as none.
         provider: shaped(&fields, "provider").filter(|name: &String| {
             name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase())
         }),
@@ -36,7 +36,7 @@ pub(super) fn conversation(
     })
 }
 
-/// `status.json`; `None` when it does not say where the conversation stood.
+/// Parses `status.json`; returns `None` if it contains no status.
 pub(super) fn status(
     id: &ConversationId,
     bytes: &[u8],
@@ -63,7 +63,7 @@ pub(super) fn status(
 }
 
 fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    // Some editors write a mark in front.
+    // Some editors write a byte order mark.
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -72,7 +72,7 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A message of a role we know; content in parts is put together.
+/// Parses a message with a known role; content in several parts is joined.
 fn message(value: &Value) -> Option<Message> {
     let role = serde_json::from_value::<Role>(value.get("role")?.clone()).ok()?;
     let content = match value.get("content")? {
@@ -86,7 +86,7 @@ fn message(value: &Value) -> Option<Message> {
     Some(Message { role, content })
 }
 
-/// Code and message; never the details and stack traces that older servers kept.
+/// Returns code and message, never the details and stack traces that older servers stored.
 fn error(value: &Value) -> Option<ErrorEntry> {
     let of = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(ErrorEntry {
@@ -105,7 +105,7 @@ fn progress(value: &Value) -> Option<ProgressShape> {
     })
 }
 
-/// A count, also where it was written with a fraction.
+/// Parses a count, even one with a fraction.
 fn number(value: Option<&Value>) -> u64 {
     let value = value.and_then(Value::as_f64).unwrap_or_default();
     value.clamp(0.0, 1e15) as u64
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_server_wrote_is_understood() {
+    fn files_of_an_older_server_are_understood() {
         let said = r#"{
           "conversationId": "20251031-1761930000000",
           "createdAt": "2025-10-31T17:00:00.000Z",
@@ -136,7 +136,7 @@ mod tests {
             {"role": "system", "content": "be good"},
             {"role": "user", "content": "why?", "id": 7},
             {"role": "assistant", "content": [{"type": "text", "text": "because"}]},
-            {"role": "tool", "content": "not a message of ours"}
+            {"role": "tool", "content": "not one of our messages"}
           ]
         }"#;
         let said = conversation(&id(), said.as_bytes(), THEN).unwrap();
@@ -157,18 +157,21 @@ mod tests {
         assert_eq!((stood.status, stood.attempts), (StatusWord::Failed, 2));
         assert_eq!(stood.progress.as_ref().map(|progress| progress.percentage), Some(25));
         assert_eq!(stood.error_history.len(), 1);
-        assert!(!serde_json::to_string(&stood).unwrap().contains("/home"), "no traces, no paths");
+        assert!(
+            !serde_json::to_string(&stood).unwrap().contains("/home"),
+            "no stack traces, no paths"
+        );
     }
 
     #[test]
-    fn what_is_missing_gets_a_sensible_value() {
+    fn missing_values_get_a_sensible_default() {
         let said = conversation(&id(), br#"{"messages": []}"#, THEN).unwrap();
         assert_eq!((said.created_at, said.message_count), (THEN.to_string(), 0));
         assert_eq!(status(&id(), br#"{"status": "dancing"}"#, THEN), Ok(None));
     }
 
     #[test]
-    fn what_is_no_conversation_is_refused() {
+    fn other_files_are_refused() {
         for broken in ["", "{", "[]", "null", "{}", r#"{"messages": {}}"#, "{\"messages\": [}"] {
             assert!(conversation(&id(), broken.as_bytes(), THEN).is_err(), "{broken}");
         }

@@ -1,4 +1,4 @@
-//! Folders of older servers are read, and nothing else is.
+//! Folders of older servers are read, and nothing else.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -34,7 +34,7 @@ fn put(place: &TestDir, id: &ConversationId, file: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn an_older_servers_folder_is_read_by_the_owner_alone() {
+async fn an_older_servers_folder_is_readable_only_by_the_owner() {
     let place = TestDir::new();
     let face = place.face().await;
     put(&place, &old(), "conversation.json", SAID);
@@ -54,7 +54,7 @@ async fn an_older_servers_folder_is_read_by_the_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_broken_folder_is_said_to_be_corrupted() {
+async fn a_damaged_folder_is_reported_as_corrupted() {
     let place = TestDir::new();
     let face = place.face().await;
     let cases = [("conversation.json", "{\"messages\": ["), ("status.json", "{\"status\": \"comp")];
@@ -94,7 +94,7 @@ async fn hostile_ids_and_links_open_nothing() {
         let found = face.mirror.archived(&ann(), &ConversationId::new(odd)).await.unwrap();
         assert_eq!(found, None, "{odd}");
     }
-    // A link that stays inside is as good as the folder.
+    // A link that stays inside the directory is as good as the folder.
     put(&place, &old(), "conversation.json", SAID);
     symlink(place.folder(&old()), place.logs_dir().join("another-name")).unwrap();
     let inside = face.mirror.archived(&ann(), &ConversationId::new("another-name")).await.unwrap();

@@ -1,4 +1,4 @@
-//! A folder with a store and its mirror, and as many engines over them as a test wants.
+//! A folder with a store and its mirror, and any number of engines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// No wait in a test is longer.
+/// The maximum time of every wait in a test.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 pub(crate) const ONE_HOUR: Duration = Duration::from_secs(3_600);
 pub(crate) const MODEL: &str = "sonar-deep-research";
@@ -48,7 +48,7 @@ impl TestDir {
         inner.path()
     }
 
-    /// A process that follows, with a worker.
+    /// A process that follows and has a worker.
     pub(crate) async fn process(&self) -> Process {
         let mut process = self.face().await;
         process.follow();
@@ -72,7 +72,7 @@ impl TestDir {
     }
 }
 
-/// One process, as far as a test cares.
+/// One simulated process.
 pub(crate) struct Process {
     pub(crate) engine: Engine,
     /// The store itself, without the mirror around it.
@@ -134,7 +134,7 @@ impl Process {
         self.engine.start(new, None).await.unwrap().job.id
     }
 
-    /// Waits until the provider works on the n-th run.
+    /// Waits until the provider has started the n-th run.
     pub(crate) async fn begun(&self, run: usize) {
         let begun = || self.provider.keys().len() >= run && self.provider.followers() > 0;
         eventually("the run begins", begun).await;
@@ -159,7 +159,7 @@ impl Process {
         self.store.close().await;
     }
 
-    /// Ends the following without a last look, as kill -9 would.
+    /// Aborts the follower without a last read of changes, as kill -9 would.
     pub(crate) async fn stop_following_at_once(&mut self) {
         let mirror_task = self.mirror_task.take().expect("it follows");
         mirror_task.abort();
@@ -167,7 +167,7 @@ impl Process {
     }
 }
 
-/// The scripted provider, with a model to name.
+/// The scripted provider, with the name of a model.
 struct Modelled(Handle);
 
 #[async_trait]
@@ -227,7 +227,7 @@ pub(crate) fn turn(id: &ConversationId, question: &str) -> NewJob {
     }
 }
 
-/// A document; `None` when there is no such file. What is there must be whole.
+/// Reads a document; `None` if the file does not exist. An existing file must be complete.
 pub(crate) fn document<T: DeserializeOwned>(path: &Path) -> Option<T> {
     match fs::read(path) {
         Ok(bytes) => Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -238,7 +238,7 @@ pub(crate) fn document<T: DeserializeOwned>(path: &Path) -> Option<T> {
     }
 }
 
-/// What a conversation's folder holds.
+/// The contents of a conversation's folder.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) conversation: Option<ConversationFile>,
@@ -259,27 +259,27 @@ impl Files {
         self.status.as_ref().map(|status| status.status)
     }
 
-    /// What was said, without its roles.
+    /// The messages, without their roles.
     pub(crate) fn said(&self) -> Vec<&str> {
         let messages = self.conversation.iter().flat_map(|said| &said.messages);
         messages.map(|message| message.content.as_str()).collect()
     }
 }
 
-/// Waits until the folder is as wanted.
+/// Waits until the folder has the expected contents.
 pub(crate) async fn until(folder: &Path, what: &str, wanted: impl Fn(&Files) -> bool) -> Files {
     eventually(what, || wanted(&Files::read(folder))).await;
     Files::read(folder)
 }
 
-/// Waits until the conversation is said to be in this state and its last job file is in place, or gone.
+/// Waits until the status is this one and the job file exists, or was removed, accordingly.
 pub(crate) async fn until_status(folder: &Path, word: StatusWord) -> Files {
     let job_expected = matches!(word, StatusWord::Pending | StatusWord::InProgress);
     let wanted = |files: &Files| files.word() == Some(word) && files.job.is_some() == job_expected;
     until(folder, word.as_str(), wanted).await
 }
 
-/// Waits until something observable holds.
+/// Waits until an observable condition is true.
 pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
     let waited = async {
         while !holds() {

@@ -1,5 +1,5 @@
-//! The other side of tests with several processes: this test binary, run again as a server that starts conversations
-//! and carries them until it is killed.
+//! The child of tests with several processes: this test binary, started again as a server that starts and runs
+//! conversations until it is killed.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,10 +20,10 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::bench::{MAX_WAIT, Process, ann, new_id, owner, turn};
 
 const DIRECTORY: &str = "OUTLAST_TEST_MIRROR_DIRECTORY";
-/// How many conversations one child has under way.
+/// The number of concurrent conversations of one child.
 const SIDE_BY_SIDE: usize = 4;
 
-/// A process that starts conversations, until it is killed.
+/// A process that starts conversations until it is killed.
 pub(crate) struct Busy {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -55,17 +55,17 @@ impl Busy {
         tokio::time::timeout(MAX_WAIT, answered).await.expect("a turn is answered");
     }
 
-    /// kill -9; it must have lived until then.
+    /// Sends SIGKILL; the process must still be running.
     pub(crate) async fn kill(mut self) {
-        assert_eq!(self.child.try_wait().unwrap(), None, "it ended by itself");
+        assert_eq!(self.child.try_wait().unwrap(), None, "it exited by itself");
         self.child.kill().await.unwrap();
     }
 }
 
-/// Not a test: what [`Busy`] runs.
+/// Not a test: the program of [`Busy`].
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by other tests, as a process of its own"]
-#[expect(clippy::disallowed_methods, reason = "this is how the other test speaks to it")]
+#[ignore = "run by other tests, in a separate process"]
+#[expect(clippy::disallowed_methods, reason = "the other test passes its directory this way")]
 async fn a_busy_process() {
     let Some(dir) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
     let provider = Arc::new(Quick);
@@ -87,7 +87,7 @@ async fn talk(process: Arc<Process>, dir: PathBuf) {
         let id = new_id();
         for question in ["one?", "two?", "three?"] {
             let job = process.start(turn(&id, question)).await;
-            // C2, whichever process follows.
+            // C2 holds no matter which process follows.
             let folder = dir.join("conversation-logs").join(id.as_str());
             assert!(
                 folder.join("conversation.json").exists() && folder.join("status.json").exists()
@@ -99,7 +99,7 @@ async fn talk(process: Arc<Process>, dir: PathBuf) {
     }
 }
 
-/// A provider that comes further every few milliseconds and then delivers a long report.
+/// A provider that makes progress every few milliseconds and then returns a long report.
 struct Quick;
 
 const PERCENTS: [u8; 4] = [30, 50, 70, 90];

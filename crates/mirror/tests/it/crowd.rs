@@ -1,4 +1,4 @@
-//! Many conversations at once.
+//! Many concurrent conversations.
 
 use std::fs;
 use std::time::Duration;
@@ -44,7 +44,7 @@ async fn hundreds_of_conversations_are_mirrored_in_bounded_time() {
     fs::remove_dir_all(place.folder(&last.0)).unwrap();
     let mut process = place.face().await;
     process.follow();
-    // Newest first, so the first is the last to be looked at.
+    // The newest come first, so the first one is checked last.
     until_status(&place.folder(&last.0), StatusWord::Cancelled).await;
     let caught_up = began.elapsed();
     process.leave().await;

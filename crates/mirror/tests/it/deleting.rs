@@ -1,4 +1,4 @@
-//! A conversation that a person deletes takes its files along; no others are touched.
+//! A conversation that a person deletes loses its files; no other files are touched.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ async fn cancelled(place: &TestDir, process: &Process) -> ConversationId {
     id
 }
 
-/// A8: conversations go only when a person deletes them, and then with their files.
+/// A8: conversations are deleted only by a person, and then with their files.
 #[tokio::test]
 async fn a8_a_deleted_conversation_takes_its_files_along() {
     let place = TestDir::new();
@@ -30,7 +30,7 @@ async fn a8_a_deleted_conversation_takes_its_files_along() {
     }
     assert!(!place.folder(&gone).exists());
     let left: Vec<_> = fs::read_dir(place.folder(&annotated)).unwrap().collect();
-    assert_eq!(left.len(), 1, "what we did not write stays: {left:?}");
+    assert_eq!(left.len(), 1, "files that we did not write stay: {left:?}");
     assert!(process.mirror.archived(&ann(), &gone).await.unwrap().is_none());
     process.leave().await;
     other.leave().await;
@@ -65,7 +65,8 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_by_the_next_follower() {
     process.follow();
     let (gone, kept) = (cancelled(&place, &process).await, cancelled(&place, &process).await);
     process.stop_following_at_once().await;
-    // What a process that died in the middle leaves: its note, and the store without the conversation.
+    // The leftovers of a process that crashed during a deletion: its note, and the store without the
+    // conversation.
     let notes = place.state_dir().join("going");
     fs::create_dir_all(&notes).unwrap();
     for id in [&gone, &kept] {

@@ -1,4 +1,5 @@
-//! One process follows at a time, from where the last one stopped; and no older state ever replaces a newer one.
+//! One process follows at a time, starting where the last one stopped; an older state never replaces a newer
+//! one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,7 +38,7 @@ async fn after_a_crash_or_a_lost_cursor_the_files_catch_up_and_nothing_is_writte
     process.begun(3).await;
     process.provider.act(3, Act::Done("late."));
     process.end(&job).await;
-    // Written by the start alone, which may have seen the job begun already.
+    // Only the start wrote this file; it may have seen the job running already.
     assert_ne!(Files::read(&place.folder(&behind)).word(), Some(StatusWord::Completed), "behind");
     process.leave().await;
 
@@ -51,7 +52,7 @@ async fn after_a_crash_or_a_lost_cursor_the_files_catch_up_and_nothing_is_writte
     process.leave().await;
     assert_eq!(inodes(&place.folder(&kept)), before, "not written again");
 
-    // With the cursor of a follower that left in peace, nothing old is even looked at.
+    // With the cursor of a follower that stopped cleanly, old conversations are not even checked.
     fs::remove_dir_all(place.folder(&lost)).unwrap();
     let process = place.process().await;
     completed(&place, &process, 1).await;
@@ -82,7 +83,7 @@ async fn a_second_process_follows_when_the_first_is_gone() {
     second.leave().await;
 }
 
-/// Another process's changes show within a second: the follower has no worker, the worker does not follow.
+/// Changes of another process show within a second: the follower has no worker, and the worker does not follow.
 #[tokio::test]
 async fn changes_of_another_process_are_followed() {
     let place = TestDir::new();
@@ -103,7 +104,7 @@ async fn changes_of_another_process_are_followed() {
     worker.leave().await;
 }
 
-/// The mirrors of two owners have nothing to do with one another: each has its follower.
+/// The mirrors of two owners are independent: each has its follower.
 #[tokio::test]
 async fn two_owners_over_one_store_are_both_followed() {
     let place = TestDir::new();

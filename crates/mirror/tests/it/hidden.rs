@@ -1,4 +1,4 @@
-//! What leaves no trace in the files.
+//! Calls that leave no trace in the files.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn hold(process: &Process, id: &ConversationId) -> JobId {
         .id
 }
 
-/// Waits until the follower has seen everything that happened before this.
+/// Waits until the follower has processed every earlier change.
 async fn caught_up(place: &TestDir, process: &Process) {
     let last = new_id();
     process.start(turn(&last, "last")).await;
@@ -41,7 +41,7 @@ async fn c5_a_held_call_that_fails_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn c5_a_held_call_that_succeeds_leaves_what_was_said() {
+async fn c5_a_held_call_that_succeeds_leaves_its_messages() {
     let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
@@ -70,7 +70,8 @@ async fn only_the_owners_conversations_are_shown() {
     process.leave().await;
 }
 
-/// A held follow-up is shown with its success, and the status tells of it, because an earlier turn was promised.
+/// A held follow-up is shown once it succeeds, and the status includes it, because an earlier turn was
+/// promised.
 #[tokio::test]
 async fn a_held_follow_up_shows_when_it_succeeds() {
     let place = TestDir::new();

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::bench::{ann, owner, turn};
 
-/// A store whose next read of a conversation is held up before it returns.
+/// A store whose next read of a conversation is delayed before it returns.
 struct SlowReads {
     store: Arc<dyn Store>,
     next: Mutex<Option<Arc<HeldUp>>>,
@@ -45,7 +45,7 @@ impl StoreWrapper for SlowReads {
     }
 }
 
-/// A process of its own, as far as files and locks know.
+/// A separate process, as far as files and locks are concerned.
 fn process(store: Arc<dyn Store>, dir: &std::path::Path) -> Arc<Mirror> {
     let options =
         MirrorOptions { logs_dir: dir.join("logs"), state_dir: dir.join("mirror"), owner: ann() };
@@ -67,8 +67,8 @@ async fn insert(process: Arc<Mirror>) -> Job {
     job
 }
 
-/// Of two processes that write the same conversation, the one that read an older state has written it before the other
-/// one reads the newer.
+/// If two processes write the same conversation, the one that read an older state finishes writing before the
+/// other one reads the newer state.
 #[tokio::test]
 async fn an_older_state_is_never_written_over_a_newer_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ async fn an_older_state_is_never_written_over_a_newer_one() {
     let quick = process(store.clone(), dir.path());
     let job = insert(slow.clone()).await;
 
-    // The slow process has read that the job is pending, and is held up before it writes.
+    // The slow process has read that the job is pending, and is delayed before it writes.
     let held_up = Arc::new(HeldUp::default());
     *slow_reads.next.lock().unwrap() = Some(held_up.clone());
     let older = tokio::spawn(insert(slow));

@@ -1,4 +1,4 @@
-//! Several real processes on one directory, killed with SIGKILL at any moment.
+//! Several real processes on one directory, killed with SIGKILL at random moments.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,26 +12,29 @@ use outlast_mirror::{JobFile, StatusFile};
 use crate::bench::{Files, MAX_WAIT, TestDir, ann};
 use crate::child::Busy;
 
-/// How often a process is killed: a few times, or as often as the full run asks for.
+/// The number of kills: a few, or the number that the full run requests.
 fn kills() -> u32 {
-    #[expect(clippy::disallowed_methods, reason = "the size of the full run is given from outside")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the size of the full run comes from the environment"
+    )]
     let asked = std::env::var("OUTLAST_TEST_MIRROR_KILLS");
     asked.ok().map_or(10, |asked| asked.parse().unwrap())
 }
 
-/// So many times in the same directory.
+/// The number of kills in the same directory.
 const KILLS_EACH: u32 = 10;
 
-/// Design, mirror: a crash at any moment leaves every file whole, and the next process makes them right.
+/// Design, mirror: a crash at any moment leaves every file complete, and the next process corrects them.
 #[tokio::test]
-async fn killed_at_any_moment_every_file_is_whole_and_the_next_process_makes_them_right() {
+async fn after_a_kill_at_any_moment_files_are_complete_and_the_next_process_corrects_them() {
     let (mut killed, mut seen) = (0, 0);
     while killed < kills() {
         let place = TestDir::new();
         for _ in 0..KILLS_EACH {
             let mut busy = Busy::spawn(place.dir.path());
             busy.answered().await;
-            // The moment is drawn by lot: that is the point.
+            // The moment is random on purpose.
             tokio::time::sleep(Duration::from_millis(fastrand::u64(0..150))).await;
             busy.kill().await;
             killed += 1;
@@ -42,7 +45,8 @@ async fn killed_at_any_moment_every_file_is_whole_and_the_next_process_makes_the
     println!("{killed} kills, {seen} folders read, every file whole");
 }
 
-/// Two processes start, carry and write the same directory; what a reader sees there never goes back in time.
+/// Two processes start, run and write conversations in the same directory; a reader never sees an older state
+/// after a newer one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_never_write_an_older_state_over_a_newer_one() {
     let place = TestDir::new();
@@ -71,7 +75,7 @@ async fn two_processes_never_write_an_older_state_over_a_newer_one() {
     println!("{looks} looks at {} conversations, none went back", latest.len());
 }
 
-/// Reads every file there is; returns the number of folders.
+/// Reads every file; returns the number of folders.
 fn every_file_is_whole(logs_dir: &Path) -> usize {
     let mut folders = 0;
     for entry in fs::read_dir(logs_dir).unwrap() {
@@ -89,7 +93,7 @@ fn every_file_is_whole(logs_dir: &Path) -> usize {
     folders
 }
 
-/// A process that does nothing but follow brings every file to what the store says.
+/// A process that only follows brings every file up to date with the store.
 async fn made_right(place: &TestDir) {
     let mut process = place.face().await;
     process.follow();

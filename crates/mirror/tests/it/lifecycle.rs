@@ -1,4 +1,4 @@
-//! The three files over a conversation's life.
+//! The three files during the lifetime of a conversation.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::bench::{
 };
 
 #[tokio::test]
-async fn c2_the_three_files_stand_before_a_start_returns() {
+async fn c2_the_three_files_exist_before_a_start_returns() {
     let place = TestDir::new();
-    // No process follows: what is there was written by the start itself.
+    // No process follows, so the start itself wrote the files.
     let face = place.face().await;
     let id = new_id();
     let job = face.start(NewJob { priority: 7, ..turn(&id, "why?") }).await;
@@ -39,9 +39,10 @@ async fn c2_the_three_files_stand_before_a_start_returns() {
     assert!(text.starts_with("{\n  \"conversationId\""), "two spaces: {text}");
 }
 
-/// C2: also when the process that made the job died before its files stood, and the caller asks again.
+/// C2 also holds if the process that created the job crashed before writing its files, and the caller asks
+/// again.
 #[tokio::test]
-async fn c2_a_call_made_again_finds_its_files_too() {
+async fn c2_a_repeated_call_finds_its_files_too() {
     let place = TestDir::new();
     let face = place.face().await;
     let id = new_id();
@@ -96,7 +97,8 @@ async fn b3_a_job_goes_from_pending_to_completed_and_its_job_file_goes() {
     process.leave().await;
 }
 
-/// B3, B9: a failed try is pending again, with its error in the history. Beyond: cancelled.
+/// B3, B9: after a failed attempt the job is pending again, with its error in the history. Then it is
+/// cancelled.
 #[tokio::test]
 async fn b3_a_retry_goes_back_to_pending_and_a_cancel_ends_it() {
     let place = TestDir::new();
@@ -138,7 +140,7 @@ async fn b14_a_job_that_failed_for_good_keeps_its_error_and_its_question() {
 }
 
 #[tokio::test]
-async fn b13_a_follow_up_starts_afresh_in_the_same_folder() {
+async fn b13_a_follow_up_starts_over_in_the_same_folder() {
     let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
@@ -148,7 +150,7 @@ async fn b13_a_follow_up_starts_afresh_in_the_same_folder() {
     let first = until_status(&folder, StatusWord::Failed).await.status.unwrap();
 
     let second = process.start(turn(&id, "two?")).await;
-    // C2 holds for a follow-up too: its files stood before it was answered.
+    // C2 holds for a follow-up too: its files existed before it was answered.
     let files = Files::read(&folder);
     assert_eq!(files.job.unwrap().params.query, "two?");
     process.begun(2).await;
@@ -163,9 +165,9 @@ async fn b13_a_follow_up_starts_afresh_in_the_same_folder() {
     process.leave().await;
 }
 
-/// Never a second truth.
+/// The files are never a second source of truth.
 #[tokio::test]
-async fn what_a_hand_wrote_is_gone_with_the_next_change() {
+async fn manual_edits_are_overwritten_by_the_next_change() {
     let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();
@@ -178,16 +180,17 @@ async fn what_a_hand_wrote_is_gone_with_the_next_change() {
     let told = process.engine.conversation(&ann(), &id).await.unwrap().unwrap();
     assert_eq!(told.messages()[0].content, "why?", "not read back");
     process.work();
-    // Not read with the types of the contract: until they are overwritten they are none. This one comes last.
+    // Read as text, because the manual edits do not match the types of the contract until they are overwritten.
+    // This file is written last.
     let todo = || std::fs::read_to_string(folder.join("job.json")).unwrap();
     eventually("overwritten", || todo().contains("conversationId")).await;
     assert_eq!(Files::read(&folder).said(), ["why?"]);
     process.leave().await;
 }
 
-/// A process that leaves shows what it leaves behind.
+/// A process that stops writes its last state.
 #[tokio::test]
-async fn a_soft_stop_leaves_the_files_as_the_store_is() {
+async fn a_graceful_stop_leaves_the_files_up_to_date() {
     let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();
@@ -196,6 +199,6 @@ async fn a_soft_stop_leaves_the_files_as_the_store_is() {
     until_status(&place.folder(&id), StatusWord::InProgress).await;
     process.leave().await;
     let files = Files::read(&place.folder(&id));
-    assert_eq!(files.word(), Some(StatusWord::Pending), "given back");
+    assert_eq!(files.word(), Some(StatusWord::Pending), "released");
     assert!(files.job.is_some());
 }

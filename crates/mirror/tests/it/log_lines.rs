@@ -1,4 +1,4 @@
-//! What is logged on this thread, as text.
+//! Collects the log of this thread as text.
 
 use std::io;
 use std::sync::{Arc, Mutex};

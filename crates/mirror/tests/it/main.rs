@@ -1,5 +1,5 @@
-//! Conversations as files, over the real SQLite store and the real disk, in real time: a test waits for what a
-//! file says, with a limit.
+//! Conversations as files, with the real SQLite store and the real disk, in real time: a test waits for the
+//! contents of a file, with a limit.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A mirror that cannot write delays no caller and no job: one line in the log, and it recovers by itself.
+//! A mirror that cannot write delays no caller and no job: it logs one line and recovers by itself.
 
 use std::fs;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use crate::bench::{TestDir, eventually, new_id, turn, until_status};
 use crate::log_lines::LogLines;
 
-/// C2: if the mirror cannot write, the answer still goes out and a warning is logged.
+/// C2: if the mirror cannot write, the call is still answered and a warning is logged.
 #[tokio::test]
 async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later() {
     let log = LogLines::collect();
     let place = TestDir::new();
     let process = place.process().await;
-    // A file in place of the directory stops every user, root too.
+    // A file in place of the directory stops every user, including root.
     fs::write(place.logs_dir(), "in the way").unwrap();
     let began = Instant::now();
     let mut jobs = Vec::new();
@@ -44,16 +44,16 @@ async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later(
         until_status(&place.folder(id), word).await;
     }
     assert_eq!(log.with("cannot be written").len(), 1);
-    // Said after the last file is there, so a reader of files may be ahead of it.
+    // Logged after the last file was written, so a reader of files may be ahead of it.
     let over = || log.with("written again").len();
-    eventually("the trouble is said to be over", || over() > 0).await;
+    eventually("the recovery is logged", || over() > 0).await;
     process.leave().await;
     assert_eq!(over(), 1);
 }
 
-/// A lock that another process never releases delays no start for long.
+/// A lock that another process never releases does not delay a start for long.
 #[tokio::test]
-async fn a_stuck_writer_holds_up_no_start_for_long() {
+async fn a_stuck_writer_does_not_delay_a_start_for_long() {
     let log = LogLines::collect();
     let place = TestDir::new();
     let face = place.face().await;
