@@ -1,4 +1,4 @@
-//! The Agent API: what it accepts and what it says.
+//! The Agent API: its requests and responses.
 
 pub(crate) mod request;
 pub(crate) mod wire;

@@ -1,5 +1,5 @@
-//! Anthropic's Managed Agents: agents, environments and sessions, which cost nothing, and the message inside a session,
-//! which is a run.
+//! Anthropic's Managed Agents: agents, environments and sessions, which are free, and messages in a session,
+//! each of which starts a run.
 
 pub(crate) mod handlers;
 pub(crate) mod sessions;

@@ -1,4 +1,4 @@
-//! What the handlers of all APIs share: the state, the key check, the answer to a submit.
+//! The parts that the handlers of all APIs share: the state, the key check, the response to a submit.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ use crate::socket::Hangup;
 use crate::stream::{self, Naming};
 use crate::{anthropic, gemini};
 
-/// Where Azure's clients put their key.
+/// The header in which Azure's clients send their key.
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 pub(crate) type SharedApp = State<Arc<App>>;
 
-/// What all handlers share.
+/// The shared state.
 pub(crate) struct App {
     pub(crate) runs: Arc<Runs>,
     pub(crate) journal: Journal,
 }
 
 impl App {
-    /// Turns a submit into a run, or counts why it was refused.
+    /// Turns a submit into a run, or counts its refusal.
     pub(crate) fn accept(
         &self,
         ask: impl FnOnce() -> Result<Ask, Refusal>,
@@ -50,7 +50,8 @@ impl App {
     }
 }
 
-/// An endpoint that takes submits which `parse` reads. It looks at the key itself: a submit with a bad one counts.
+/// An endpoint that accepts submits in the format of `parse`. It checks the key itself, because a submit with a
+/// bad key counts too.
 pub(crate) fn submits(
     api: Api,
     parse: fn(&[u8]) -> Result<Ask, Refusal>,
@@ -67,14 +68,14 @@ pub(crate) fn submits(
     )
 }
 
-/// An endpoint that stops a run and shows it.
+/// An endpoint that cancels a run and shows it.
 pub(crate) fn cancels(api: Api) -> MethodRouter<Arc<App>> {
     post(async move |State(app): SharedApp, Path(id): Path<String>| {
         app.runs.cancel(api, &id).map(Json)
     })
 }
 
-/// Endpoints that answer only who has a key of this API.
+/// Adds the key check of this API to the routes.
 pub(crate) fn with_key(api: Api, routes: Router<Arc<App>>) -> Router<Arc<App>> {
     routes.route_layer(from_fn_with_state(
         api,
@@ -95,7 +96,7 @@ impl Api {
     }
 }
 
-/// Answers a submit as its scenario says.
+/// Responds to a submit according to its scenario.
 pub(crate) async fn answer(
     app: &App,
     receipt: SubmitReceipt,
@@ -127,14 +128,14 @@ pub(crate) async fn answer(
         }
     };
     let mut response = transport.apply(response, &app.runs.clock, hangup);
-    // The header holds the id too, so a nameless answer must not carry it.
+    // The header contains the id too, so it must be missing from a nameless response.
     if naming == Naming::Named {
         mark(&mut response, &receipt.id);
     }
     Ok(response)
 }
 
-/// Refuses a request whose key is missing or calls itself wrong. Azure has a header of its own for it.
+/// Refuses a request whose key is missing or says that it is wrong. Azure uses a different header.
 pub(crate) fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text(header::AUTHORIZATION).and_then(|value| value.split_once(' '));

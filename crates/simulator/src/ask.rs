@@ -1,4 +1,4 @@
-//! One accepted request for research, whatever API it came through.
+//! An accepted research request, independent of its API.
 
 use serde_json::Value;
 
@@ -6,34 +6,35 @@ use crate::effort::Effort;
 use crate::scenario::without_markers;
 use crate::sonar::prices::{Context, Model};
 
-/// What a run is made from.
+/// The input of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) api: Api,
-    /// The session it is sent into, which names its run.
+    /// The session of the message; it names the run.
     pub(crate) session: Option<String>,
-    /// What only Sonar asks for.
+    /// The fields that only Sonar has.
     pub(crate) sonar: Option<Sonar>,
-    /// The key that makes the submit of a job safe to repeat.
+    /// The key that makes the submit of a job idempotent.
     pub(crate) key: Option<IdempotencyKey>,
-    /// The question as JSON: two submits with the same one are the same question asked twice.
+    /// The question as JSON: two submits with the same input ask the same question twice.
     pub(crate) input: String,
-    /// All texts of the question; markers are looked for here.
+    /// All texts of the question, which may contain markers.
     pub(crate) prompt: String,
-    /// The last message without markers: what the report is about.
+    /// The last message without markers: the subject of the report.
     pub(crate) question: String,
     pub(crate) effort: Effort,
-    /// What `model` shows until the run has completed.
+    /// The value of `model` until the run has completed.
     pub(crate) label: String,
     pub(crate) model: &'static str,
     pub(crate) background: bool,
     pub(crate) stream: bool,
     pub(crate) store: bool,
-    /// What the client noted with it; OpenAI's.
+    /// Metadata from the client; only OpenAI has it.
     pub(crate) metadata: Value,
 }
 
-/// Where a run was submitted; the same endpoints reach it by its id, except that none takes the id of a chat answer.
+/// The API through which a run was submitted. The same endpoints find a run of any API by its id, except for
+/// chat answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Api {
     Agent,
@@ -45,7 +46,7 @@ pub(crate) enum Api {
 }
 
 impl Api {
-    /// Whether its runs are response objects.
+    /// Returns true if its runs are response objects.
     pub(crate) fn has_responses(self) -> bool {
         matches!(self, Self::Agent | Self::OpenAi)
     }
@@ -61,12 +62,12 @@ pub(crate) struct Sonar {
 #[derive(Clone, Debug)]
 pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
-    /// The whole request: the same key with another one is a mistake.
+    /// The whole request: using the key with another request is an error.
     pub(crate) request: String,
 }
 
 impl Ask {
-    /// Plain research in the background about the last of these texts; what else is asked for is set by its API.
+    /// Creates plain background research about the last of these texts; the API sets the other fields.
     pub(crate) fn new(api: Api, input: &Value, texts: &[String]) -> Self {
         Self {
             api,

@@ -1,22 +1,22 @@
-//! A token bucket: the rate limit of the `ratelimit` scenario. Pure: time comes in as an argument.
+//! The token bucket of the `ratelimit` scenario. Pure: the time is an argument.
 
 use std::time::Duration;
 
 use crate::faults::Rate;
 
-/// How many requests are left, and since when.
+/// The number of remaining requests, and the time at which it was correct.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     tokens: f64,
     at: Duration,
 }
 
-/// What the headers say about the limit.
+/// The values of the rate limit headers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Allowance {
     pub(crate) limit: u64,
     pub(crate) remaining: u64,
-    /// How long until one more request is allowed, as a client will measure it.
+    /// The time until one more request is allowed, as measured by a client.
     pub(crate) wait: Duration,
     pub(crate) retry_after: bool,
 }
@@ -26,7 +26,7 @@ impl Bucket {
         Self { tokens: rate.burst.unwrap_or(rate.rpm).get() as f64, at: now }
     }
 
-    /// Takes one token; an error when there is none. `speed` makes the minutes pass faster.
+    /// Takes a token; fails if there is none. A higher `speed` makes the minutes pass faster.
     pub(crate) fn take(
         &mut self,
         rate: &Rate,
@@ -38,7 +38,7 @@ impl Bucket {
         self.at = now;
         self.tokens =
             (self.tokens + passed * per_second).min(rate.burst.unwrap_or(rate.rpm).get() as f64);
-        // A wait measured in whole nanoseconds may end a hair before the token is whole.
+        // A wait measured in whole nanoseconds may end slightly before the token is complete.
         let taken = self.tokens >= 1.0 - 1e-6;
         if taken {
             self.tokens -= 1.0;

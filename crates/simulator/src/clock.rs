@@ -1,4 +1,4 @@
-//! The time all runs go by: real, or standing still until it is told to advance.
+//! The time of all runs: real, or advanced by hand.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// A clock that starts at zero.
 pub(crate) struct Clock {
     started: Instant,
-    /// The time it shows, when it is virtual.
+    /// The current time of a virtual clock.
     hand: Option<watch::Sender<Duration>>,
     speed: f64,
 }
@@ -26,9 +26,9 @@ impl Clock {
         self.hand.as_ref().map_or_else(|| self.started.elapsed(), |hand| *hand.borrow())
     }
 
-    /// A delay of `ms` live milliseconds, divided by the speed.
+    /// Returns a delay of `ms` milliseconds divided by the speed.
     pub(crate) fn scaled(&self, ms: f64) -> Duration {
-        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
+        // A huge delay divided by a tiny speed overflows a Duration; a century is long enough.
         Duration::from_secs_f64((ms / 1_000.0 / self.speed).min(3e9))
     }
 
@@ -40,13 +40,13 @@ impl Clock {
         match &self.hand {
             None => tokio::time::sleep_until(self.started + at).await,
             Some(hand) => {
-                // The sender lives as long as `self`, so this cannot fail before the time has come.
+                // The sender exists as long as `self`, so this cannot fail before that time.
                 _ = hand.subscribe().wait_for(|now| *now >= at).await;
             }
         }
     }
 
-    /// Moves a virtual clock on; false for a real one, which cannot be moved.
+    /// Advances a virtual clock; returns false for a real one, which cannot be advanced.
     pub(crate) fn advance(&self, by: Duration) -> bool {
         let Some(hand) = &self.hand else { return false };
         hand.send_modify(|now| *now = now.saturating_add(by));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_standing_clock_moves_only_when_told() {
+    async fn a_virtual_clock_moves_only_by_hand() {
         let clock = Clock::standing(1.0);
         assert_eq!(clock.now(), Duration::ZERO);
         let sleeping = clock.sleep_until(Duration::from_secs(5));

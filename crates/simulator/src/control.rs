@@ -1,4 +1,5 @@
-//! The control plane under `/__sim`: what tests in another process ask. No key needed, nothing counted or recorded.
+//! The control endpoints under `/__sim`, for tests in another process. They need no key, and are neither
+//! counted nor recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,9 @@ struct Advance {
 
 async fn advance(State(app): SharedApp, Json(by): Json<Advance>) -> Result<StatusCode, Refusal> {
     if !app.runs.clock.advance(Duration::from_millis(by.ms)) {
-        return Err(Refusal::invalid("simulator: its clock is real, start it with a virtual one"));
+        return Err(Refusal::invalid(
+            "simulator: the clock is real; start the simulator with a virtual clock",
+        ));
     }
     Ok(StatusCode::NO_CONTENT)
 }

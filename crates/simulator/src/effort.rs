@@ -1,4 +1,4 @@
-//! How hard a run works: its length, its sources and its model.
+//! The effort of a run: it determines the length of the report, the sources and the model.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Effort {
@@ -21,7 +21,7 @@ impl Effort {
         })
     }
 
-    /// Words of the report, sources, model.
+    /// The number of words and sources, and the model.
     pub(crate) fn scale(self) -> (usize, usize, &'static str) {
         match self {
             Self::Fast | Self::Low => (150, 4, "openai/gpt-6-luna"),

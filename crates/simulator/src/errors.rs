@@ -1,4 +1,4 @@
-//! Answers that are no success: the vendor's error envelope, and the errors a scenario asks for.
+//! Error responses: the vendor's error envelope, and the errors of scenarios.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,11 +12,12 @@ use crate::limits;
 const RETIRED: &str = "Sonar is now the Agent API. Use /v1/responses instead of /v1/sonar. Migrate here: https://docs.perplexity.ai/docs/agent-api/migrate-from-sonar/overview";
 const BAD_KEY: &str = "Invalid API key provided. Ensure your API key is correct and active.";
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct Refusal(Box<Response>);
 
-/// The kind and the message of an error envelope, kept beside it: other APIs word it otherwise.
+/// The type and message of an error envelope, stored with the response because other APIs word them
+/// differently.
 #[derive(Clone)]
 pub(crate) struct Said {
     pub(crate) kind: String,
@@ -24,12 +25,12 @@ pub(crate) struct Said {
 }
 
 impl Refusal {
-    /// 400: the request itself is wrong.
+    /// 400: the request is invalid.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::envelope(StatusCode::BAD_REQUEST, "invalid_request", message.into())
     }
 
-    /// 400 with the vendor's more telling types, such as `invalid_model`.
+    /// 400 with one of the vendor's specific types, such as `invalid_model`.
     pub(crate) fn bad_parameter(kind: &str, message: String) -> Self {
         Self::envelope(StatusCode::BAD_REQUEST, kind, message)
     }
@@ -42,34 +43,34 @@ impl Refusal {
         Self::usual(StatusCode::NOT_FOUND)
     }
 
-    /// 422 as FastAPI words it, with all that is wrong.
+    /// 422 in FastAPI's format, with all faults.
     pub(crate) fn unprocessable(faults: Vec<Value>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, Json(json!({"detail": faults})))
     }
 
-    /// 409: the idempotency key stands for another request.
+    /// 409: the idempotency key belongs to another request.
     pub(crate) fn key_conflict() -> Self {
         let message = "the idempotency key was used with another request".to_owned();
         Self::envelope(StatusCode::CONFLICT, "idempotency_conflict", message)
     }
 
-    /// 500: what a failed run answers to someone who waits for it.
+    /// 500: the response to a client that waits for a failed run.
     pub(crate) fn run_failed(code: &str) -> Self {
         let message = format!("the run failed: {code}");
         Self::envelope(StatusCode::INTERNAL_SERVER_ERROR, code, message)
     }
 
-    /// Unknown and finished runs alike, as recorded from the vendor.
+    /// Unknown and finished runs are treated alike, as recorded from the vendor.
     pub(crate) fn not_cancellable() -> Self {
         Self::invalid("the run is already terminal and cannot be cancelled")
     }
 
-    /// What the endpoints of the time before the Agent API answer.
+    /// The response of the endpoints that the Agent API replaced.
     pub(crate) fn retired() -> Self {
         Self::usual(StatusCode::FORBIDDEN)
     }
 
-    /// The envelope with the type and message that usually come with the status.
+    /// The envelope with the usual type and message for the status.
     pub(crate) fn usual(status: StatusCode) -> Self {
         let (kind, message) = usual(status);
         Self::envelope(status, kind, message.to_owned())
@@ -129,7 +130,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// The same answer with the error envelope of another API in it.
+/// Replaces the error envelope by the one of another API.
 pub(crate) fn reworded(response: Response, status: StatusCode, error: Value) -> Response {
     let (mut parts, _) = response.into_parts();
     parts.status = status;
@@ -152,7 +153,7 @@ fn usual(status: StatusCode) -> (&'static str, &'static str) {
     }
 }
 
-/// What a proxy in front of the API answers in its place.
+/// The response of a proxy in front of the API.
 fn page(status: StatusCode, message: &str) -> String {
     format!(
         "<html>\r\n<head><title>{status}</title></head>\r\n<body>\r\n<center><h1>{status}</h1></center>\r\n<p>{message}</p>\r\n<hr><center>drsim</center>\r\n</body>\r\n</html>\r\n"

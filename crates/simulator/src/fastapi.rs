@@ -1,23 +1,24 @@
-//! Checks of a JSON body by a table of its fields, answered as FastAPI does: 422 with every fault and where it is.
+//! Validates a JSON body against a table of fields and responds like FastAPI: 422 with every fault and its
+//! location.
 
 use serde_json::{Value, json};
 
 use crate::errors::Refusal;
 
-/// The fields that an object may have, and what each must be.
+/// The fields that an object may have, and their rules.
 pub(crate) type Rules = &'static [(&'static str, Rule)];
 
-/// What a field must be; null counts as absent.
+/// The rule for a field; null counts as absent.
 pub(crate) enum Rule {
     Any,
-    /// A check, and what it asks for.
+    /// A check and its description.
     Is(fn(&Value) -> bool, &'static str),
-    /// From and to.
+    /// The minimum and the maximum.
     Whole(u64, u64),
     Number(f64, f64),
     OneOf(&'static [&'static str]),
     Object(&'static [Rules]),
-    /// At least one object.
+    /// A list of at least one object.
     Objects(Rules),
     Required(&'static Rule),
 }
@@ -27,15 +28,15 @@ pub(crate) const FLAG: Rule = Rule::Is(Value::is_boolean, "a valid boolean");
 pub(crate) const DATE: Rule = Rule::Is(is_date, "a date as MM/DD/YYYY");
 pub(crate) const TEXTS: Rule = Rule::Is(are_texts, "a list of at most 20 strings");
 
-/// What is wrong with one field.
+/// The fault of one field.
 pub(crate) struct FieldFault {
-    /// Where the field stands in the request, such as `["body", "request", "model"]`.
+    /// The path of the field in the request, such as `["body", "request", "model"]`.
     pub(crate) place: Vec<String>,
     pub(crate) message: String,
     pub(crate) kind: &'static str,
 }
 
-/// The body, if it keeps to the rules.
+/// Parses the body and checks it against the rules.
 pub(crate) fn body(bytes: &[u8], rules: &[Rules]) -> Result<Value, Refusal> {
     let body = serde_json::from_slice(bytes).unwrap_or_default();
     let faults = faults(&body, rules);
@@ -46,7 +47,8 @@ pub(crate) fn body(bytes: &[u8], rules: &[Rules]) -> Result<Value, Refusal> {
     if faults.is_empty() { Ok(body) } else { Err(Refusal::unprocessable(faults)) }
 }
 
-/// All that is wrong with the body. A field without a rule is: a misspelt one must not pass as granted.
+/// Returns all faults of the body. A field without a rule is one of them, so that a misspelt field cannot pass
+/// unnoticed.
 pub(crate) fn faults(body: &Value, rules: &[Rules]) -> Vec<FieldFault> {
     let mut faults = Vec::new();
     check_object(body, rules, &["body".to_owned()], &mut faults);
@@ -110,7 +112,7 @@ impl Rule {
     }
 }
 
-/// The text of a message, which may come in parts; other parts than text say nothing.
+/// Returns the text of a message, which may be split into parts; other parts than text are ignored.
 pub(crate) fn text_of(content: &Value) -> Option<String> {
     let text = |part: &Value| match part["type"].as_str()? {
         "image_url" | "file_url" | "pdf_url" | "video_url" => Some(String::new()),
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_named_with_their_place() {
+    fn all_faults_are_reported_with_their_location() {
         const RULES: Rules = &[
             ("model", TEXT),
             ("n", Rule::Whole(1, 5)),

@@ -1,33 +1,34 @@
-//! The faults a scenario may ask for. What they do is decided where they strike; their defaults are in `scenario`.
+//! The faults a scenario may contain. Their effects are implemented where they occur; their defaults are in
+//! `scenario`.
 
 use std::num::NonZeroU64;
 
 use serde::Deserialize;
 
-/// What a cent is.
+/// One cent in nano-dollars.
 pub(crate) const CENT_NANOS: u64 = 10_000_000;
 
-/// An error in place of an answer.
+/// An error response.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HttpFault {
     pub(crate) status: u16,
-    /// How many requests meet it; unset, all.
+    /// The number of affected requests; unset means all.
     pub(crate) times: Option<u64>,
     pub(crate) on: Call,
     pub(crate) retry_after: Option<u64>,
     pub(crate) body: FaultBody,
     pub(crate) secret: Option<String>,
-    /// Says that there are no credits left, whatever the status.
+    /// Reports that there are no credits left, with any status.
     pub(crate) quota: bool,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Call {
-    /// Making a session.
+    /// Creating a session.
     Create,
-    /// A look at a session that nothing was sent into.
+    /// A GET of a session that has no message yet.
     Look,
     Submit,
     Poll,
@@ -43,15 +44,15 @@ pub(crate) enum FaultBody {
     Empty,
 }
 
-/// A complete answer whose content is wrong.
+/// A complete response with wrong content.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Malformed {
     pub(crate) kind: Malformation,
     pub(crate) times: Option<u64>,
-    /// `None` strikes every answer that can carry a report.
+    /// `None` affects every response that can contain a report.
     pub(crate) on: Option<Channel>,
-    /// The size of a huge answer.
+    /// The size of a huge response.
     pub(crate) bytes: usize,
 }
 
@@ -68,7 +69,7 @@ pub(crate) enum Malformation {
     UnknownStatus,
 }
 
-/// How an answer travels.
+/// The way a response is delivered.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Channel {
@@ -76,12 +77,12 @@ pub(crate) enum Channel {
     Submit,
     Poll,
     Stream,
-    /// The one answer of a call that is waited for.
+    /// The whole response of a blocking call.
     Whole,
 }
 
 impl Malformed {
-    /// Whether it strikes an answer that travels so.
+    /// Returns true if the fault affects responses of this kind.
     pub(crate) fn strikes(&self, channel: Channel) -> bool {
         match (self.on, channel) {
             (None, channel) => channel != Channel::Submit,
@@ -91,7 +92,7 @@ impl Malformed {
     }
 }
 
-/// An answer that drips.
+/// A response that is sent slowly in small pieces.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Slow {
@@ -100,19 +101,19 @@ pub(crate) struct Slow {
     pub(crate) chunk_bytes: usize,
 }
 
-/// Where the first answers of a run break off.
+/// The point at which the first responses of a run are cut off.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cut {
-    /// Events of a stream; other answers arrive.
+    /// The number of events after which a stream is cut; other responses are complete.
     pub(crate) after_events: Option<usize>,
     pub(crate) after_bytes: Option<usize>,
     pub(crate) times: u64,
-    /// Resets the connection in place of closing it.
+    /// Resets the connection instead of closing it.
     pub(crate) rst: bool,
 }
 
-/// Oddities of a stream that a client has to bear with.
+/// Oddities of a stream that a client must tolerate.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sse {
@@ -122,7 +123,7 @@ pub(crate) struct Sse {
     pub(crate) gap: bool,
     pub(crate) unknown: bool,
     pub(crate) no_terminal: bool,
-    /// Whether `[DONE]` ends the stream; unset, as the API has it.
+    /// True if `[DONE]` ends the stream; unset means the default of the API.
     pub(crate) done: Option<bool>,
 }
 
@@ -130,7 +131,7 @@ pub(crate) struct Sse {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelFault {
     pub(crate) mode: CancelMode,
-    /// How long a slow cancel takes.
+    /// The duration of a slow cancel.
     pub(crate) ms: u64,
 }
 
@@ -139,9 +140,9 @@ pub(crate) struct CancelFault {
 pub(crate) enum CancelMode {
     Ok,
     Slow,
-    /// Answered as if the run had ended, which goes on.
+    /// The response says that the run has ended, but it continues.
     Terminal400,
-    /// Answered as if the run had never been, and so are polls from then on.
+    /// The response says that the run is unknown, and so do later polls.
     Unknown400,
     Ignored,
 }
@@ -151,27 +152,27 @@ pub(crate) enum CancelMode {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stale {
     pub(crate) polls: u64,
-    /// One poll tells the truth before the others take it back.
+    /// One poll reports the end before the others hide it again.
     pub(crate) backwards: bool,
 }
 
 impl Stale {
-    /// Whether the `nth` poll of a finished run, counted from 1, hides its end.
+    /// Returns true if the `nth` poll of a finished run, counted from 1, hides its end.
     pub(crate) fn hides(&self, nth: u64) -> bool {
         let truthful = u64::from(self.backwards);
         nth > truthful && nth <= truthful + self.polls
     }
 }
 
-/// A rate limit that is enforced.
+/// An enforced rate limit.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rate {
     pub(crate) rpm: NonZeroU64,
-    /// Unset, the same as `rpm`.
+    /// Unset means the same as `rpm`.
     pub(crate) burst: Option<NonZeroU64>,
     pub(crate) on: RateScope,
-    /// Whether a refusal says when to come back.
+    /// True if a refusal says when to retry.
     pub(crate) retry_after: bool,
 }
 
@@ -183,7 +184,7 @@ pub(crate) enum RateScope {
     Any,
 }
 
-/// What a finished run claims to have cost: an amount in dollars, which may be absurd, or nothing at all.
+/// The cost that a finished run reports: an amount in dollars, which may be absurd, or nothing at all.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cost {
@@ -193,7 +194,7 @@ pub(crate) struct Cost {
 
 impl Cost {
     pub(crate) fn nanos(&self) -> Option<u64> {
-        // What is billed does not follow an absurd claim.
+        // An absurd claim does not change the bill.
         let claimed = self.total.filter(|dollars| (0.0..=1e6).contains(dollars));
         claimed.map(|dollars| (dollars * 1e9).round() as u64)
     }
@@ -204,14 +205,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stale_end_is_hidden_for_so_many_polls() {
+    fn a_stale_end_is_hidden_for_the_given_number_of_polls() {
         let hidden = |stale: Stale| (1..6).filter(|nth| stale.hides(*nth)).collect::<Vec<_>>();
         assert_eq!(hidden(Stale { polls: 2, backwards: false }), [1, 2]);
         assert_eq!(hidden(Stale { polls: 2, backwards: true }), [2, 3]);
     }
 
     #[test]
-    fn what_strikes_everywhere_spares_the_receipt() {
+    fn a_fault_without_a_channel_spares_the_receipt() {
         let malformed =
             |on| Malformed { kind: Malformation::NotJson, times: None, on, bytes: 1_000 };
         let all = [Channel::Submit, Channel::Poll, Channel::Stream, Channel::Whole];

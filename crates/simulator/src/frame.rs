@@ -1,17 +1,17 @@
-//! One frame of server-sent events before it becomes bytes.
+//! One frame of server-sent events before it is encoded.
 
 use serde_json::Value;
 
 use crate::faults::{Malformation, Malformed};
 use crate::malformed;
 
-/// A JSON object and the event it is sent as.
+/// A JSON object and the event as which it is sent.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    /// Whether the frame has an `event:` line; its name is the object's `type`.
+    /// True if the frame has an `event:` line, which contains the object's `type`.
     named: bool,
     pub(crate) data: Value,
-    /// Nothing of interest follows it.
+    /// True for the last frame of interest.
     pub(crate) terminal: bool,
 }
 
@@ -28,7 +28,7 @@ impl Frame {
         Self { named: false, data, terminal: true }
     }
 
-    /// Leaves out which run it belongs to.
+    /// Removes the id of the run.
     pub(crate) fn hide_id(&mut self) {
         let place = if self.data["event_type"].is_string() { "interaction" } else { "response" };
         let object = if self.named { &mut self.data[place] } else { &mut self.data };
@@ -37,18 +37,18 @@ impl Frame {
         }
     }
 
-    /// Whether `[DONE]` follows, as it does after the last chunk of a chat.
+    /// Returns true if `[DONE]` follows, as it does after the last chunk of a chat.
     pub(crate) fn closes(&self) -> bool {
         self.terminal && !self.named
     }
 
-    /// The frame as it travels.
+    /// Encodes the frame.
     pub(crate) fn bytes(self) -> Vec<u8> {
         let data = self.data.to_string();
         self.framed(data.as_bytes())
     }
 
-    /// The frame with spoilt data in it; a truncated one never ends.
+    /// Encodes the frame with corrupted data; a truncated one has no end.
     pub(crate) fn spoilt(self, malformed: &Malformed) -> Vec<u8> {
         let data = malformed::spoil(self.data.clone(), malformed);
         let mut bytes = self.framed(&data);

@@ -1,4 +1,4 @@
-//! Gemini's Interactions API, as far as deep-research agents use it: what it accepts and what it says.
+//! Gemini's Interactions API, as far as deep-research agents use it: its requests and responses.
 
 pub(crate) mod handlers;
 mod request;
@@ -8,13 +8,13 @@ pub(crate) mod refusal;
 
 pub(crate) mod usage;
 
-/// The header that carries the key.
+/// The header with the key.
 pub(crate) const GOOGLE_KEY: &str = "x-goog-api-key";
 
-/// How long a stream lasts at most, in live milliseconds.
+/// The maximum duration of a stream in milliseconds.
 pub(crate) const STREAM_MS: f64 = 600_000.0;
 
-/// The agents there are.
+/// The available agents.
 const AGENTS: [&str; 3] = [
     "deep-research-preview-04-2026",
     "deep-research-max-preview-04-2026",

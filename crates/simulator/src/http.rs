@@ -1,4 +1,4 @@
-//! The routes of the simulator, and the endpoints of the Agent API. Handlers check, ask `Runs`, and render.
+//! The routes of the simulator, and the endpoints of the Agent API. Handlers validate, call `Runs`, and render.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ struct Look {
     last_event_id: Option<String>,
 }
 
-/// An endpoint that shows a run of this API, or opens its stream.
+/// An endpoint that shows a run of this API or opens its stream.
 pub(crate) fn looks(api: Api) -> MethodRouter<Arc<App>> {
     get(
         async move |State(app): SharedApp,
@@ -94,7 +94,7 @@ fn shown(
     }
 }
 
-/// The number of the first event that a stream is to show.
+/// Returns the number of the first event that a stream should send.
 fn first_event(api: Api, look: &Look) -> Result<usize, Refusal> {
     let first = match (api, look.starting_after) {
         (Api::Gemini, _) => look.last_event_id.as_deref().map_or(Some(0), gemini::events::after),
@@ -124,7 +124,7 @@ async fn models(headers: HeaderMap) -> Result<Json<Value>, Refusal> {
     Ok(Json(json!({"object": "list", "data": models.collect::<Vec<_>>()})))
 }
 
-/// Records the request, then adds the headers of the vendor to its answer.
+/// Records the request, then adds the vendor's headers to the response.
 async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let mut response = match to_bytes(body, MAX_BODY_BYTES).await {

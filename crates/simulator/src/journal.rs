@@ -1,4 +1,4 @@
-//! What was asked of the simulator, for tests to look at. Keys are never kept.
+//! The recorded requests, for tests. Keys are never recorded.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -14,19 +14,19 @@ use crate::gemini::GOOGLE_KEY;
 /// Anthropic's header for a key.
 const ANTHROPIC_KEY: &str = "x-api-key";
 
-/// A simulator that runs for days keeps only the newest.
+/// A simulator that runs for days keeps only the newest requests.
 const MAX_REQUESTS: usize = 10_000;
 
-/// One request to the provider's endpoints, in the order of arrival.
+/// One recorded request to the provider's endpoints.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeenRequest {
     /// The HTTP method.
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// All headers but those with a key, names in lower case.
+    /// All headers except those with a key, names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body as JSON, else as a string; null when there was none.
+    /// The body as JSON, otherwise as a string; null if there was none.
     pub body: Value,
     /// Milliseconds since the simulator started.
     pub at_ms: u64,

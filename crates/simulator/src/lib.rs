@@ -1,30 +1,34 @@
-//! A local server that speaks the APIs of research providers, with faults on request.
+//! A local server that implements the APIs of research providers, with faults on request.
 //!
-//! It stands in for the provider in tests, in the demo and in benchmarks. It listens on 127.0.0.1 only, needs no network,
-//! counts every run it creates as money spent, and writes the same report for the same question and seed.
+//! It replaces the provider in tests, in the demo and in benchmarks. It listens only on 127.0.0.1, needs no
+//! network, counts every run it creates as money spent, and writes the same report for the same question and
+//! seed.
 //!
-//! It speaks the Agent API (`/v1/agent`, `/v1/responses`, `/v1/models`), the Search API (`/search`) and, when asked to,
-//! Sonar (`/v1/async/sonar`, `/chat/completions`), which is retired otherwise and answers 403. A Sonar job honours its
-//! idempotency key: the same key and request give the same job, the same key with another request a 409. Under `/openai/v1` it
-//! speaks the Responses API of OpenAI: the same runs, which cite by annotations and report no cost.
+//! It implements the Agent API (`/v1/agent`, `/v1/responses`, `/v1/models`), the Search API (`/search`) and, on
+//! request, Sonar (`/v1/async/sonar`, `/chat/completions`), which otherwise is retired and answers 403. A Sonar
+//! job honours its idempotency key: the same key and request return the same job, the same key with another
+//! request is a 409. Under `/openai/v1` it implements the Responses API of OpenAI: the same runs, which cite by
+//! annotations and report no cost.
 //!
-//! It speaks Gemini's Interactions API too (`/v1beta/interactions`, `/v1beta/models`, also below `/gemini`), as far as
-//! deep-research agents use it. Its streams end after ten minutes.
+//! It also implements Gemini's Interactions API (`/v1beta/interactions`, `/v1beta/models`, also below
+//! `/gemini`), as far as deep-research agents use it. Its streams end after ten minutes.
 //!
-//! For Anthropic it speaks Managed Agents (`/v1/agents`, `/v1/environments`, `/v1/sessions`).
+//! For Anthropic it implements Managed Agents (`/v1/agents`, `/v1/environments`, `/v1/sessions`).
 //!
 //! # Scenarios
 //!
-//! A scenario is chosen when a run is submitted, or a search made, and stays with it. The last
-//! `[[sim:...]]` marker in the question decides, else the queue set by `POST /__sim/script`; without either all goes well.
+//! A scenario is chosen when a run is submitted or a search is made, and does not change. The last
+//! `[[sim:...]]` marker in the question decides, otherwise the queue set by `POST /__sim/script`; without
+//! either there are no faults.
 //!
-//! A scenario is one or more clauses joined by `|`; a clause is a name and its keys, joined by `;`:
+//! A scenario is one or more clauses separated by `|`; a clause is a name and its keys, separated by `;`:
 //!
 //! ```text
 //! How do heat pumps age? [[sim:http;status=503;times=2|ok;words=50;delay_ms=0]]
 //! ```
 //!
-//! Clauses add up. An unknown name, key or value is answered with 400, so that a misspelt fault cannot pass as success.
+//! Clauses add up. An unknown name, key or value is answered with 400, so that a misspelt fault cannot pass as
+//! success.
 //!
 #![doc = include_str!("scenarios.md")]
 //!

@@ -1,4 +1,4 @@
-//! The headers every answer of the vendor carries. This rate limit is shown, never enforced; `bucket` enforces one.
+//! The rate limit headers of every response. This limit is shown but never enforced; `bucket` enforces one.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 
 const LIMIT: &str = "x-ratelimit-limit";
 
-/// Tells what is left of an enforced limit.
+/// Shows the remaining requests of an enforced limit.
 pub(crate) fn show(allowance: &Allowance, headers: &mut HeaderMap) {
     let reset = wall_clock::unix_seconds() + seconds(allowance.wait);
     write(headers, allowance.limit, allowance.remaining, reset);
 }
 
-/// Whole seconds, rounded up, so that a client does not come back too early.
+/// Whole seconds, rounded up, so that a client does not retry too early.
 pub(crate) fn seconds(wait: Duration) -> u64 {
     wait.as_millis().div_ceil(1_000) as u64
 }
@@ -37,7 +37,7 @@ fn write(headers: &mut HeaderMap, limit: u64, remaining: u64, reset: u64) {
     }
 }
 
-/// Marks every answer; an enforced limit has said what is left already.
+/// Adds the headers to every response; an enforced limit has already set its own.
 pub(crate) fn mark(status: StatusCode, headers: &mut HeaderMap) {
     if !headers.contains_key(LIMIT) {
         let limited = status == StatusCode::TOO_MANY_REQUESTS;

@@ -1,10 +1,10 @@
-//! Answers that arrive whole and are wrong inside.
+//! Complete responses with wrong content.
 
 use serde_json::{Map, Value, json};
 
 use crate::faults::{Malformation, Malformed};
 
-/// Values that `null_fields` spares: without them nothing would be left to understand.
+/// Values that `null_fields` does not change: without them the response would be meaningless.
 const SPARED: [&str; 12] = [
     "id",
     "object",
@@ -20,7 +20,7 @@ const SPARED: [&str; 12] = [
     "event_type",
 ];
 
-/// The JSON of an answer, spoilt.
+/// Corrupts the JSON of a response.
 pub(crate) fn spoil(mut object: Value, malformed: &Malformed) -> Vec<u8> {
     match malformed.kind {
         Malformation::Truncated => {
@@ -39,7 +39,7 @@ pub(crate) fn spoil(mut object: Value, malformed: &Malformed) -> Vec<u8> {
     object.to_string().into_bytes()
 }
 
-/// The part of an answer that says something: a stream wraps it.
+/// Returns the meaningful part of a response, which a stream wraps.
 fn core(object: &mut Value) -> &mut Value {
     for place in ["response", "interaction"] {
         if object[place].is_object() {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn some_kinds_are_no_json_at_all() {
+    fn some_kinds_are_not_json_at_all() {
         for kind in [Malformation::Truncated, Malformation::NotJson, Malformation::BadUtf8] {
             let bytes = spoilt(kind);
             assert!(serde_json::from_slice::<Value>(&bytes).is_err(), "{kind:?}");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_are_json_that_says_something_else() {
+    fn the_others_are_json_with_other_contents() {
         let read = |kind| serde_json::from_slice::<Value>(&spoilt(kind)).unwrap();
         assert_eq!(read(Malformation::WrongType)["status"], 7);
         let nulled = read(Malformation::NullFields);

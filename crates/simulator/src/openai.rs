@@ -1,4 +1,4 @@
-//! The OpenAI Responses API, under `/openai/v1`: the same runs as the Agent API's, in OpenAI's words.
+//! The OpenAI Responses API under `/openai/v1`: the same runs as in the Agent API, in OpenAI's format.
 
 pub(crate) mod handlers;
 pub(crate) mod request;

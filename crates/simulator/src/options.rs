@@ -1,17 +1,15 @@
-//! How to run a simulator.
-
-/// How to run a simulator.
+/// The options of a simulator.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The port on 127.0.0.1; 0 takes any free one.
+    /// The port on 127.0.0.1; 0 selects a free one.
     pub port: u16,
     /// Divides all delays; must be above 0.
     pub speed: f64,
-    /// Other seeds give other reports and other ids.
+    /// A different seed gives different reports and ids.
     pub seed: u64,
-    /// Whether the Sonar endpoints still work.
+    /// The state of the Sonar endpoints.
     pub sonar: SonarMode,
-    /// What the delays are measured by.
+    /// The clock of all delays.
     pub clock: ClockMode,
 }
 
@@ -27,22 +25,22 @@ impl Default for Options {
     }
 }
 
-/// What the Sonar endpoints answer.
+/// The state of the Sonar endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SonarMode {
-    /// 403, as the vendor answers since September 2026.
+    /// They answer 403, as the vendor does since September 2026.
     #[default]
     Retired,
-    /// Answers and jobs, as before.
+    /// They answer and run jobs, as before.
     Live,
 }
 
-/// What the delays are measured by.
+/// The clock of all delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockMode {
-    /// The time that passes.
+    /// Real time.
     #[default]
     Real,
-    /// A clock that stands still until [`Simulator::advance`](crate::Simulator::advance) or `POST /__sim/advance` moves it.
+    /// A clock that only [`Simulator::advance`](crate::Simulator::advance) or `POST /__sim/advance` moves.
     Virtual,
 }

@@ -1,9 +1,9 @@
-//! The stock of sentences that simulated reports and snippets are made of.
+//! The sentences of simulated reports and snippets.
 
 use crate::topic::{Topic, capitalised};
 
-/// Sentences about two terms, `{a}` and `{b}`, with a share `{n}` and a year `{y}`. A term stands only where number and
-/// article do not matter, since it may be any words of the question.
+/// Sentences about two terms, `{a}` and `{b}`, with a percentage `{n}` and a year `{y}`. A term is used only
+/// where its number and article do not matter, because it may be any words of the question.
 pub(crate) const SENTENCES: &[&str] = &[
     "The strongest evidence on {a} comes from long-running field studies rather than from announcements.",
     "Reported figures for {a} differ by about {n} percent between sources, mostly because they count different things.",
@@ -23,7 +23,7 @@ pub(crate) const SENTENCES: &[&str] = &[
     "Roughly {n} percent of the claims about {a} could be traced to a primary source.",
 ];
 
-/// Headings between the summary and the open questions, in the order they appear.
+/// Headings between the summary and the open questions, in order.
 pub(crate) const HEADINGS: [&str; 8] = [
     "Background and scope",
     "What the evidence says",
@@ -49,7 +49,7 @@ pub(crate) const TITLES: &[&str] = &[
 pub(crate) const QUERIES: &[&str] =
     &["{a} overview", "{a} {b} evidence", "{a} costs and limits", "{b} long-term studies"];
 
-/// The phrase with its places filled from the topic and by chance; the main term comes most often.
+/// Fills the placeholders of a phrase from the topic and at random; the main term is the most frequent.
 pub(crate) fn fill(phrase: &str, topic: &Topic, rng: &mut fastrand::Rng) -> String {
     let terms = &topic.terms;
     let first = if rng.bool() { 0 } else { rng.usize(..terms.len()) };
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_place_is_left_open() {
+    fn no_placeholder_remains() {
         let mut rng = fastrand::Rng::with_seed(7);
         for question in ["", "wind", "How do heat pumps age in cold climates?"] {
             for phrase in SENTENCES.iter().chain(TITLES).chain(QUERIES) {

@@ -1,12 +1,12 @@
-//! Models and what they cost, in integer nano-dollars so that the parts of a bill add up exactly.
-//! Prices as listed by the vendor on 2026-10-09.
+//! Models and their prices in integer nano-dollars, so that the parts of a bill add up exactly. The vendor's
+//! list prices of 2026-10-09.
 
 use serde_json::{Value, json};
 
 const SEARCH_NANOS: u64 = 2_500_000;
 const FETCH_NANOS: u64 = 500_000;
 
-/// Pico-dollars per token; a dollar per million tokens is 1,000,000 of them.
+/// Prices in pico-dollars per token: one dollar per million tokens is 1,000,000 of them.
 pub(crate) struct Model {
     pub(crate) id: &'static str,
     input: u64,
@@ -30,7 +30,7 @@ pub(crate) const fn model(id: &'static str, input: u64, output: u64, cache_read:
     Model { id, input, output, cache_read }
 }
 
-/// What a run used.
+/// The usage of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub(crate) model: &'static str,
@@ -84,19 +84,19 @@ impl Used {
         })
     }
 
-    /// Input, the cached part of it, output.
+    /// Input, the cached part of it, and output.
     pub(crate) fn tokens(&self) -> (u64, u64, u64) {
         let input = 400 + tokens(self.words_in) + 250 * self.sources as u64;
         (input, input / 2, tokens(self.words_out))
     }
 
-    /// What input, output, cached input, searches and fetches cost.
+    /// The costs of input, output, cached input, searches and fetches.
     fn costs(&self) -> [u64; 5] {
         let model = MODELS.iter().find(|model| model.id == self.model).unwrap_or(&MODELS[0]);
         self.costs_at(model, SEARCH_NANOS, FETCH_NANOS)
     }
 
-    /// The same at these prices.
+    /// The same costs at these prices.
     pub(crate) fn costs_at(&self, model: &Model, search: u64, fetch: u64) -> [u64; 5] {
         let (input, cached, output) = self.tokens();
         [

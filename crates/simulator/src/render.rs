@@ -1,4 +1,4 @@
-//! What a run shows, in the words of the API it was submitted to.
+//! Renders a run in the format of its API.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::{agent, anthropic, gemini, openai, sonar};
 
 impl Run {
-    /// What a GET shows after `seen` events; for a chat answer, what its client waited for.
+    /// The body of a GET after `seen` events; for a chat answer, the response its client waited for.
     pub(crate) fn object(&self, seen: usize) -> Value {
         match &self.ask.sonar {
             None if self.ask.api == Api::OpenAi => openai::wire::object(self, seen),
@@ -20,7 +20,7 @@ impl Run {
         }
     }
 
-    /// What event number `index` sends over a stream.
+    /// The frames that event number `index` sends over a stream.
     pub(crate) fn frames(&self, index: usize) -> Vec<Frame> {
         let is_terminal = self.timeline.event(index).is_terminal();
         match &self.ask.sonar {
@@ -35,7 +35,7 @@ impl Run {
         }
     }
 
-    /// The word for its state after `seen` events, as its own API says it.
+    /// The status after `seen` events, in the terms of its API.
     pub(crate) fn status(&self, seen: usize) -> &'static str {
         match &self.ask.sonar {
             None if self.ask.api == Api::Gemini => gemini::wire::status(self, seen),

@@ -1,7 +1,8 @@
-//! The text of a simulated report: the same for the same seed, of exactly the length asked for, every source cited.
+//! The text of a simulated report: the same for the same seed, of exactly the requested length, with every
+//! source cited.
 //!
-//! A word is what stands between blanks, as `wc -w` counts: `##` is one, a marker such as `[3]` clings to its sentence
-//! and is none.
+//! Words are separated by spaces, as `wc -w` counts them: `##` is a word; a marker such as `[3]` is attached to
+//! its sentence and is not.
 
 use crate::phrases::{HEADINGS, SENTENCES, fill};
 use crate::topic::Topic;
@@ -11,12 +12,12 @@ const NOTE: &str =
 const SUMMARY: &str = "## Executive summary";
 const OPEN_QUESTIONS: &str = "## Open questions";
 
-/// From here on there is room for sections between summary and open questions.
+/// A longer report has sections between the summary and the open questions.
 const SECTIONED: usize = 130;
 const WORDS_PER_SECTION: usize = 150;
 const SENTENCES_PER_PARAGRAPH: usize = 4;
 
-/// Writes `words` words about `topic` and puts each of the markers `cited` at least once.
+/// Writes `words` words about `topic` and uses each of the markers in `cited` at least once.
 pub(crate) fn write(
     topic: &Topic,
     words: usize,
@@ -49,7 +50,8 @@ pub(crate) fn write(
     blocks.iter().map(|block| block.join(" ")).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Sentences of exactly so many words, the last one cut to fit. None comes twice until all have come.
+/// Sentences with exactly this number of words, the last one cut to fit. None is repeated before all have been
+/// used.
 fn paragraphs(words: usize, topic: &Topic, rng: &mut fastrand::Rng) -> Vec<Vec<String>> {
     let first = rng.usize(..SENTENCES.len());
     let mut sentences = Vec::new();
@@ -67,7 +69,7 @@ fn paragraphs(words: usize, topic: &Topic, rng: &mut fastrand::Rng) -> Vec<Vec<S
     sentences.chunks(SENTENCES_PER_PARAGRAPH).map(<[String]>::to_vec).collect()
 }
 
-/// Spreads the sources evenly, then marks some of the sentences left without one.
+/// Distributes the sources evenly, then adds markers to some of the remaining sentences.
 fn cite(blocks: &mut [Vec<String>], cited: &[String], rng: &mut fastrand::Rng) {
     let lines = blocks.iter_mut().flatten();
     let mut sentences: Vec<&mut String> =

@@ -1,4 +1,4 @@
-//! One run and what it shows. It needs no task of its own: all follows from the time passed.
+//! One run and its visible state. It needs no task: everything follows from the elapsed time.
 
 use std::time::Duration;
 
@@ -25,25 +25,25 @@ pub(crate) struct Run {
     /// The wall clock at the submit, in seconds since 1970.
     pub(crate) created_at: u64,
     pub(crate) scenario: Scenario,
-    /// When it was submitted.
+    /// The time of the submit.
     pub(crate) submitted_at: Duration,
     pub(crate) counts: Counts,
-    /// Wakes the streams when a release or a cancel changed what is due.
+    /// Notified when a release or a cancel changed the schedule.
     pub(crate) changed: watch::Sender<()>,
 }
 
-/// The requests that concerned a run.
+/// Counts of the requests for a run.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) polls: u64,
     pub(crate) attaches: u64,
     pub(crate) streams: u64,
     pub(crate) cancels: u64,
-    /// Polls that found the run at its end.
+    /// Polls that found the run finished.
     pub(crate) last_polls: u64,
-    /// Answers that could have been malformed.
+    /// Responses that could have been malformed.
     carried: u64,
-    /// Answers that could have been cut after some bytes.
+    /// Responses that could have been cut after a number of bytes.
     cuttable: u64,
 }
 
@@ -52,16 +52,16 @@ pub(crate) struct Opening {
     pub(crate) id: String,
     /// The number of its first event.
     pub(crate) next: usize,
-    /// After so many events the connection breaks.
+    /// The number of events after which the connection breaks.
     pub(crate) cut_after: Option<Cut>,
     pub(crate) sse: Sse,
     pub(crate) transport: TransportFault,
-    /// When the API ends it, wherever the run stands.
+    /// The time at which the API ends the stream, whatever the state of the run.
     pub(crate) ends_at: Option<Duration>,
 }
 
 impl Run {
-    /// The name of where it was submitted.
+    /// The name of the API through which it was submitted.
     pub(crate) fn api(&self) -> &'static str {
         match self.ask.api {
             Api::Agent => "agent",
@@ -73,7 +73,7 @@ impl Run {
         }
     }
 
-    /// Number of events that have happened; at least one, for a run starts by being created.
+    /// The number of events that have happened; at least one, because a run starts with its creation.
     pub(crate) fn seen(&self, now: Duration) -> usize {
         self.timeline.seen(self.age(now)).max(1)
     }
@@ -104,18 +104,18 @@ impl Run {
         usage
     }
 
-    /// What it costs once it has ended well.
+    /// The cost if it ends well.
     pub(crate) fn nanos(&self) -> u64 {
         if self.ask.api == Api::Anthropic {
             return anthropic::wire::nanos(self);
         }
         let used = &self.timeline.script.used;
         if self.ask.api == Api::Gemini {
-            // It reports no cost, so a scenario has none to change.
+            // It reports no cost, so a scenario cannot change it.
             return gemini::usage::nanos(used);
         }
         match (&self.ask.sonar, self.scenario.cost.and_then(|cost| cost.nanos())) {
-            // It reports no cost that a scenario could change.
+            // It reports no cost, so a scenario cannot change it.
             (None, _) if self.ask.api == Api::OpenAi => openai::prices::nanos(used),
             (_, Some(nanos)) => nanos,
             (None, _) => used.nanos(),
@@ -128,13 +128,13 @@ impl Run {
         self.created_at + after.as_secs()
     }
 
-    /// The scripted error for the `nth` request of this kind, counted from 1.
+    /// Returns the scripted error for the `nth` request of this kind, counted from 1.
     pub(crate) fn meet(&self, call: Call, nth: u64) -> Result<(), Refusal> {
         let fault = self.scenario.fault(call, nth - 1);
         fault.map_or(Ok(()), |fault| Err(Refusal::scripted(fault)))
     }
 
-    /// Whether a GET finds it, the requests before this one counted already.
+    /// Fails if a GET does not find it. The current request is already counted.
     pub(crate) fn readable(&self, clock: &Clock) -> Result<(), Refusal> {
         let looks = self.counts.polls + self.counts.attaches;
         let lost = self.scenario.lost.is_some_and(|after| looks > after || after == 0);
@@ -148,7 +148,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether it ended longer ago than finished runs are kept.
+    /// Returns true if it ended longer ago than finished runs are kept.
     fn is_forgotten(&self, clock: &Clock) -> bool {
         let Some(ms) = self.scenario.retention else { return false };
         let now = clock.now();
@@ -157,12 +157,12 @@ impl Run {
         ended.is_some_and(|ended| self.age(now) >= ended + clock.scaled(ms as f64))
     }
 
-    /// What befalls an answer that travels so.
+    /// Returns the transport fault of a response of this kind.
     pub(crate) fn transport(&mut self, channel: Channel) -> TransportFault {
         let struck = self.scenario.malformed.is_some_and(|fault| fault.strikes(channel));
         let malformed = self.scenario.malformation(channel, self.counts.carried);
         self.counts.carried += u64::from(struck);
-        // The receipt of a job is spared: losing it is what `drop_submit` is for.
+        // The receipt of a job is spared, because `drop_submit` is for losing it.
         let by_bytes = self.scenario.drop.filter(|cut| cut.after_bytes.is_some());
         let cuttable = by_bytes.filter(|_| channel != Channel::Submit);
         let cut = cuttable.filter(|cut| self.counts.cuttable < cut.times);
@@ -170,7 +170,7 @@ impl Run {
         TransportFault { malformed, slow: self.scenario.slow, cut, allowance: None }
     }
 
-    /// Counts a poll: how many events it shows, and what befalls it.
+    /// Counts a poll; returns the number of visible events and the transport fault.
     pub(crate) fn poll(&mut self, clock: &Clock) -> Result<(usize, TransportFault), Refusal> {
         self.counts.polls += 1;
         self.meet(Call::Poll, self.counts.polls)?;

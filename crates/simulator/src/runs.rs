@@ -1,4 +1,4 @@
-//! All runs and the counts. A run goes on whatever becomes of the connections that watch it.
+//! All runs and the counts. A run continues when the connections that watch it close.
 
 mod follow;
 mod search;
@@ -27,7 +27,7 @@ use crate::transport_faults::TransportFault;
 use crate::wall_clock;
 use crate::{agent, gemini};
 
-/// A cancelled run needs a moment to stop, as in live runs.
+/// A cancelled run takes a moment to stop, as in real runs.
 const CANCEL_MS: f64 = 100.0;
 const SHOWN_CHARS: usize = 80;
 
@@ -38,7 +38,7 @@ pub(crate) struct Runs {
     state: Mutex<State>,
 }
 
-/// How the submit is to be answered.
+/// The way to respond to a submit.
 pub(crate) struct SubmitReceipt {
     pub(crate) id: String,
     pub(crate) answer: SubmitAnswer,
@@ -49,7 +49,7 @@ pub(crate) struct SubmitReceipt {
 pub(crate) enum Delivery {
     Stream(Box<Opening>),
     Queued(Value),
-    /// The answer is the finished run.
+    /// Respond with the finished run.
     Wait,
 }
 
@@ -58,7 +58,7 @@ impl Runs {
         Self { seed, clock, state: Mutex::default() }
     }
 
-    /// Creates a run, unless the scenario answers with an error first or its key has one already.
+    /// Creates a run, unless the scenario responds with an error or the idempotency key already has a run.
     pub(crate) fn submit(&self, ask: Ask, scenario: Scenario) -> Result<SubmitReceipt, Refusal> {
         let mut state = self.lock();
         let allowance = state.count_try(&ask.input, &scenario, &self.clock)?;
@@ -105,8 +105,8 @@ impl Runs {
         Ok(receipt)
     }
 
-    /// Writes the run's script. Its text depends on seed, effort and input, its id also on how many runs came before:
-    /// `earlier` ones of the same input, `ordinal` of all.
+    /// Writes the run's script. Its text depends on seed, effort and input; its id also depends on the number
+    /// of earlier runs: `earlier` of the same input, `ordinal` of all.
     fn create(&self, ask: Ask, mut scenario: Scenario, earlier: u64, ordinal: u64) -> Run {
         let seed = fnv1a64(&[&self.seed.to_le_bytes(), ask.label.as_bytes(), ask.input.as_bytes()]);
         let mut ids =
@@ -134,7 +134,7 @@ impl Runs {
         }
     }
 
-    /// Queues scenarios for the submits that bring none; none of them when one is not understood.
+    /// Queues scenarios for the submits without one; queues none of them if one is invalid.
     pub(crate) fn queue(&self, scenarios: &[impl AsRef<str>]) -> Result<(), String> {
         let scenarios = scenarios.iter().map(|text| Scenario::parse(text.as_ref()));
         let scenarios: Vec<_> = scenarios.collect::<Result<_, _>>()?;
@@ -142,7 +142,7 @@ impl Runs {
         Ok(())
     }
 
-    /// The next queued scenario.
+    /// Takes the next queued scenario.
     pub(crate) fn queued(&self) -> Option<Scenario> {
         self.lock().queue.pop_front()
     }
@@ -152,7 +152,7 @@ impl Runs {
         self.lock().stats.refused += 1;
     }
 
-    /// What a GET of the run shows now.
+    /// Returns the current response to a GET of the run.
     pub(crate) fn poll(&self, api: Api, id: &str) -> Result<(Value, TransportFault), Refusal> {
         let mut state = self.lock();
         state.stats.polls += 1;
@@ -162,7 +162,7 @@ impl Runs {
         Ok((run.object(seen), TransportFault { allowance, ..transport }))
     }
 
-    /// What the run came to, for a client that waited for it; no scenario hides it.
+    /// Returns the result of a run for a client that waited for it; no scenario hides it.
     pub(crate) fn outcome(&self, id: &str) -> Result<Value, Refusal> {
         let state = self.lock();
         let run = state.run(id).ok_or_else(Refusal::not_found)?;
@@ -173,7 +173,7 @@ impl Runs {
         }
     }
 
-    /// Opens a stream with the event of number `next`.
+    /// Opens a stream that starts with event number `next`.
     pub(crate) fn attach(&self, api: Api, id: &str, next: usize) -> Result<Opening, Refusal> {
         let mut state = self.lock();
         state.stats.attaches += 1;
@@ -195,7 +195,7 @@ impl Runs {
         Ok(opening)
     }
 
-    /// Stops a run a moment from now, and says what a GET would.
+    /// Cancels a run after a short delay, and returns the response to a GET.
     pub(crate) fn cancel(&self, api: Api, id: &str) -> Result<Value, Refusal> {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -212,7 +212,8 @@ impl Runs {
         let readable = run.readable(&self.clock);
         let last = run.last(run.seen(now));
         if api == Api::OpenAi {
-            // Unlike the other API, it tells an unknown run from one that has ended, and lets a cancel be repeated.
+            // Unlike the other API, this one distinguishes unknown from finished runs and accepts a repeated
+            // cancel.
             readable?;
             if *last == Event::Cancelled {
                 return Ok(run.object(run.seen(now)));
@@ -247,13 +248,13 @@ impl Runs {
         Ok(())
     }
 
-    /// When the API will end a stream that is opened now, if it does.
+    /// Returns the time at which the API will end a stream that is opened now, if it does.
     fn stream_end(&self, run: &Run) -> Option<Duration> {
         let is_cut = run.ask.api == Api::Gemini;
         is_cut.then(|| self.clock.now() + self.clock.scaled(gemini::STREAM_MS))
     }
 
-    /// Lets the runs that are held now go on.
+    /// Releases the runs that are held now.
     pub(crate) fn release(&self) {
         let now = self.clock.now();
         for run in &mut self.lock().runs {
@@ -262,7 +263,7 @@ impl Runs {
         }
     }
 
-    /// Forgets all runs and counts; their streams end.
+    /// Removes all runs and counts; their streams end.
     pub(crate) fn reset(&self) {
         let mut state = self.lock();
         let created = state.created;

@@ -1,4 +1,5 @@
-//! What a test asks of a run: parsed from text, decided before the run exists. The syntax is in the crate's docs.
+//! The behaviour that a test requests for a run: parsed from text, fixed before the run exists. The syntax is
+//! described in the crate documentation.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,10 +8,10 @@ use crate::faults::{
     Call, CancelFault, Channel, Cost, Cut, HttpFault, Malformed, Rate, Slow, Sse, Stale,
 };
 
-/// The scenarios and their keys, as a table in Markdown.
+/// The scenarios and their keys as a Markdown table.
 pub const GUIDE: &str = include_str!("scenarios.md");
 
-/// Every clause and the keys it has where it does not say otherwise.
+/// Every clause, with its default keys.
 const CLAUSES: [(&str, &str); 27] = [
     ("ok", ""),
     ("fail", "at=write;code=server_error"),
@@ -22,10 +23,10 @@ const CLAUSES: [(&str, &str); 27] = [
     ("ratelimit", "rpm=50;on=submit;retry_after=false"),
     ("drop_submit", ""),
     ("drop_create", ""),
-    // Longer than a test waits for it to be shown.
+    // Longer than a test waits for the list to show it.
     ("late_list", "ms=60000"),
     ("gateway", "status=504;on=submit;body=json;quota=false"),
-    // Longer than a test waits for an answer.
+    // Longer than a test waits for a response.
     ("late_submit", "ms=60000"),
     ("no_id", ""),
     ("drop", "times=1;rst=false"),
@@ -40,15 +41,16 @@ const CLAUSES: [(&str, &str); 27] = [
     ("retention", "ms=0"),
     ("cancel", "mode=ok;ms=5000"),
     ("cost", "none=false"),
-    // Longer than what terminals, logs and many parsers take in one line.
+    // Longer than terminals, logs and many parsers accept in one line.
     ("inject", "line=1000000"),
 ];
 
-/// The keys of the run itself, which may stand in any clause.
+/// The keys of the run itself, which are allowed in any clause.
 const SHAPE_KEYS: [&str; 8] =
     ["words", "sources", "searches", "delay_ms", "hold", "thinks", "markers", "dates"];
 
-/// How one run behaves, from its submit to its last poll. Each field but the first three is the clause of that name.
+/// The behaviour of one run from its submit to its last poll. Each field except the first three is the clause
+/// of that name.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Scenario {
@@ -59,11 +61,11 @@ pub(crate) struct Scenario {
     pub(crate) drop: Option<Cut>,
     pub(crate) no_stream: bool,
     pub(crate) no_terminal: bool,
-    /// The first answer to the making of a session is lost.
+    /// The first response to the creation of a session is lost.
     pub(crate) drop_create: bool,
-    /// How many milliseconds a list does not show what was sent.
+    /// The number of milliseconds for which a list does not show sent messages.
     pub(crate) late_list: Option<u64>,
-    /// From which GET on, counted from 0, the run cannot be found.
+    /// The number of GETs after which the run cannot be found.
     pub(crate) lost: Option<u64>,
     pub(crate) flap404: Option<Flap>,
     pub(crate) cancel: Option<CancelFault>,
@@ -72,14 +74,14 @@ pub(crate) struct Scenario {
     pub(crate) sse: Sse,
     pub(crate) stale: Option<Stale>,
     pub(crate) ratelimit: Option<Rate>,
-    /// How many milliseconds a finished run can be found.
+    /// The number of milliseconds for which a finished run can be found.
     pub(crate) retention: Option<u64>,
     pub(crate) cost: Option<Cost>,
-    /// The length of the longest line among hostile text, if there is any.
+    /// The length of the longest line of hostile text, if there is any.
     pub(crate) inject: Option<usize>,
 }
 
-/// The size and pace of a run; what is `None` follows from the effort.
+/// The size and pace of a run; `None` values follow from the effort.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub(crate) struct Shape {
@@ -88,7 +90,7 @@ pub(crate) struct Shape {
     pub(crate) searches: Option<usize>,
     pub(crate) delay_ms: Option<u64>,
     pub(crate) hold: bool,
-    /// The report comes after thoughts, between their tags, also where the API has none.
+    /// Writes thoughts between think tags before the report, even if the API has none.
     pub(crate) thinks: bool,
     pub(crate) markers: Markers,
     pub(crate) dates: Dates,
@@ -106,7 +108,7 @@ pub(crate) enum Ending {
     },
     Incomplete {
         output: KeptOutput,
-        /// The API's word for the limit that was reached; unset, its usual one.
+        /// The API's name of the limit that was reached; unset means the usual one.
         reason: Option<String>,
     },
     Stuck {
@@ -123,7 +125,7 @@ pub(crate) enum Phase {
     Write,
 }
 
-/// How much output an incomplete run still shows.
+/// The part of the output that an incomplete run still shows.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeptOutput {
@@ -131,7 +133,7 @@ pub(crate) enum KeptOutput {
     Empty,
 }
 
-/// What the client hears of its submit.
+/// The response to a submit.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum SubmitAnswer {
@@ -139,14 +141,14 @@ pub(crate) enum SubmitAnswer {
     Full,
     NoId {},
     DropSubmit {},
-    /// Something between the client and the API answers in its place.
+    /// A proxy between the client and the API responds instead.
     Gateway(HttpFault),
     LateSubmit {
         ms: u64,
     },
 }
 
-/// What a citation looks like in the text.
+/// The format of citations in the text.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Markers {
@@ -157,11 +159,11 @@ pub(crate) enum Markers {
     Web,
     /// `[3](https://...)`
     Link,
-    /// `([site](address))`, as OpenAI writes it, and does by itself.
+    /// `([site](address))`, the format and default of OpenAI.
     Cited,
 }
 
-/// Which sources have dates.
+/// The sources that have dates.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Dates {
@@ -176,26 +178,26 @@ pub(crate) enum Dates {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Flap {
-    /// How many GETs do not find the run before it is found; unset, one where `ms` is 0.
+    /// The number of GETs that do not find the run; unset means one if `ms` is 0.
     pub(crate) times: Option<u64>,
-    /// For how long after its submit no GET finds the run.
+    /// The time after its submit for which no GET finds the run.
     pub(crate) ms: u64,
 }
 
 impl Scenario {
-    /// Chooses by the last marker in the prompt, then by what is queued.
+    /// Selects the scenario by the last marker in the prompt, then from the queue.
     pub(crate) fn select(
         prompt: &str,
         queued: impl FnOnce() -> Option<Self>,
     ) -> Result<Self, String> {
-        // The last marker wins: in a conversation the older turns still carry theirs.
+        // The last marker wins, because the earlier turns of a conversation still contain theirs.
         let Some((_, marker)) = prompt.rsplit_once("[[sim:") else {
             return Ok(queued().unwrap_or_default());
         };
         Self::parse(marker.split_once("]]").map_or(marker, |(text, _)| text))
     }
 
-    /// Reads `name;key=value;...|name;...`.
+    /// Parses `name;key=value;...|name;...`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut fields = json!({"shape": {}, "http": []});
         for clause in text.split('|') {
@@ -208,7 +210,7 @@ impl Scenario {
     }
 
     fn check(&self) -> Result<(), String> {
-        // A slip like `words=60000000` must not eat the machine the tests run on.
+        // A typo like `words=60000000` must not exhaust the machine that runs the tests.
         for (key, value, most) in [
             ("words", self.shape.words, 1_000_000),
             ("sources", self.shape.sources, 10_000),
@@ -238,7 +240,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The error that the `nth` such request, counted from 0, meets.
+    /// Returns the error for the `nth` request of this kind, counted from 0.
     pub(crate) fn fault(&self, on: Call, mut nth: u64) -> Option<&HttpFault> {
         for fault in self.http.iter().filter(|fault| fault.on == on) {
             match fault.times {
@@ -249,7 +251,7 @@ impl Scenario {
         None
     }
 
-    /// How the `nth` answer that travels so, counted from 0, is malformed.
+    /// Returns the malformation of the `nth` response of this kind, counted from 0.
     pub(crate) fn malformation(&self, channel: Channel, nth: u64) -> Option<Malformed> {
         let strikes = |fault: &Malformed| {
             fault.strikes(channel) && fault.times.is_none_or(|times| nth < times)
@@ -257,7 +259,7 @@ impl Scenario {
         self.malformed.filter(strikes)
     }
 
-    /// The word for the limit that a run ends at, where the scenario has one.
+    /// Returns the name of the limit at which a run ends, if the scenario has one.
     pub(crate) fn limit_reached(&self) -> Option<&str> {
         match &self.ending {
             Ending::Incomplete { reason, .. } => reason.as_deref(),
@@ -270,7 +272,7 @@ impl Scenario {
     }
 }
 
-/// A prompt without its markers: what the report is about.
+/// A prompt without its markers: the subject of the report.
 pub(crate) fn without_markers(prompt: &str) -> String {
     let mut rest = prompt;
     let mut plain = String::new();
@@ -298,7 +300,7 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
     let mut seen = Vec::new();
     for (key, value) in pairs(keys) {
         if seen.contains(&key) {
-            return Err(format!("simulator: `{key}` stands twice in `{clause}`"));
+            return Err(format!("simulator: `{key}` occurs twice in `{clause}`"));
         }
         seen.push(key);
         let of_the_run = SHAPE_KEYS.contains(&key);
@@ -317,7 +319,7 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
         ("drop_submit" | "gateway" | "late_submit" | "no_id", _) => {
             scenario["answer"] = json!({name: fields});
         }
-        // A clause with one key is the value of that key; what others it was given are refused as an object.
+        // A clause with one key has the value of that key; with further keys it is an object, which is refused.
         ("lost" | "retention" | "inject" | "late_list", _) => {
             let keys: Vec<&Value> =
                 fields.as_object().into_iter().flat_map(|keys| keys.values()).collect();
@@ -328,7 +330,7 @@ fn add_clause(scenario: &mut Value, clause: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What `503x2` is short for.
+/// Expands `503x2`.
 fn long_form(clause: &str) -> Option<String> {
     let (name, keys) = clause.split_once(';').unwrap_or((clause, ""));
     let (status, times) = name.trim().split_once('x').unwrap_or((name.trim(), ""));
@@ -337,7 +339,7 @@ fn long_form(clause: &str) -> Option<String> {
     Some(format!("http;status={status};{times}{keys}"))
 }
 
-/// Keys and values; a bare key means `true`.
+/// Splits keys and values; a bare key means `true`.
 fn pairs(keys: &str) -> impl Iterator<Item = (&str, Value)> {
     keys.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (key, value) = part.split_once('=').unwrap_or((part, "true"));

@@ -1,5 +1,5 @@
-//! A run before it runs: all its events with the time each is due. Pure, so what a poll shows is a function of the time
-//! passed.
+//! A run before it starts: all its events with their times. Pure, so the response to a poll is a function of
+//! the elapsed time.
 
 mod pace;
 
@@ -19,28 +19,28 @@ const FETCHES: usize = 2;
 const WORDS_PER_DELTA: usize = 5;
 const MAX_CHUNKS: usize = 100;
 
-/// Everything a run will say, and when.
+/// The complete content and schedule of a run.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) searches: Vec<Search>,
     pub(crate) fetched: Vec<Source>,
     pub(crate) text: String,
     pub(crate) timed_events: Vec<TimedEvent>,
-    /// Beats from here on wait for a release.
+    /// Events from here on wait for a release.
     pub(crate) held_from: Option<usize>,
-    /// What an incomplete run still shows.
+    /// The part of the output that an incomplete run still shows.
     pub(crate) kept: KeptOutput,
     pub(crate) used: Used,
 }
 
-/// One event and the time since the submit at which it happens.
+/// One event and its time since the submit.
 #[derive(Clone, Debug)]
 pub(crate) struct TimedEvent {
     pub(crate) due: Duration,
     pub(crate) event: Event,
 }
 
-/// Numbers and ranges point into the script.
+/// Numbers and ranges refer to the script.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     Created,
@@ -101,7 +101,7 @@ impl Script {
         if shape.thinks || ask.sonar.as_ref().is_some_and(|sonar| sonar.model.thinks()) {
             text.insert_str(0, &thoughts(&topic, &searches));
         }
-        // Sonar repeats the text so far in every chunk, so a long text must come in few.
+        // Sonar repeats the whole text so far in every chunk, so a long text must be sent in few chunks.
         let more_words = if ask.sonar.is_some() { words / MAX_CHUNKS } else { 0 };
         let mut deltas = deltas(&text, WORDS_PER_DELTA.max(more_words));
         let mut kept = KeptOutput::Partial;
@@ -133,12 +133,12 @@ impl Script {
         self.searches.iter().flat_map(|search| &search.results)
     }
 
-    /// Number of output items that come before the message.
+    /// The number of output items before the message.
     pub(crate) fn message_index(&self) -> usize {
         self.searches.len() + self.fetched.len()
     }
 
-    /// Cuts or holds the finished script where the scenario says so.
+    /// Cuts or holds the finished script as the scenario requires.
     fn end_early(&mut self, scenario: &Scenario) {
         let first_search = self
             .timed_events
@@ -175,7 +175,7 @@ impl Script {
     }
 }
 
-/// What a reasoning model says before its report.
+/// The thoughts that a reasoning model writes before its report.
 fn thoughts(topic: &Topic, searches: &[Search]) -> String {
     let mut thoughts = format!("<think>\nThe question is about {}.", topic.terms[0]);
     for search in searches {

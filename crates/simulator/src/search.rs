@@ -1,4 +1,4 @@
-//! The Search API: what it accepts and what it says.
+//! The Search API: its requests and responses.
 
 pub(crate) mod handlers;
 pub(crate) mod request;

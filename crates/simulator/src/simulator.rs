@@ -1,4 +1,4 @@
-//! The running server as a value.
+//! The running server.
 
 use std::fmt;
 use std::io;
@@ -21,8 +21,8 @@ use crate::stats::Stats;
 
 /// A simulator that runs until it is stopped or dropped.
 ///
-/// Ids depend on the seed and on the runs before, so a second simulator with the same seed gives the same ids for the same
-/// submits in the same order.
+/// Ids depend on the seed and on earlier runs, so a second simulator with the same seed returns the same ids
+/// for the same submits in the same order.
 pub struct Simulator {
     url: String,
     app: Arc<App>,
@@ -36,7 +36,7 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// When the port is taken, or the speed is no number above 0.
+    /// Fails if the port is in use or the speed is not a number above 0.
     pub async fn start(options: Options) -> io::Result<Self> {
         if !options.speed.is_finite() || options.speed <= 0.0 {
             let message = format!("the speed must be above 0, not {}", options.speed);
@@ -70,38 +70,40 @@ impl Simulator {
         &self.url
     }
 
-    /// What was counted so far; the same as `GET /__sim/stats`.
+    /// The current counts; the same as `GET /__sim/stats`.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.app.runs.stats()
     }
 
-    /// The requests so far, the newest 10,000; the same as `GET /__sim/requests`.
+    /// The recorded requests, the newest 10,000; the same as `GET /__sim/requests`.
     #[must_use]
     pub fn requests(&self) -> Vec<SeenRequest> {
         self.app.journal.requests()
     }
 
-    /// Lets every run that was made with `hold` and exists now go on; the same as `POST /__sim/release`.
+    /// Releases every run that is currently held by `hold`; the same as `POST /__sim/release`.
     pub fn release(&self) {
         self.app.runs.release();
     }
 
-    /// Queues a scenario for each of the next submits and searches that bring none; the same as `POST /__sim/script`.
+    /// Queues a scenario for each of the next submits and searches without one; the same as `POST
+    /// /__sim/script`.
     ///
     /// # Errors
     ///
-    /// When one of them is not understood; none is queued then.
+    /// Fails if one of them is invalid; then none is queued.
     pub fn script(&self, scenarios: &[&str]) -> Result<(), String> {
         self.app.runs.queue(scenarios)
     }
 
-    /// Moves the virtual clock on; the same as `POST /__sim/advance`. A real clock is not moved, and the answer is false.
+    /// Advances the virtual clock; the same as `POST /__sim/advance`. Returns false for a real clock, which
+    /// cannot be advanced.
     pub fn advance(&self, by: Duration) -> bool {
         self.app.runs.clock.advance(by)
     }
 
-    /// Closes the port and all connections, whatever they carry; returns when none is left.
+    /// Closes the port and all connections; returns when none is left.
     pub async fn stop(self) {
         self.shutdown.cancel();
         self.tasks.wait().await;

@@ -1,4 +1,4 @@
-//! Sockets that can be hung up from inside a handler, before hyper writes a byte of the answer.
+//! Sockets that a handler can close before hyper writes a byte of the response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Accepts sockets until it is dropped; `shutdown` hangs up all of them.
+/// Accepts sockets until it is dropped; `shutdown` closes all of them.
 pub(crate) struct SocketListener {
     pub(crate) listener: TcpListener,
     pub(crate) shutdown: CancellationToken,
@@ -29,9 +29,9 @@ impl Listener for SocketListener {
 
     async fn accept(&mut self) -> (Socket, SocketAddr) {
         let (stream, peer) = Listener::accept(&mut self.listener).await;
-        // Without it small SSE frames wait for the client's delayed acknowledgement.
+        // Without it, small SSE frames wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "could not switch off Nagle's algorithm");
+            tracing::debug!(%error, "failed to disable Nagle's algorithm");
         }
         let hangup = Hangup { now: self.shutdown.child_token(), reset: Arc::default() };
         let hung_up = Box::pin(hangup.now.clone().cancelled_owned());
@@ -43,11 +43,11 @@ impl Listener for SocketListener {
     }
 }
 
-/// Closes one connection at once; what was not yet written is never written.
+/// Closes one connection immediately; unwritten data is discarded.
 #[derive(Clone)]
 pub(crate) struct Hangup {
     now: CancellationToken,
-    /// Whether the client is to see a reset in place of an end.
+    /// True if the client should see a reset instead of an orderly close.
     reset: Arc<AtomicBool>,
 }
 
@@ -86,17 +86,17 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Without lingering the kernel resets the connection when the socket goes.
+        // Without lingering, the kernel resets the connection when the socket is closed.
         if self.hangup.reset.load(Ordering::Relaxed)
             && let Err(error) = self.stream.set_zero_linger()
         {
-            tracing::debug!(%error, "could not prepare a reset");
+            tracing::debug!(%error, "failed to prepare a reset");
         }
     }
 }
 
 impl AsyncRead for Socket {
-    /// hyper reads also while it answers, so this is where a connection with nothing to say hears of a hangup.
+    /// hyper also reads while it responds, so an idle connection notices a hangup here.
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The Sonar API, which the vendor retired in September 2026: what it accepted and what it said.
+//! The Sonar API, which the vendor retired in September 2026: its requests and responses.
 
 pub(crate) mod handlers;
 pub(crate) mod request;

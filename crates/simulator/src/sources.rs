@@ -1,4 +1,4 @@
-//! The invented searches of a run and what they found.
+//! The invented searches of a run and their results.
 
 use std::ops::RangeInclusive;
 
@@ -18,15 +18,16 @@ pub(crate) struct Search {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// What a `[n]` marker names: from 1, unique in the run, with gaps between searches as in live runs.
+    /// The number in `[n]` markers: counted from 1, unique in the run, with gaps between searches as in real
+    /// runs.
     pub(crate) id: u32,
     pub(crate) url: String,
     pub(crate) title: String,
     pub(crate) snippet: String,
     pub(crate) date: String,
-    /// Absent in about every fourth result, as in live runs.
+    /// Absent in about every fourth result, as in real runs.
     pub(crate) last_updated: Option<String>,
-    /// Which of the dates are shown.
+    /// The dates that are shown.
     dates: Dates,
 }
 
@@ -47,7 +48,7 @@ impl Source {
         }
     }
 
-    /// What stands for it in the text.
+    /// The citation of this source in the text.
     pub(crate) fn marker(&self, markers: Markers) -> String {
         match markers {
             Markers::Number => format!("[{}]", self.id),
@@ -63,7 +64,7 @@ impl Source {
         rest.split('/').next().unwrap_or_default()
     }
 
-    /// What every API shows of it, with `date` and `last_updated` as far as they are known.
+    /// The fields that every API shows, with `date` and `last_updated` if they are known.
     pub(crate) fn json(&self) -> Value {
         let mut result = json!({"title": self.title, "url": self.url, "snippet": self.snippet});
         match self.dates {
@@ -83,8 +84,8 @@ impl Source {
     }
 }
 
-/// Spreads `sources` results over `searches` searches, the early ones taking what does not divide. Between two searches
-/// so many numbers are left out as `gaps` says.
+/// Distributes `sources` results over `searches` searches; the first ones get the remainder. `gaps` is the
+/// number of ids skipped between two searches.
 pub(crate) fn search(
     topic: &Topic,
     searches: usize,

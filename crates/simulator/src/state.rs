@@ -1,4 +1,4 @@
-//! What the simulator remembers; `Runs` keeps it behind a lock.
+//! The state of the simulator; `Runs` holds it behind a lock.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,25 +13,25 @@ use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::stats::Stats;
 
-/// The runs, the counts, and what was asked before.
+/// The runs, the counts, and the earlier inputs.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) runs: Vec<Run>,
     pub(crate) places: HashMap<String, usize>,
     pub(crate) inputs: HashMap<String, Input>,
-    /// The run and the request that each idempotency key stands for.
+    /// The run and the request of each idempotency key.
     pub(crate) keys: HashMap<String, (usize, String)>,
-    /// Scenarios for the submits that bring none.
+    /// Scenarios for the submits without one.
     pub(crate) queue: VecDeque<Scenario>,
     pub(crate) buckets: HashMap<u64, Bucket>,
     pub(crate) stats: Stats,
-    /// What was made and is no run.
+    /// Created objects that are not runs.
     pub(crate) objects: Objects,
-    /// Never reset: an id must not come back for another run.
+    /// Never reset: an id must not be reused for another run.
     pub(crate) created: u64,
 }
 
-/// What happened with one input before.
+/// The history of one input.
 #[derive(Default)]
 pub(crate) struct Input {
     pub(crate) tries: u64,
@@ -52,7 +52,7 @@ impl State {
         run.filter(|run| run.ask.api == api).ok_or_else(Refusal::not_found)
     }
 
-    /// Counts a try of this input; the scenario may refuse it.
+    /// Counts an attempt with this input; the scenario may refuse it.
     pub(crate) fn count_try(
         &mut self,
         input: &str,
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// Takes a token from the bucket of this rate; one bucket serves all runs with the same rate.
+    /// Takes a token from the bucket of this rate; all runs with the same rate share a bucket.
     pub(crate) fn take(
         &mut self,
         rate: Option<&Rate>,
@@ -80,7 +80,7 @@ impl State {
         bucket.take(rate, now, clock.speed()).map(Some).map_err(Refusal::limited)
     }
 
-    /// The same for a request that concerns a run, if its rate counts those.
+    /// Takes a token for a request about a run, if its rate limit counts those.
     pub(crate) fn take_for(
         &mut self,
         id: &str,
@@ -91,7 +91,7 @@ impl State {
         self.take(rate.as_ref(), clock)
     }
 
-    /// Counts a new run and returns how many this input had before.
+    /// Counts a new run and returns the number of earlier runs with this input.
     pub(crate) fn count_run(&mut self, input: &str) -> u64 {
         let input = self.inputs.entry(input.to_owned()).or_default();
         let earlier = input.runs;

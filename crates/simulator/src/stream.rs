@@ -1,4 +1,4 @@
-//! Following a run: sleeps until the next event is due or something changed, never ticks.
+//! Follows a run: sleeps until the next event is due or something changed, without polling.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::run::Opening;
 use crate::runs::{Runs, Step};
 use crate::socket::Hangup;
 
-/// Events that are due at once travel together, up to about so many bytes.
+/// Events that are due together are sent together, up to about this number of bytes.
 const BATCH: usize = 32 * 1024;
-/// Every so many events, `gap` leaves one out.
+/// `gap` leaves out every event with a multiple of this number.
 const GAP_EVERY: usize = 4;
 
-/// Whether the events name the run.
+/// Selects whether the events contain the id of the run.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Naming {
     Named,
@@ -36,7 +36,7 @@ pub(crate) fn events(runs: Arc<Runs>, opening: Opening, naming: Naming, hangup: 
     }))
 }
 
-/// Waits for the end of a run; a stuck one has none.
+/// Waits for the end of a run; a stuck one never ends.
 pub(crate) async fn finished(runs: &Runs, id: &str) {
     while let Step::Wait { until, mut changed, .. } = runs.end(id) {
         wait(&runs.clock, until, None, &mut changed).await;
@@ -52,7 +52,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next piece of the body: some frames, a ping, the break of the connection, or `None` at its end.
+    /// Returns the next piece of the body: frames, a ping, the break of the connection, or `None` at the end.
     async fn chunk(&mut self) -> Option<io::Result<Bytes>> {
         let mut batch = Vec::new();
         loop {
@@ -92,7 +92,7 @@ impl Follower {
 
     async fn broken(&mut self, cut: Cut) -> io::Error {
         self.over = true;
-        // Lets hyper flush what it has: an error in the same breath would swallow the events before it.
+        // Lets hyper flush: an immediate error would swallow the events before it.
         tokio::task::yield_now().await;
         if cut.rst {
             self.hangup.reset();
@@ -148,7 +148,7 @@ impl Follower {
         }
     }
 
-    /// Frames that carry nothing a client needs.
+    /// Writes frames that a client can ignore.
     fn write_oddities(&self, batch: &mut Vec<u8>) {
         let Opening { sse, transport, .. } = &self.opening;
         if sse.pings {
@@ -178,7 +178,7 @@ async fn wait(
     let ping = ping.map(|ping| clock.now() + ping);
     tokio::select! {
         () = due(clock, until) => Woken::ToLook,
-        // An error means the run is gone, which the next look finds out.
+        // An error means that the run is gone, which the next check notices.
         _ = changed.changed() => Woken::ToLook,
         () = due(clock, ping) => Woken::ToPing,
     }

@@ -1,10 +1,10 @@
-//! When the timed_events of a script happen, once a release or a cancel has a say. Pure: time comes in as an argument.
+//! The times of a script's events, including releases and cancels. Pure: the time is an argument.
 
 use std::time::Duration;
 
 use crate::script::{Event, Script};
 
-/// A script and what was done to it; all times count from the submit.
+/// A script and the releases and cancels applied to it; all times count from the submit.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) script: Script,
@@ -15,7 +15,7 @@ pub(crate) struct Timeline {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Due {
     At(Duration),
-    /// Held or stuck: only a release or a cancel brings it.
+    /// Held or stuck until a release or a cancel.
     Open,
     /// Nothing follows the terminal event.
     Never,
@@ -26,17 +26,17 @@ impl Timeline {
         Self { script, released: None, cancelled: None }
     }
 
-    /// Lets held timed_events go on from `at`; only the first release counts.
+    /// Releases the held events at `at`; only the first release counts.
     pub(crate) fn release(&mut self, at: Duration) {
         self.released.get_or_insert(at);
     }
 
-    /// Stops the run at `at`, unless it ends by itself before; only the first cancel counts.
+    /// Cancels the run at `at`, unless it ends before; only the first cancel counts.
     pub(crate) fn cancel(&mut self, at: Duration) {
         self.cancelled.get_or_insert(at);
     }
 
-    /// When event number `index` happens.
+    /// Returns the time of event number `index`.
     pub(crate) fn due(&self, index: usize) -> Due {
         let Some((at, count)) = self.cancellation() else { return self.scripted(index) };
         match index {
@@ -46,7 +46,7 @@ impl Timeline {
         }
     }
 
-    /// Event number `index`, which a caller asks for only once it is due.
+    /// Returns event number `index`, which must be due.
     pub(crate) fn event(&self, index: usize) -> &Event {
         match self.cancellation() {
             Some((_, count)) if index >= count => &Event::Cancelled,
@@ -56,7 +56,7 @@ impl Timeline {
         }
     }
 
-    /// When event number `index` happened or will, if that is settled.
+    /// Returns the time at which event number `index` happened or will happen, if it is known.
     pub(crate) fn happened(&self, index: usize) -> Option<Duration> {
         match self.due(index) {
             Due::At(at) => Some(at),
@@ -64,7 +64,7 @@ impl Timeline {
         }
     }
 
-    /// How many events have happened after `elapsed`.
+    /// Returns the number of events that have happened after `elapsed`.
     pub(crate) fn seen(&self, elapsed: Duration) -> usize {
         let scripted = self.scripted_until(elapsed);
         match self.cancellation() {
@@ -73,7 +73,7 @@ impl Timeline {
         }
     }
 
-    /// The moment of the cancel and the timed_events that came before it; `None` when the run ended first.
+    /// Returns the time of the cancel and the number of events before it; `None` if the run ended first.
     fn cancellation(&self) -> Option<(Duration, usize)> {
         let at = self.cancelled?;
         let count = self.scripted_until(at);
@@ -101,7 +101,7 @@ impl Timeline {
         self.waited().map_or(Due::Open, |waited| Due::At(timed.due + waited))
     }
 
-    /// How long the held timed_events were kept back beyond their time.
+    /// Returns the time for which the held events were delayed.
     fn waited(&self) -> Option<Duration> {
         let held_from = self.script.held_from?;
         let reached = self.script.timed_events.get(held_from.checked_sub(1)?)?.due;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_run_stands_after_its_first_search_until_released() {
+    fn a_held_run_waits_after_its_first_search_until_released() {
         let mut timeline = timeline("ok;hold;delay_ms=0");
         let held = timeline.seen(LATE);
         assert_eq!(status_after(&timeline, LATE), Event::SearchResults(0));

@@ -1,6 +1,6 @@
-//! What a question is about, as far as word lists can tell: enough to make a simulated report speak of it.
+//! Guesses the subject of a question from word lists, well enough for a simulated report.
 
-/// Words that carry no subject, among them the verbs that questions are asked with.
+/// Words without a subject, including the verbs of questions.
 const EMPTY_WORDS: &str = "a about affect again against age all an and any are as at be become been best better between \
     briefly but by can cause change compare cost costs could current deep describe detail did \
     differ do does each effect effects examine explain explore find for from get give good had \
@@ -11,7 +11,7 @@ const EMPTY_WORDS: &str = "a about affect again against age all an and any are a
     under up us use used using was we were what when where which who whose why will with work \
     works would write you your";
 
-/// A word longer than this is pasted, and no term.
+/// A longer word was pasted and is not a term.
 const MAX_CHARS: usize = 40;
 const TERM_WORDS: usize = 3;
 const MAX_TERMS: usize = 5;
@@ -21,15 +21,15 @@ const MARKS: [char; 6] = [',', ';', ':', '.', '?', '!'];
 /// The subject of one question.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
-    /// The first clause of the question, without its marks.
+    /// The first clause of the question, without punctuation.
     pub(crate) title: String,
-    /// Neighbouring subject words; never empty.
+    /// Adjacent subject words; never empty.
     pub(crate) terms: Vec<String>,
 }
 
 impl Topic {
     pub(crate) fn of(question: &str) -> Self {
-        // An empty word stands where a mark ends a clause: "wind, sun" are two things.
+        // An empty word marks the end of a clause: "wind, sun" are two things.
         let mut words = Vec::new();
         for word in question.split_whitespace() {
             words.extend(Some(bare(word)).filter(|word| !word.is_empty()));
@@ -42,7 +42,7 @@ impl Topic {
         let runs = words.split(|word| !is_subject(word));
         let mut terms: Vec<String> =
             runs.flat_map(|run| run.chunks(TERM_WORDS)).map(|run| run.join(" ")).collect();
-        // Phrases say more than single words.
+        // Phrases are more specific than single words.
         terms.sort_by_key(|term| !term.contains(' '));
         terms.dedup();
         terms.truncate(MAX_TERMS);
@@ -60,7 +60,7 @@ pub(crate) fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The word without the marks around it; brackets would read as citations.
+/// Strips punctuation around a word; brackets would look like citations.
 fn bare(word: &str) -> &str {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let short = word.chars().count() <= MAX_CHARS && !word.contains(['[', ']', '`', '|']);

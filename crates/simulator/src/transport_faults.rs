@@ -1,4 +1,4 @@
-//! How an answer travels once it is written: dripped, cut off, with the headers of a rate limit.
+//! The delivery of a finished response: slow, cut off, or with rate limit headers.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::limits;
 use crate::malformed;
 use crate::socket::Hangup;
 
-/// What befalls one answer.
+/// The faults of one response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TransportFault {
     pub(crate) malformed: Option<Malformed>,
@@ -27,7 +27,7 @@ pub(crate) struct TransportFault {
 }
 
 impl TransportFault {
-    /// An answer in JSON, spoilt if it is to be.
+    /// Renders a JSON response, corrupted if the fault requires it.
     pub(crate) fn json(&self, object: Value) -> Response {
         let bytes = match &self.malformed {
             None => object.to_string().into_bytes(),
@@ -36,7 +36,7 @@ impl TransportFault {
         ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
     }
 
-    /// Sends the answer on its way.
+    /// Applies the faults to the response.
     pub(crate) fn apply(
         &self,
         response: Response,
@@ -69,16 +69,17 @@ impl TransportFault {
     }
 }
 
-/// An answer under way: in small pieces, so that frames and characters are split, or only its first bytes.
+/// A response being sent: in small pieces that split frames and characters, or only its first bytes.
 struct Transported {
     body: stream::BoxStream<'static, Result<Bytes, axum::Error>>,
     rest: Bytes,
     slow: Option<Slow>,
-    /// Bytes until the connection breaks; a body that is shorter arrives whole.
+    /// The number of bytes until the connection breaks; a shorter body is complete.
     cut: Option<usize>,
     reset: bool,
     clock: Arc<Clock>,
-    /// When the next piece leaves. Counted on from piece to piece: timers are coarser than fast drips.
+    /// The time of the next piece. Counted from piece to piece, because timers are coarser than short
+    /// intervals.
     due: Duration,
     hangup: Hangup,
 }
@@ -88,7 +89,7 @@ impl Transported {
         if self.clock.now() < self.due {
             self.clock.sleep_until(self.due).await;
         } else {
-            // Lets hyper write what it has: pieces stay pieces, and an error does not swallow what came before it.
+            // Lets hyper flush, so that pieces stay separate and an error does not swallow the data before it.
             tokio::task::yield_now().await;
         }
         if self.cut == Some(0) {

@@ -1,4 +1,4 @@
-//! The wall clock, only for the timestamps the wire carries. Runs go by `tokio::time`.
+//! The wall clock, only for timestamps in responses. Runs use `tokio::time`.
 
 use std::time::SystemTime;
 
@@ -7,13 +7,13 @@ use chrono::{DateTime, SecondsFormat};
 /// Seconds since 1970, as in `created_at` and `x-ratelimit-reset`.
 #[expect(
     clippy::disallowed_methods,
-    reason = "clients compare these fields with their own wall clock; no decision here rests on it"
+    reason = "clients compare these fields with their own wall clock; no decision here depends on it"
 )]
 pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The moment as RFC 3339 in UTC, to the second.
+/// Formats the time as RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(unix_seconds: u64) -> String {
     let moment = i64::try_from(unix_seconds).ok().and_then(|at| DateTime::from_timestamp(at, 0));
     moment.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Secs, true)

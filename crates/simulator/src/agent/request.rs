@@ -1,4 +1,4 @@
-//! What a client submits to the Agent API, checked as strictly as the vendor does.
+//! Requests to the Agent API, validated as strictly as the vendor does.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::errors::Refusal;
 use crate::fastapi::{FLAG, Rule, Rules, TEXT, faults, text_of};
 use crate::prices::MODELS;
 
-/// What every API with response objects takes.
+/// The fields common to every API with response objects.
 pub(crate) const SHARED_FIELDS: Rules = &[
     ("input", Rule::Any),
     ("model", TEXT),
@@ -20,7 +20,7 @@ pub(crate) const SHARED_FIELDS: Rules = &[
     ("reasoning", Rule::Any),
     ("tools", Rule::Is(are_tools, "a list of tools")),
     ("tool_choice", Rule::Any),
-    // No answer here can be continued.
+    // No response of the simulator can be continued.
     ("previous_response_id", Rule::Is(Value::is_null, "null")),
     ("prompt_cache_key", Rule::Any),
     ("service_tier", Rule::Any),
@@ -42,7 +42,7 @@ const FIELDS: Rules = &[
 
 const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
 
-/// Reads a submit.
+/// Parses a submit.
 pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(fault) = faults(&body, &[SHARED_FIELDS, FIELDS]).first() {
@@ -65,7 +65,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     Ok(ask)
 }
 
-/// What a submit asks for, in fields that all APIs with response objects have.
+/// Parses the fields that all APIs with response objects share.
 pub(crate) fn asked(api: Api, body: &Value) -> Result<Ask, Refusal> {
     let messages = messages(&body["input"], api)?;
     Ok(Ask {
@@ -77,7 +77,7 @@ pub(crate) fn asked(api: Api, body: &Value) -> Result<Ask, Refusal> {
     })
 }
 
-/// The texts of `input`, oldest first.
+/// Returns the texts of `input`, oldest first.
 fn messages(input: &Value, api: Api) -> Result<Vec<String>, Refusal> {
     let texts = match input {
         Value::Null => Some(Vec::new()),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn effort_goes_before_preset_and_unset_is_medium() {
+    fn effort_overrides_preset_and_the_default_is_medium() {
         let both = parse(&json!({"input": "q", "preset": "low", "effort": "high"})).unwrap();
         assert_eq!(both.effort, Effort::High);
         assert_eq!(parse(&json!({"input": "q"})).unwrap().label, "medium");

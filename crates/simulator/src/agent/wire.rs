@@ -22,7 +22,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     };
     let ended = matches!(last, Event::Completed | Event::Failed { .. } | Event::Incomplete);
     let billed = is_billed(run, last);
-    // Rewritten at every request, as the vendor does: a client must not take it for the age of the run.
+    // Rewritten at every request, as the vendor does: a client must not mistake it for the age of the run.
     let now = wall_clock::unix_seconds();
     json!({
         "id": run.id,
@@ -60,7 +60,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     })
 }
 
-/// The word for a run whose last event is this one.
+/// The status of a run whose last event is this one.
 pub(crate) fn status(last: &Event) -> &'static str {
     match last {
         Event::Created => "queued",
@@ -73,8 +73,8 @@ pub(crate) fn status(last: &Event) -> &'static str {
     }
 }
 
-/// Returns whether a run that ended so shows its usage; failed and cancelled ones may have cost money and do not say so, unless a
-/// cost was asked for.
+/// Returns true if a run with this end reports its usage. Failed and cancelled runs may have cost money without
+/// reporting it, unless the scenario sets a cost.
 pub(crate) fn is_billed(run: &Run, last: &Event) -> bool {
     let states_cost = run.scenario.cost.is_some_and(|cost| cost.total.is_some());
     match last {
@@ -89,7 +89,7 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
     let script = &run.timeline.script;
     let ended = || json!({"response": object(run, index + 1)});
     let (kind, mut fields) = match run.timeline.event(index) {
-        // The vendor opens a stream with a run in progress, though a poll calls it queued.
+        // The vendor starts a stream with a run in progress, although a poll reports it as queued.
         Event::Created => ("response.created", json!({"response": begun(run)})),
         Event::InProgress => ("response.in_progress", json!({"response": begun(run)})),
         Event::ReasoningStarted => {
@@ -137,7 +137,7 @@ pub(crate) fn event(run: &Run, index: usize) -> Value {
     fields
 }
 
-/// What the first events show of a run.
+/// The run as the first events show it.
 pub(crate) fn begun(run: &Run) -> Value {
     let mut object = run.object(1);
     object["status"] = "in_progress".into();
@@ -175,7 +175,7 @@ fn output(run: &Run, seen: usize) -> Vec<Value> {
     items
 }
 
-/// The call of a tool that the client is to run.
+/// The call of a tool that the client should run.
 pub(crate) fn function_call(run: &Run) -> Value {
     json!({
         "type": "function_call", "id": run.message_id, "call_id": "call_1",

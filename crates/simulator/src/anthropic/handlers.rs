@@ -1,4 +1,4 @@
-//! The endpoints of the Managed Agents API. Handlers check, ask `Runs`, and render.
+//! The endpoints of the Managed Agents API. Handlers validate, call `Runs`, and render.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::wall_clock;
 const KEY_HEADER: &str = "x-api-key";
 const BETA: &str = "managed-agents-2026-04-01";
 
-/// The models there are, and when each ends.
+/// The models, with their end of life.
 const MODELS: [(&str, Option<&str>); 3] = [
     ("claude-sonnet-5-5", None),
     ("claude-opus-5-5", None),
@@ -49,12 +49,12 @@ pub(crate) fn router() -> Router<Arc<App>> {
     with_key(Api::Anthropic, routes).route("/v1/models/{id}", get(model))
 }
 
-/// Whether the request speaks this dialect, where a path is shared with others.
+/// Returns true if the request uses this dialect; some paths are shared with other APIs.
 pub(crate) fn is_meant(headers: &HeaderMap) -> bool {
     headers.contains_key("anthropic-version") || headers.contains_key(KEY_HEADER)
 }
 
-/// Refuses a request whose key is missing or calls itself wrong.
+/// Refuses a request whose key is missing or says that it is wrong.
 pub(crate) fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer "));
@@ -65,7 +65,7 @@ pub(crate) fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The same, and whether it asks for the beta that all but the models are part of.
+/// Like [`authorize`], and requires the beta header that all endpoints but the models need.
 pub(crate) fn allow(headers: &HeaderMap) -> Result<(), Refusal> {
     authorize(headers)?;
     let beta = headers.get("anthropic-beta").and_then(|value| value.to_str().ok());
@@ -83,7 +83,7 @@ fn invalid(message: &str) -> Refusal {
     refusal(StatusCode::BAD_REQUEST, "invalid_request_error", message)
 }
 
-/// The list of models; the path is shared with others.
+/// The list of models; its path is shared with other APIs.
 pub(crate) fn models() -> Value {
     let models: Vec<Value> = MODELS.iter().map(|(id, ends)| model_object(id, *ends)).collect();
     json!({"data": models, "has_more": false, "first_id": MODELS[0].0, "last_id": MODELS[2].0})
@@ -179,7 +179,7 @@ async fn make_session(
         let id = objects.new_id("sesn");
         let created_at = wall_clock::unix_seconds();
         objects.sessions.push(Session { id, request, created_at, archived_at: None, scenario });
-        // Only the first is lost: another try must be answered.
+        // Only the first answer is lost: another attempt must be answered.
         let is_lost = drops && tries == 0;
         let made = objects.sessions.last().map(|made| wire::session(made, objects, None));
         Ok((made.unwrap_or_default(), is_lost))
@@ -207,7 +207,7 @@ async fn sessions(State(app): SharedApp, Query(query): Pairs) -> Result<Json<Val
     Ok(Json(page(&query, listed)))
 }
 
-/// One page of a list.
+/// Renders one page of a list.
 fn page(query: &HashMap<String, String>, all: Vec<Value>) -> Value {
     let number = |name: &str| query.get(name).and_then(|value| value.parse().ok());
     let (from, limit) = (number("page").unwrap_or(0usize), number("limit").unwrap_or(20).max(1));
@@ -299,7 +299,7 @@ async fn send(
     }
 }
 
-/// Reads the message that costs money.
+/// Parses the message that costs money.
 fn ask(id: &str, content: &Value) -> Result<Ask, Refusal> {
     let blocks = content.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<String> = blocks.iter().filter_map(|block| text_of(&block["text"])).collect();

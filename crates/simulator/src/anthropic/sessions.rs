@@ -1,4 +1,4 @@
-//! What the Managed Agents API keeps beside its runs: agents, environments and sessions. All of it is free.
+//! The free objects of the Managed Agents API: agents, environments and sessions.
 
 use std::collections::HashMap;
 
@@ -8,44 +8,44 @@ use crate::errors::Refusal;
 use crate::scenario::Scenario;
 use crate::wall_clock;
 
-/// Everything that was made and is no run.
+/// All objects that are not runs.
 #[derive(Default)]
 pub(crate) struct Objects {
     /// Agents and environments.
     pub(crate) definitions: Vec<Value>,
     pub(crate) sessions: Vec<Session>,
-    /// How often a session of each title was asked for.
+    /// The number of attempts to create a session, by title.
     creates: HashMap<String, u64>,
-    /// Never reset: an id must not come back for another object.
+    /// Never reset: an id must not be reused for another object.
     made: u64,
 }
 
-/// A session before and beside the run in it.
+/// A session, apart from its run.
 pub(crate) struct Session {
     pub(crate) id: String,
-    /// What its maker said of it.
+    /// The request that created it.
     pub(crate) request: Value,
     pub(crate) created_at: u64,
     pub(crate) archived_at: Option<u64>,
-    /// What its title asks for: only what concerns the making of it counts.
+    /// The scenario in its title; only the clauses about its creation apply.
     pub(crate) scenario: Scenario,
 }
 
 impl Objects {
-    /// An id that was never given before.
+    /// Returns an unused id.
     pub(crate) fn new_id(&mut self, prefix: &str) -> String {
         self.made += 1;
         format!("{prefix}_{:024x}", self.made)
     }
 
-    /// Counts a try to make a session of this title, and returns how many there were before.
+    /// Counts an attempt to create a session with this title, and returns the number of earlier ones.
     pub(crate) fn count_create(&mut self, title: &str) -> u64 {
         let tries = self.creates.entry(title.to_owned()).or_default();
         *tries += 1;
         *tries - 1
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(crate) fn reset(&mut self) {
         *self = Self { made: self.made, ..Self::default() };
     }
@@ -54,14 +54,14 @@ impl Objects {
         self.sessions.iter().find(|session| session.id == id).ok_or_else(Refusal::not_found)
     }
 
-    /// The agents or environments that were not archived.
+    /// Returns the agents or environments that were not archived.
     pub(crate) fn live(&self, kind: &str) -> impl Iterator<Item = &Value> {
         let definitions = self.definitions.iter();
         definitions.filter(move |object| object["type"] == kind && object["archived_at"].is_null())
     }
 }
 
-/// A new agent or environment.
+/// Renders a new agent or environment.
 pub(crate) fn made(id: String, request: &Value, kind: &str) -> Value {
     let now = wall_clock::rfc3339(wall_clock::unix_seconds());
     let given = |name: &str, default: Value| match &request[name] {

@@ -1,4 +1,4 @@
-//! The JSON of sessions and of their events.
+//! The JSON of sessions and their events.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::script::Event;
 use crate::sources::Source;
 use crate::wall_clock;
 
-/// A session, with the run in it after `seen` events.
+/// Renders a session with its run after `seen` events.
 pub(crate) fn session(session: &Session, objects: &Objects, run: Option<(&Run, usize)>) -> Value {
     let agent = objects.definitions.iter().find(|agent| agent["id"] == session.request["agent"]);
     let mut agent = agent.cloned().unwrap_or_default();
@@ -42,7 +42,7 @@ pub(crate) fn session(session: &Session, objects: &Objects, run: Option<(&Run, u
     })
 }
 
-/// What event number `index` of a run sends over a stream.
+/// The frames that event number `index` of a run sends over a stream.
 pub(crate) fn frames(run: &Run, index: usize) -> Vec<Frame> {
     let ends = ["session.status_idle", "session.status_terminated"];
     let frame = |event: Value| {
@@ -52,7 +52,7 @@ pub(crate) fn frames(run: &Run, index: usize) -> Vec<Frame> {
     events(run, index).into_iter().map(frame).collect()
 }
 
-/// The word for a session whose run came so far.
+/// The status of a session whose run has this last event.
 pub(crate) fn status(last: &Event) -> &'static str {
     match last {
         Event::Failed { code } if code == "terminated" => "terminated",
@@ -62,7 +62,7 @@ pub(crate) fn status(last: &Event) -> &'static str {
     }
 }
 
-/// What the whole run costs: whole cents, rounded up.
+/// The cost of the whole run, rounded up to whole cents.
 pub(crate) fn nanos(run: &Run) -> u64 {
     let used = run.timeline.script.used.nanos();
     let nanos = run.scenario.cost.and_then(|cost| cost.nanos()).unwrap_or(used);
@@ -93,19 +93,19 @@ fn usage(run: &Run, seen: usize) -> Value {
     usage
 }
 
-/// The answer to a message that was accepted.
+/// The response to an accepted message.
 pub(crate) fn sent(run: &Run) -> Value {
     json!({"data": [message(run, None)]})
 }
 
-/// What a list shows after `seen` events.
+/// The events that a list contains after `seen` events of the run.
 pub(crate) fn listed(run: &Run, seen: usize) -> Vec<Value> {
     let shown = |index: &usize| !matches!(run.timeline.event(*index), Event::TextDelta(_));
     let events = (0..seen).filter(shown).flat_map(|index| events(run, index));
     events.filter(|event| event["type"] != "event_start").collect()
 }
 
-/// What event number `index` of the run is here: none, one or two events.
+/// The events of this API for event number `index` of the run: none, one or two.
 pub(crate) fn events(run: &Run, index: usize) -> Vec<Value> {
     let script = &run.timeline.script;
     let at = run.timeline.happened(index).unwrap_or_default();
@@ -195,7 +195,7 @@ pub(crate) fn events(run: &Run, index: usize) -> Vec<Value> {
     }
 }
 
-/// The user's message; processed once it is in the list.
+/// The user's message; it counts as processed once the list shows it.
 fn message(run: &Run, processed: Option<Duration>) -> Value {
     let content: Vec<Value> = serde_json::from_str(&run.ask.input).unwrap_or_default();
     let at = processed.map(|at| wall_clock::rfc3339(run.unix_seconds(at)));

@@ -1,4 +1,4 @@
-//! The events of a stream: what the run does, never its report as a whole.
+//! The events of a stream: the activity of the run, never the complete report.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::frame::Frame;
 use crate::run::Run;
 use crate::script::Event;
 
-/// What event number `index` sends over a stream. Each frame has an id with which a stream can be taken up behind it.
+/// The frames of event number `index`. Each frame has an id after which a stream can be resumed.
 pub(crate) fn frames(run: &Run, index: usize) -> Vec<Frame> {
     let event = run.timeline.event(index);
     let step = step_number(run, index);
@@ -21,7 +21,7 @@ pub(crate) fn frames(run: &Run, index: usize) -> Vec<Frame> {
     events.into_iter().map(|data| Frame::event(data, event.is_terminal())).collect()
 }
 
-/// The number of the event that follows the one with this id.
+/// Returns the number of the event after the one with this id.
 pub(crate) fn after(event_id: &str) -> Option<usize> {
     let (index, _) = event_id.split_once('.')?;
     index.parse::<usize>().ok()?.checked_add(1)
@@ -71,7 +71,7 @@ fn events(run: &Run, index: usize, event: &Event) -> Vec<Value> {
     }
 }
 
-/// The number of the step that an event belongs to.
+/// Returns the number of the step that an event belongs to.
 fn step_number(run: &Run, index: usize) -> usize {
     let events = run.timeline.script.timed_events.iter().take(index + 1);
     let begun = events.filter(|timed| {

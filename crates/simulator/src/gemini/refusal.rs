@@ -1,4 +1,4 @@
-//! Answers that are no success, in the words of this API.
+//! Error responses in the format of this API.
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::GOOGLE_KEY;
 use crate::errors::{Refusal, Said, reworded};
 
-/// The same refusal as this API words it.
+/// Converts a refusal to the format of this API.
 pub(super) async fn in_google_words(response: Response) -> Response {
     let Some(Said { kind, message }) = response.extensions().get().cloned() else {
         return response;
     };
-    // An empty account has one answer here, whatever the scenario takes it to be elsewhere.
+    // An empty account has one response here, whatever status the scenario uses for other APIs.
     let is_empty = kind == "insufficient_quota";
     let status = if is_empty { StatusCode::PAYMENT_REQUIRED } else { response.status() };
     let wait = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
@@ -24,7 +24,7 @@ pub(super) async fn in_google_words(response: Response) -> Response {
     reworded(response, status, error)
 }
 
-/// Refuses a request whose key is missing, calls itself wrong, or stands in the address.
+/// Refuses a request whose key is missing, says that it is wrong, or is part of the URL.
 pub(crate) fn authorize(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
     let key = headers.get(GOOGLE_KEY).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let in_address = uri.query().is_some_and(|query| query.contains("key="));
@@ -37,7 +37,7 @@ pub(crate) fn authorize(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
     Err(envelope(StatusCode::BAD_REQUEST, message, Some(reason)))
 }
 
-/// 404: there is no such agent.
+/// 404: the agent is unknown.
 pub(super) fn no_such_agent(agent: &str) -> Refusal {
     envelope(StatusCode::NOT_FOUND, &format!("Agent '{agent}' not found."), None)
 }

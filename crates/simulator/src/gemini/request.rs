@@ -1,4 +1,4 @@
-//! What a client submits, checked strictly: a field that is misspelt is refused.
+//! Requests of a client, validated strictly: a misspelt field is refused.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ const CONFIG_FIELDS: Rules = &[
     ("enable_bigquery_tool", FLAG),
 ];
 
-/// Reads a submit.
+/// Parses a submit.
 pub(super) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(fault) = faults(&body, &[FIELDS]).first() {
@@ -61,7 +61,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     })
 }
 
-/// The texts of an input: one, or those of its parts and turns.
+/// Returns the texts of an input: a single one, or those of its parts and turns.
 fn texts(input: &Value) -> Vec<String> {
     match input {
         Value::String(text) => vec![text.clone()],
@@ -74,7 +74,7 @@ fn texts(input: &Value) -> Vec<String> {
     }
 }
 
-/// Whether names and values are such as the vendor takes.
+/// Returns true if the vendor accepts these names and values.
 fn are_labels(labels: &Value) -> bool {
     let fits = |text: &str| {
         let plain = |c: char| c.is_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');

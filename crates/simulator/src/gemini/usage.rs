@@ -1,5 +1,5 @@
-//! What a run consumed, and its bill: whole nano-dollars for each token, so that it is exact. List prices of November
-//! 2026. The API tells counts, never the bill.
+//! The usage of a run and its bill in whole nano-dollars per token, so that it is exact. List prices of
+//! November 2026. The API reports counts, never the bill.
 
 use serde_json::{Value, json};
 

@@ -23,7 +23,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     object
 }
 
-/// The same without what it did: what events carry.
+/// The interaction without its steps, as events contain it.
 pub(super) fn head(run: &Run, seen: usize) -> Value {
     let last = run.last(seen);
     let mut object = json!({
@@ -40,7 +40,7 @@ pub(super) fn head(run: &Run, seen: usize) -> Value {
     object
 }
 
-/// The word for its state.
+/// The status after `seen` events.
 pub(crate) fn status(run: &Run, seen: usize) -> &'static str {
     match run.last(seen) {
         Event::Completed => "completed",
@@ -66,7 +66,7 @@ fn steps(run: &Run, seen: usize) -> Vec<Value> {
     events.filter_map(|event| step(run, event)).collect()
 }
 
-/// The whole step that an event stands for, if it does.
+/// The whole step for an event, if it has one.
 pub(super) fn step(run: &Run, event: &Event) -> Option<Value> {
     let script = &run.timeline.script;
     Some(match event {
@@ -106,7 +106,7 @@ pub(super) fn summary(title: &str) -> String {
     format!("**{title}**\n\nI am at this now.")
 }
 
-/// A citation for every marker in the text, which it covers; positions are bytes.
+/// A citation for every marker in the text, covering the marker; positions are bytes.
 pub(super) fn annotations(run: &Run) -> Vec<Value> {
     let script = &run.timeline.script;
     let mut annotations = Vec::new();
@@ -121,7 +121,7 @@ pub(super) fn annotations(run: &Run) -> Vec<Value> {
     annotations
 }
 
-/// The vendor's search hands out redirects.
+/// The vendor's search returns redirects.
 fn citation(source: &Source, start: usize, end: usize) -> Value {
     let redirect = fnv1a64(&[source.url.as_bytes()]);
     json!({

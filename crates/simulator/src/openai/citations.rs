@@ -1,10 +1,10 @@
-//! Citations as OpenAI writes them: a link in parentheses, and an annotation with its place in characters.
+//! Citations in OpenAI's format: a link in parentheses, and an annotation with its position in characters.
 
 use serde_json::{Value, json};
 
 use crate::script::Script;
 
-/// An annotation for each link in the text that leads to a source.
+/// Returns an annotation for each link in the text that points to a source.
 pub(super) fn annotations(script: &Script) -> Vec<Value> {
     let text = &script.text;
     let mut annotations = Vec::new();

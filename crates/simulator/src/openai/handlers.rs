@@ -39,7 +39,7 @@ async fn models() -> Json<Value> {
     Json(json!({"object": "list", "data": models.collect::<Vec<_>>()}))
 }
 
-/// Rewrites the other vendor's error envelope; what is none stays as it is.
+/// Replaces the other vendor's error envelope; other responses are unchanged.
 async fn in_its_envelope(response: Response) -> Response {
     let Some(Said { kind, message }) = response.extensions().get().cloned() else {
         return response;

@@ -1,4 +1,4 @@
-//! OpenAI's models and what they cost; it reports no cost, so this is only for the bill. Prices of autumn 2026.
+//! OpenAI's models and their prices. It reports no cost, so this is only for the bill. Prices of autumn 2026.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::prices::{Model, Used, model};
 
 const SEARCH_NANOS: u64 = 10_000_000;
 
-/// The models, with the day on which one of them will be shut down.
+/// The models, one of them with the day on which it will be shut down.
 pub(crate) const MODELS: [(Model, Option<&str>); 4] = [
     (model("gpt-6-sol", 2_000_000, 10_000_000, 200_000), None),
     (model("gpt-6-luna", 100_000, 500_000, 10_000), None),
@@ -14,7 +14,7 @@ pub(crate) const MODELS: [(Model, Option<&str>); 4] = [
     (model("gpt-5.4-pro", 30_000_000, 180_000_000, 30_000_000), Some("2027-01-31")),
 ];
 
-/// The whole bill: tokens and searches; pages that are opened cost nothing.
+/// The whole bill: tokens and searches; opened pages are free.
 pub(crate) fn nanos(used: &Used) -> u64 {
     let model = MODELS.iter().map(|(model, _)| model).find(|model| model.id == used.model);
     used.costs_at(model.unwrap_or(&MODELS[0].0), SEARCH_NANOS, 0).iter().sum()
@@ -32,7 +32,7 @@ pub(crate) fn usage(used: &Used) -> Value {
     })
 }
 
-/// What its tools were used for.
+/// The uses of its tools.
 pub(crate) fn tool_usage(used: &Used) -> Value {
     let none = json!({"image_tokens": 0, "text_tokens": 0});
     json!({

@@ -1,4 +1,4 @@
-//! What a client submits, checked as strictly as the vendor does.
+//! Requests of a client, validated as strictly as the vendor does.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const FIELDS: Rules = &[
     ("safety_identifier", Rule::Any),
 ];
 
-/// Reads a submit.
+/// Parses a submit.
 pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(fault) = faults(&body, &[SHARED_FIELDS, FIELDS]).first() {

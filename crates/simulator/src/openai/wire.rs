@@ -9,7 +9,7 @@ use crate::run::Run;
 use crate::scenario::KeptOutput;
 use crate::script::Event;
 
-/// The place of the first call among the output items: the reasoning comes before it.
+/// The index of the first call among the output items, after the reasoning.
 const FIRST_CALL: usize = 1;
 
 /// The response object after `seen` events.
@@ -54,7 +54,7 @@ pub(crate) fn object(run: &Run, seen: usize) -> Value {
     })
 }
 
-/// Event number `index` of the run's stream; none for a cancel, at which a stream just ends.
+/// Event number `index` of the run's stream. A cancel has no event: the stream just ends.
 pub(crate) fn event(run: &Run, index: usize) -> Option<Value> {
     let script = &run.timeline.script;
     let message_index = script.message_index() + FIRST_CALL;

@@ -1,4 +1,4 @@
-//! What those who follow a run are told: the next event, or how long to wait for it.
+//! Following a run: the next event, or the time to wait for it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::timeline::Due;
 
 const PING_MS: f64 = 1_000.0;
 
-/// What a stream does next.
+/// The next step of a stream.
 pub(crate) enum Step {
     Frames(Vec<Frame>),
     Wait { until: Option<Duration>, ping: Option<Duration>, changed: watch::Receiver<()> },
@@ -20,7 +20,7 @@ pub(crate) enum Step {
 }
 
 impl Runs {
-    /// What a stream at event number `next` does now.
+    /// Returns the next step of a stream at event number `next`.
     pub(crate) fn step(&self, id: &str, next: usize) -> Step {
         let state = self.lock();
         let Some(run) = state.run(id) else { return Step::Over };
@@ -34,7 +34,7 @@ impl Runs {
         self.wait(run, due)
     }
 
-    /// Whether the run has ended, as `Step::Over`, or what to wait for.
+    /// Returns `Step::Over` if the run has ended, otherwise the wait for its end.
     pub(crate) fn end(&self, id: &str) -> Step {
         let state = self.lock();
         let Some(run) = state.run(id) else { return Step::Over };

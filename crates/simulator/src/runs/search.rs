@@ -8,7 +8,7 @@ use crate::scenario::{Ending, Scenario};
 use crate::transport_faults::TransportFault;
 
 impl Runs {
-    /// Counts and bills a search, unless the scenario answers with an error first.
+    /// Counts and bills a search, unless the scenario responds with an error.
     pub(crate) fn searched(
         &self,
         input: &str,
@@ -35,7 +35,7 @@ impl Runs {
         })
     }
 
-    /// The random numbers for the results of this text.
+    /// The random number generator for the results of this text.
     pub(crate) fn search_rng(&self, text: &str) -> fastrand::Rng {
         fastrand::Rng::with_seed(fnv1a64(&[&self.seed.to_le_bytes(), b"search", text.as_bytes()]))
     }

@@ -1,4 +1,4 @@
-//! Sessions of the Managed Agents API: what one shows, and what is done to it. A message in it is a run of its name.
+//! Sessions of the Managed Agents API. A message in a session is a run with the name of the session.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::run::Opening;
 use crate::transport_faults::TransportFault;
 
 impl Runs {
-    /// One step on what is no run.
+    /// Runs one step on the objects that are not runs.
     pub(crate) fn objects<T>(&self, step: impl FnOnce(&mut Objects) -> T) -> T {
         step(&mut self.lock().objects)
     }
 
-    /// What a GET of the session shows now, and its events.
+    /// Returns the current response to a GET of the session, and its events.
     pub(crate) fn session(&self, id: &str) -> Result<(Value, Vec<Value>, TransportFault), Refusal> {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -32,7 +32,7 @@ impl Runs {
         };
         state.stats.polls += 1;
         let allowance = state.take_for(id, &self.clock)?;
-        // A session that was deleted takes its run with it.
+        // A deleted session makes its run unreachable.
         state.objects.session(id)?;
         let run = state.runs.get_mut(place).ok_or_else(Refusal::not_found)?;
         let (seen, transport) = run.poll(&self.clock)?;
@@ -45,7 +45,7 @@ impl Runs {
         Ok((wire::session(session, &state.objects, shown), events, transport))
     }
 
-    /// Opens a stream of what happens from now on; `None` where nothing was sent into the session.
+    /// Opens a stream of future events; `None` if the session has no message yet.
     pub(crate) fn attach_now(&self, id: &str) -> Result<Option<Opening>, Refusal> {
         let next = {
             let state = self.lock();
@@ -58,7 +58,7 @@ impl Runs {
         self.attach(Api::Anthropic, id, next).map(Some)
     }
 
-    /// Stops what a session does; one that does nothing takes it too.
+    /// Stops the run of a session; an idle session accepts it too.
     pub(crate) fn interrupt(&self, id: &str) -> Result<(), Refusal> {
         let idle = {
             let state = self.lock();

@@ -1,4 +1,4 @@
-//! How long things take: live-like phases, then scaled.
+//! The timing of a run: realistic phases, then scaled.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,7 +11,7 @@ const SEARCH_MS: f64 = 1_200.0;
 const FETCH_MS: f64 = 600.0;
 const WORDS_PER_SECOND: f64 = 60.0;
 
-/// Events with their times in live-like milliseconds, before they are scaled.
+/// Events with realistic times in milliseconds, before they are scaled.
 #[derive(Default)]
 pub(super) struct Pace {
     now: f64,
@@ -56,13 +56,13 @@ impl Pace {
 
     pub(super) fn timed_events(self, delay_ms: Option<u64>, speed: f64) -> Vec<TimedEvent> {
         let stretch = delay_ms.map_or(1.0, |total| total as f64 / self.now) / speed;
-        // A huge delay divided by a tiny speed is no Duration; a century is long enough.
+        // A huge delay divided by a tiny speed overflows a Duration; a century is long enough.
         let due = |ms: f64| Duration::from_secs_f64((ms * stretch / 1_000.0).min(3e9));
         self.events.into_iter().map(|(ms, event)| TimedEvent { due: due(ms), event }).collect()
     }
 }
 
-/// Cuts the text into pieces of a few words; joined they are the text again.
+/// Splits the text into pieces of a few words; joined they are the text again.
 pub(super) fn deltas(text: &str, words_per_delta: usize) -> Vec<Range<usize>> {
     let mut deltas = Vec::new();
     let mut start = 0;

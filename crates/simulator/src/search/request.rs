@@ -1,4 +1,4 @@
-//! What a client asks of the Search API, checked strictly.
+//! Requests to the Search API, validated strictly.
 
 use serde_json::Value;
 
@@ -21,12 +21,12 @@ const FIELDS: Rules = &[
 pub(crate) struct Query {
     pub(crate) texts: Vec<String>,
     pub(crate) results: usize,
-    /// How long a snippet may be, in tokens.
+    /// The maximum length of a snippet in tokens.
     pub(crate) page_tokens: usize,
     pub(crate) fast: bool,
 }
 
-/// Reads `POST /search`.
+/// Parses `POST /search`.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Query, Refusal> {
     let body = fastapi::body(bytes, &[FIELDS, FILTERS])?;
     let whole = |name: &str, otherwise| body[name].as_u64().map_or(otherwise, |n| n as usize);

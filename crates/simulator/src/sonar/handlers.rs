@@ -1,4 +1,4 @@
-//! The endpoints of Sonar. Jobs have no cancel; a chat answer is a run that its client waits for.
+//! The endpoints of Sonar. Jobs cannot be cancelled; a chat answer is a run that its client waits for.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
-//! The Sonar models and their bills, in integer nano-dollars so that the parts add up exactly.
-//! Prices as listed by the vendor until September 2026.
+//! The Sonar models and their bills in integer nano-dollars, so that the parts add up exactly. The vendor's
+//! list prices until September 2026.
 
 use serde_json::{Value, json};
 
 use crate::effort::Effort;
 use crate::prices::{Used, dollars, nanos};
 
-/// One Sonar model. Prices are pico-dollars per token unless the name says otherwise.
+/// One Sonar model. Prices are in pico-dollars per token unless the name says otherwise.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) id: &'static str,
@@ -16,12 +16,12 @@ pub(crate) struct Model {
     fee: Fee,
 }
 
-/// What is paid beyond the text.
+/// The price of everything except the text.
 #[derive(Debug)]
 enum Fee {
     /// Nano-dollars per request, by the size of the search context.
     Request([u64; 3]),
-    /// Deep research pays for what it read and thought, and nano-dollars per search.
+    /// Deep research charges for tokens read and reasoned, and nano-dollars per search.
     Parts { citation: u64, reasoning: u64, search: u64 },
 }
 
@@ -61,7 +61,7 @@ const fn model(id: &'static str, effort: Effort, (input, output): (u64, u64), fe
 }
 
 impl Model {
-    /// Whether its thoughts stand before the report.
+    /// Returns true if thoughts precede its report.
     pub(crate) fn thinks(&self) -> bool {
         matches!(self.id, "sonar-reasoning-pro" | "sonar-deep-research")
     }
@@ -104,7 +104,7 @@ pub(crate) fn usage(model: &Model, context: Context, used: &Used) -> Value {
     usage
 }
 
-/// The `usage` of an answer that is still being written: counts so far unknown, cost zero.
+/// The `usage` of an unfinished answer: counts are unknown, and the cost is zero.
 pub(crate) fn unfinished_usage(context: Context) -> Value {
     json!({
         "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0,
@@ -113,7 +113,7 @@ pub(crate) fn unfinished_usage(context: Context) -> Value {
     })
 }
 
-/// Input, output, and what else is paid for by its name.
+/// Input, output, and the other charges by name.
 fn parts(model: &Model, context: Context, used: &Used) -> (u64, u64, Vec<(&'static str, u64)>) {
     let (prompt, completion) = tokens(used);
     let extra = match model.fee {

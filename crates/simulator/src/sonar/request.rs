@@ -1,4 +1,4 @@
-//! What a client submits to Sonar, checked strictly: a field that is misspelt or out of range is refused.
+//! Requests to Sonar, validated strictly: a misspelt or out-of-range field is refused.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ const FIELDS: Rules = &[
     ("tool_choice", Rule::Any),
 ];
 
-/// What every search of the vendor can be narrowed to.
+/// The filters of every search of the vendor.
 pub(crate) const FILTERS: Rules = &[
     ("search_mode", Rule::OneOf(&["web", "academic", "sec"])),
     ("search_recency_filter", Rule::OneOf(&["hour", "day", "week", "month", "year"])),
@@ -72,12 +72,12 @@ const JOB_FIELDS: Rules = &[
     ("idempotency_key", Rule::Is(|key| key.as_str().is_some_and(|key| !key.is_empty()), "a key")),
 ];
 
-/// Reads `POST /chat/completions`.
+/// Parses `POST /chat/completions`.
 pub(crate) fn chat(bytes: &[u8]) -> Result<Ask, Refusal> {
     ask(&fastapi::body(bytes, &[FIELDS, FILTERS])?, Api::SonarChat)
 }
 
-/// Reads `POST /v1/async/sonar`: the same request in an envelope with an idempotency key.
+/// Parses `POST /v1/async/sonar`: the same request in an envelope with an idempotency key.
 pub(crate) fn job(bytes: &[u8]) -> Result<Ask, Refusal> {
     let envelope = fastapi::body(bytes, &[JOB_FIELDS])?;
     let request = &envelope["request"];

@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::run::Run;
 use crate::script::{Event, Script};
 
-/// A job as `GET /v1/async/sonar/{id}` shows it.
+/// A job in the response to `GET /v1/async/sonar/{id}`.
 pub(crate) fn job(run: &Run, sonar: &Sonar, seen: usize) -> Value {
     let last = run.last(seen);
     let error = match last {
@@ -33,7 +33,7 @@ pub(crate) fn job(run: &Run, sonar: &Sonar, seen: usize) -> Value {
     })
 }
 
-/// The word for a job whose last event is this one.
+/// The status of a job whose last event is this one.
 pub(crate) fn status(last: &Event) -> &'static str {
     match last {
         Event::Created => "CREATED",
@@ -57,7 +57,7 @@ pub(crate) fn completion(run: &Run, sonar: &Sonar, seen: usize) -> Value {
     completion
 }
 
-/// What event number `index` sends over a stream; often nothing.
+/// The frames that event number `index` sends over a stream; often none.
 pub(crate) fn frames(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
     let event = run.timeline.event(index);
     if let Event::Failed { code } = event {
@@ -65,7 +65,7 @@ pub(crate) fn frames(run: &Run, sonar: &Sonar, index: usize) -> Vec<Frame> {
             json!({"message": format!("the run failed: {code}"), "type": code, "code": 500});
         return vec![Frame::terminal(json!({"error": error}))];
     }
-    // Every chunk repeats the text so far and all that was found.
+    // Every chunk repeats the text and all sources so far.
     let script = &run.timeline.script;
     let mut chunk = envelope(run, "chat.completion.chunk");
     add_findings(&mut chunk, script);

@@ -1,4 +1,4 @@
-//! A small client of the Agent API that keeps what it read when a connection breaks.
+//! A small client of the Agent API that keeps the data it read before a connection broke.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use outlast_simulator::{Options, Simulator};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
-/// Far beyond what any answer here takes: a hang becomes a failure.
+/// Far longer than any response takes, so that a hang becomes a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Bench {
@@ -15,7 +15,7 @@ pub(crate) struct Bench {
     pub(crate) key: &'static str,
 }
 
-/// What came over a stream, and how it ended.
+/// The events of a stream, and the way it ended.
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(crate) events: Vec<Value>,
@@ -43,7 +43,7 @@ impl Bench {
     }
 
     pub(crate) async fn with(options: Options) -> Self {
-        // reqwest wants a provider even for plain http; another test of this process may have been first.
+        // reqwest needs a provider even for plain HTTP; another test of this process may have installed it.
         _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -64,7 +64,7 @@ impl Bench {
         self.http.get(url).bearer_auth(self.key).send().await.unwrap()
     }
 
-    /// Submits in the background and returns the answer.
+    /// Submits in the background and returns the response.
     pub(crate) async fn submit(&self, input: &str) -> Response {
         self.post("/v1/agent", &json!({"input": input, "background": true})).await.unwrap()
     }
@@ -95,7 +95,7 @@ impl Bench {
         self.post(&format!("/v1/agent/{id}/cancel"), &json!({})).await.unwrap()
     }
 
-    /// Waits until so many requests have arrived.
+    /// Waits until this number of requests has arrived.
     pub(crate) async fn seen(&self, requests: usize) {
         let arriving = async {
             while self.sim.requests().len() < requests {
@@ -105,7 +105,7 @@ impl Bench {
         tokio::time::timeout(PATIENCE, arriving).await.unwrap();
     }
 
-    /// Polls until the status is no longer the given one.
+    /// Polls until the status changes.
     pub(crate) async fn poll_while(&self, id: &str, status: &str) -> Value {
         let polling = async {
             loop {
@@ -120,7 +120,7 @@ impl Bench {
     }
 }
 
-/// Reads a stream to its end, or until `enough` events came.
+/// Reads a stream to its end, or until `enough` events have arrived.
 pub(crate) async fn read(response: &mut Response, enough: usize) -> Followed {
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -144,7 +144,7 @@ pub(crate) async fn read_all(mut response: Response) -> Followed {
     read(&mut response, usize::MAX).await
 }
 
-/// The error of a refused request, its envelope checked.
+/// Returns the error of a refused request and checks its envelope.
 pub(crate) async fn refusal(response: Response) -> (u16, String, String) {
     let status = response.status().as_u16();
     let body: Value = response.json().await.unwrap();

@@ -1,4 +1,4 @@
-//! The handle and the control plane.
+//! The handle and the control endpoints.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Bench, read};
 
 #[tokio::test]
-async fn runs_are_counted_once_each_and_a_repeated_input_as_paid_twice() {
+async fn each_run_is_counted_once_and_a_repeated_input_as_paid_twice() {
     let bench = Bench::new().await;
     for input in ["wind [[sim:ok;delay_ms=0]]", "sun [[sim:stuck]]", "wind [[sim:ok;delay_ms=0]]"] {
         let id = bench.submitted(input).await;
@@ -86,7 +86,7 @@ async fn a_dropped_simulator_stops() {
 }
 
 #[tokio::test]
-async fn a_speed_that_is_no_speed_is_refused() {
+async fn an_invalid_speed_is_refused() {
     for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(
             Simulator::start(Options { speed, ..Options::default() }).await.is_err(),
@@ -96,7 +96,7 @@ async fn a_speed_that_is_no_speed_is_refused() {
 }
 
 #[tokio::test]
-async fn scenarios_are_taken_from_the_queue_by_those_who_bring_none() {
+async fn submits_without_a_scenario_take_one_from_the_queue() {
     let bench = Bench::new().await;
     let queued = json!({"scenarios": ["503", "ok;words=7;delay_ms=0"]});
     assert_eq!(bench.post("/__sim/script", &queued).await.unwrap().status(), 204);
@@ -113,7 +113,7 @@ async fn scenarios_are_taken_from_the_queue_by_those_who_bring_none() {
 }
 
 #[tokio::test]
-async fn jobs_are_listed_with_where_they_came_from() {
+async fn jobs_are_listed_with_their_api() {
     let options = Options { sonar: SonarMode::Live, ..Options::default() };
     let bench = Bench::with(options).await;
     bench.submitted("wind [[sim:stuck]]").await;

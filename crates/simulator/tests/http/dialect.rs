@@ -1,4 +1,4 @@
-//! A run that goes well, and requests that are wrong.
+//! A successful run, and invalid requests.
 
 use outlast_simulator::Options;
 use reqwest::StatusCode;
@@ -81,7 +81,7 @@ async fn a_poll_of_a_running_run_shows_the_searches_finished_so_far() {
 }
 
 #[tokio::test]
-async fn release_lets_go_the_runs_that_are_held_now_and_no_later_ones() {
+async fn release_affects_the_runs_that_are_held_now_and_no_later_ones() {
     let bench = Bench::new().await;
     let early = bench.submitted("early [[sim:ok;hold;delay_ms=0]]").await;
     assert_eq!(bench.poll(&early).await["status"], "in_progress");
@@ -195,7 +195,7 @@ async fn a_missing_or_wrong_key_is_refused_everywhere() {
 }
 
 #[tokio::test]
-async fn unknown_ids_are_told_apart_from_malformed_ones_but_not_by_cancel() {
+async fn unknown_ids_differ_from_malformed_ones_except_for_cancel() {
     let bench = Bench::new().await;
     let unknown = "resp_00000000-0000-4000-8000-000000000000";
     let (status, kind, _) = refusal(bench.get(&format!("/v1/agent/{unknown}")).await).await;

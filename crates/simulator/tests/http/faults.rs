@@ -1,4 +1,4 @@
-//! Scripted faults: what the client hears, and what was paid for.
+//! Scripted faults: the responses of the client, and the money spent.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::client::{Bench, PATIENCE, read_all, refusal};
 
 #[tokio::test]
-async fn a_dropped_submit_is_paid_for_and_unheard() {
+async fn a_dropped_submit_is_paid_for_without_a_response() {
     let bench = Bench::new().await;
     for stream in [false, true] {
         let body = json!({
@@ -21,7 +21,7 @@ async fn a_dropped_submit_is_paid_for_and_unheard() {
 }
 
 #[tokio::test]
-async fn not_one_byte_answers_a_dropped_submit() {
+async fn a_dropped_submit_sends_no_byte() {
     use std::io::{Read, Write};
     let bench = Bench::new().await;
     let address = bench.sim.url().strip_prefix("http://").unwrap().to_owned();
@@ -32,7 +32,7 @@ async fn not_one_byte_answers_a_dropped_submit() {
         write!(socket, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut heard = Vec::new();
-        // A reset is as good as an end: what counts is what came before it.
+        // A reset is as good as an orderly end: only the bytes before it count.
         _ = socket.read_to_end(&mut heard);
         heard
     });
@@ -41,7 +41,7 @@ async fn not_one_byte_answers_a_dropped_submit() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_id_gives_it_away_nowhere() {
+async fn an_answer_without_an_id_reveals_it_nowhere() {
     let bench = Bench::new().await;
     let input = "wind [[sim:no_id;delay_ms=0]]";
     let queued = bench.submit(input).await;
@@ -59,7 +59,7 @@ async fn an_answer_without_an_id_gives_it_away_nowhere() {
 }
 
 #[tokio::test]
-async fn submit_errors_come_as_often_as_asked_and_cost_nothing() {
+async fn submit_errors_occur_the_requested_number_of_times_and_cost_nothing() {
     let bench = Bench::new().await;
     let input =
         "wind [[sim:http;status=503;times=2|http;status=429;times=1;retry_after=7|ok;delay_ms=0]]";
@@ -78,7 +78,7 @@ async fn submit_errors_come_as_often_as_asked_and_cost_nothing() {
 }
 
 #[tokio::test]
-async fn errors_strike_the_kind_of_request_they_are_meant_for() {
+async fn errors_affect_only_the_requested_kind_of_request() {
     let bench = Bench::new().await;
     let submitted = async |fault: &str| {
         let input = format!("wind [[sim:http;on={fault};times=1|stuck;delay_ms=0]]");
@@ -100,7 +100,7 @@ async fn errors_strike_the_kind_of_request_they_are_meant_for() {
 }
 
 #[tokio::test]
-async fn error_bodies_may_be_pages_empty_or_hold_a_secret() {
+async fn error_bodies_may_be_pages_or_empty_or_contain_a_secret() {
     let bench = Bench::new().await;
     let html = bench.submit("a [[sim:http;status=524;body=html;secret=pplx-hush]]").await;
     assert_eq!(html.headers()["content-type"], "text/html; charset=utf-8");
@@ -120,7 +120,7 @@ async fn error_bodies_may_be_pages_empty_or_hold_a_secret() {
 }
 
 #[tokio::test]
-async fn a_failing_run_fails_where_asked_and_says_why() {
+async fn a_failing_run_fails_in_the_requested_phase_with_a_reason() {
     let bench = Bench::new().await;
     for (at, before) in
         [("search", "response.reasoning.search_results"), ("write", "response.output_text.delta")]

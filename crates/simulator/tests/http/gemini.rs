@@ -54,7 +54,7 @@ async fn error(response: Response) -> (u16, Value) {
     (status, body["error"].clone())
 }
 
-/// G5: the finished run: steps, citations in bytes, usage; the bill is in the stats alone.
+/// G5: a finished run has steps, citations in bytes and usage; the bill is only in the stats.
 #[tokio::test]
 async fn g5_a_finished_interaction_has_steps_citations_and_usage() {
     let client = Client::new().await;
@@ -88,9 +88,9 @@ async fn g5_a_finished_interaction_has_steps_citations_and_usage() {
     assert_eq!(stats.runs[0].api, "gemini");
 }
 
-/// G5: a stream tells what happens, never the report as a whole, and is taken up behind any of its events.
+/// G5: a stream contains the activity, never the complete report, and can be resumed after any of its events.
 #[tokio::test]
-async fn g5_a_stream_is_taken_up_behind_any_event() {
+async fn g5_a_stream_can_be_resumed_after_any_event() {
     let client = Client::new().await;
     let id = client.submitted("q [[sim:ok;delay_ms=0;words=60]]").await;
     let all = client.events(&format!("interactions/{id}?stream=true")).await;
@@ -106,7 +106,7 @@ async fn g5_a_stream_is_taken_up_behind_any_event() {
     let starts = all.iter().filter(|event| event["event_type"] == "step.start");
     let indexes: Vec<u64> = starts.map(|event| event["index"].as_u64().unwrap()).collect();
     assert_eq!(indexes, (0..steps.len() as u64).collect::<Vec<_>>());
-    // What follows the last frame of an event.
+    // The events after the last frame of an event.
     let place = all.iter().position(|event| event["event_type"] == "step.stop").unwrap();
     let after = all[place]["event_id"].as_str().unwrap();
     let rest = client.events(&format!("interactions/{id}?stream=true&last_event_id={after}")).await;
@@ -115,9 +115,9 @@ async fn g5_a_stream_is_taken_up_behind_any_event() {
     assert_eq!(error(odd).await.0, 400);
 }
 
-/// G5: the vendor's own words for what is wrong.
+/// G5: errors have the vendor's format.
 #[tokio::test]
-async fn g5_refusals_are_in_the_words_of_this_api() {
+async fn g5_refusals_have_the_format_of_this_api() {
     let client = Client::new().await;
     let (status, said) = error(client.submit("q [[sim:429;retry_after=3]]").await.unwrap()).await;
     assert_eq!((status, &said["status"]), (429, &json!("RESOURCE_EXHAUSTED")));
@@ -132,7 +132,7 @@ async fn g5_refusals_are_in_the_words_of_this_api() {
     );
     let odd = json!({"agent": AGENT, "input": "q", "background": true, "wish": 1});
     assert_eq!(error(client.post("interactions", &odd).await.unwrap()).await.0, 400);
-    // A key in the address is no key.
+    // A key in the URL does not count.
     let url = format!("{}/v1beta/models?key=test", client.0.sim.url());
     let (status, said) = error(client.0.http.get(url).send().await.unwrap()).await;
     assert_eq!((status, &said["details"][0]["reason"]), (400, &json!("API_KEY_INVALID")));
@@ -163,9 +163,9 @@ async fn g5_a_run_can_be_cancelled_once_and_deleted() {
     assert_eq!(error(client.get(&format!("interactions/{id}")).await).await.0, 404);
 }
 
-/// G5: the words for limits.
+/// G5: the names of limits.
 #[tokio::test]
-async fn g5_a_run_that_reaches_a_limit_ends_with_the_word_for_it() {
+async fn g5_a_run_that_reaches_a_limit_ends_with_the_name_of_the_limit() {
     let client = Client::new().await;
     for reason in ["budget_exceeded", "requires_continuation", "incomplete"] {
         let id = client

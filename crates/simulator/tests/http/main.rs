@@ -1,4 +1,4 @@
-//! The simulator over real HTTP, as a provider adapter meets it.
+//! The simulator over real HTTP, as a provider adapter uses it.
 #![expect(clippy::disallowed_methods, reason = "tests build their own client")]
 
 #[cfg(test)]

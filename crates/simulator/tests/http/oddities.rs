@@ -1,4 +1,4 @@
-//! Answers that arrive and are odd: malformed, slow, cut, strange streams, hostile text.
+//! Odd responses: malformed, slow, cut, strange streams, hostile text.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const KINDS: [&str; 8] = [
     "unknown_status",
 ];
 
-/// Whether the answer of this kind still is JSON.
+/// Returns true if the response of this kind is still JSON.
 fn is_json(kind: &str) -> bool {
     !matches!(kind, "truncated" | "not_json" | "bad_utf8")
 }
@@ -84,7 +84,7 @@ async fn a_malformed_stream_is_wrong_in_its_last_event() {
 }
 
 #[tokio::test]
-async fn a_malformed_receipt_has_to_be_asked_for() {
+async fn a_malformed_receipt_must_be_requested() {
     let bench = Bench::new().await;
     let question = "wind [[sim:malformed;kind=not_json;on=submit;delay_ms=0]]";
     let answer = bench.submit(question).await.text().await.unwrap();
@@ -93,7 +93,7 @@ async fn a_malformed_receipt_has_to_be_asked_for() {
 }
 
 #[tokio::test]
-async fn slow_answers_come_whole_in_pieces_that_split_frames_and_characters() {
+async fn slow_answers_are_complete_but_split_frames_and_characters() {
     let bench = Bench::new().await;
     let question =
         "Wärmepumpen [[sim:slow;chunk_bytes=1;chunk_ms=1;words=60;searches=0;sources=0]]";
@@ -113,7 +113,7 @@ async fn slow_answers_come_whole_in_pieces_that_split_frames_and_characters() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_lets_its_client_wait_for_the_first_byte() {
+async fn a_slow_answer_delays_the_first_byte() {
     let bench = Bench::new().await;
     let begun = tokio::time::Instant::now();
     let question = "wind [[sim:slow;first_byte_ms=200000;chunk_bytes=9999;delay_ms=0]]";
@@ -122,7 +122,7 @@ async fn a_slow_answer_lets_its_client_wait_for_the_first_byte() {
 }
 
 #[tokio::test]
-async fn an_answer_is_cut_after_so_many_bytes_as_often_as_asked() {
+async fn an_answer_is_cut_after_a_number_of_bytes_a_number_of_times() {
     let bench = live().await;
     for reset in ["", ";rst"] {
         let question = format!("wind [[sim:drop;after_bytes=100{reset};delay_ms=0]]");
@@ -156,7 +156,7 @@ async fn a_stream_may_be_reset_after_some_events() {
 }
 
 #[tokio::test]
-async fn strange_streams_still_tell_their_story() {
+async fn strange_streams_still_contain_the_whole_run() {
     let bench = Bench::new().await;
     let text = async |oddity: &str| {
         let question = format!("wind [[sim:sse;{oddity};words=40;delay_ms=0]]");
@@ -190,7 +190,7 @@ async fn a_chat_may_end_without_its_mark() {
 }
 
 #[tokio::test]
-async fn hostile_text_reaches_report_and_sources() {
+async fn hostile_text_reaches_the_report_and_the_sources() {
     let bench = live().await;
     let question = "wind [[sim:inject;words=40;delay_ms=0]]";
     let id = bench.submitted(question).await;

@@ -1,4 +1,4 @@
-//! OpenAI's dialect: the same runs as the Agent API's, in other words.
+//! OpenAI's dialect: the same runs as in the Agent API, in another format.
 
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -30,9 +30,9 @@ async fn refusal(response: Response) -> (u16, String, String) {
     (status, field("type"), field("code"))
 }
 
-/// G5: the report cites by places, counted in characters, and the bill is in the stats alone.
+/// G5: the report cites by positions, counted in characters, and the bill is only in the stats.
 #[tokio::test]
-async fn g5_a_completed_run_cites_by_places_and_reports_no_cost() {
+async fn g5_a_completed_run_cites_by_positions_and_reports_no_cost() {
     let bench = Bench::new().await;
     let id = submitted(
         &bench,
@@ -68,9 +68,9 @@ async fn g5_a_completed_run_cites_by_places_and_reports_no_cost() {
     assert_eq!(bench.sim.stats().runs[0].api, "openai");
 }
 
-/// G5: a run that was submitted plainly has a stream, from its beginning or from any event on.
+/// G5: a run that was submitted without a stream still has one, from its beginning or from any event on.
 #[tokio::test]
-async fn g5_a_stream_is_taken_up_where_it_is_asked_for() {
+async fn g5_a_stream_can_be_resumed_from_any_event() {
     let bench = Bench::new().await;
     let id = submitted(&bench, "wind [[sim:ok;words=60;delay_ms=0]]").await;
     let whole = read_all(bench.get(&format!("{RUNS}/{id}?stream=true")).await).await;
@@ -88,7 +88,7 @@ async fn g5_a_stream_is_taken_up_where_it_is_asked_for() {
     assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
 }
 
-/// G5: a cancel is answered with the run, may be repeated, and ends a stream without an event.
+/// G5: the response to a cancel is the run; a cancel may be repeated, and ends a stream without an event.
 #[tokio::test]
 async fn g5_a_cancel_ends_a_run_and_may_be_repeated() {
     let bench = Bench::new().await;
@@ -110,7 +110,7 @@ async fn g5_a_cancel_ends_a_run_and_may_be_repeated() {
     assert_eq!(refusal(refused).await.0, 400);
 }
 
-/// G5: a run that was deleted cannot be found; runs of one API are not runs of the other.
+/// G5: a deleted run cannot be found; runs of one API are not runs of the other.
 #[tokio::test]
 async fn g5_a_deleted_run_cannot_be_found() {
     let bench = Bench::new().await;
@@ -163,7 +163,7 @@ async fn g5_refusals_have_the_envelope_of_the_vendor() {
     assert_eq!(bench.sim.stats().submits, 0);
 }
 
-/// G5: the list of models names a day on which one will be shut down; Azure's header carries a key too.
+/// G5: the list of models contains the day on which one will be shut down; Azure's key header works too.
 #[tokio::test]
 async fn g5_models_are_listed_with_the_day_they_end() {
     let bench = Bench::new().await;

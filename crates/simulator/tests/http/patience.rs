@@ -1,4 +1,5 @@
-//! Faults that pass, or that come with time: limits, retention, stale polls, lost runs, cancels, the virtual clock.
+//! Temporary faults and faults that depend on time: limits, retention, stale polls, lost runs, cancels, the
+//! virtual clock.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ async fn status(bench: &Bench, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn nothing_happens_until_the_virtual_clock_is_moved() {
+async fn nothing_happens_until_the_virtual_clock_is_advanced() {
     let bench = still().await;
     let id = bench.submitted("wind [[sim:ok;words=60]]").await;
     assert_eq!(bench.poll(&id).await["status"], "queued");
@@ -67,7 +68,7 @@ async fn streams_and_waiting_answers_follow_the_virtual_clock() {
 }
 
 #[tokio::test]
-async fn a_real_clock_is_not_moved() {
+async fn a_real_clock_cannot_be_advanced() {
     let bench = Bench::new().await;
     assert!(!bench.sim.advance(Duration::from_secs(1)));
     let refused = bench.post("/__sim/advance", &json!({"ms": 1})).await.unwrap();
@@ -75,7 +76,7 @@ async fn a_real_clock_is_not_moved() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_refuses_what_comes_too_fast_and_says_what_is_left() {
+async fn a_rate_limit_refuses_fast_requests_and_reports_the_rest() {
     let bench = still().await;
     let question = "wind [[sim:ratelimit;rpm=60;burst=2;retry_after|stuck]]";
     for remaining in ["1", "0"] {
@@ -113,7 +114,7 @@ async fn a_rate_limit_may_count_polls_too() {
 }
 
 #[tokio::test]
-async fn a_finished_run_vanishes_when_its_time_is_over() {
+async fn a_finished_run_vanishes_after_its_retention() {
     let bench = still().await;
     let question = "wind [[sim:retention;ms=5000;delay_ms=1000]]";
     let run = format!("/v1/agent/{}", bench.submitted(question).await);
@@ -153,7 +154,7 @@ async fn a_run_may_be_lost_after_some_polls() {
 }
 
 #[tokio::test]
-async fn polls_may_lag_behind_the_end_or_take_it_back() {
+async fn polls_may_lag_behind_the_end_or_revoke_it() {
     let bench = live().await;
     let question = "wind [[sim:stale;polls=2;delay_ms=0]]";
     let run = format!("/v1/agent/{}", bench.submitted(question).await);
@@ -167,7 +168,7 @@ async fn polls_may_lag_behind_the_end_or_take_it_back() {
 }
 
 #[tokio::test]
-async fn out_of_credits_is_refused_before_anything_is_bought() {
+async fn a_submit_without_credits_is_refused_before_anything_is_bought() {
     let bench = live().await;
     for (clause, status) in [("quota", 401), ("quota;status=402", 402)] {
         let question = format!("wind [[sim:{clause}]]");
@@ -195,7 +196,7 @@ async fn a_slow_cancel_takes_its_time() {
 }
 
 #[tokio::test]
-async fn a_cancel_may_be_refused_though_the_run_works() {
+async fn a_cancel_may_be_refused_although_the_run_continues() {
     let bench = Bench::new().await;
     for (mode, after) in [("terminal400", "in_progress"), ("unknown400", "404")] {
         let question = format!("wind [[sim:cancel;mode={mode}|stuck;delay_ms=0]]");
@@ -212,7 +213,7 @@ async fn a_cancel_may_be_refused_though_the_run_works() {
 }
 
 #[tokio::test]
-async fn a_job_of_sonar_meets_the_errors_it_is_given() {
+async fn a_sonar_job_returns_its_scripted_errors() {
     let bench = live().await;
     let question = "wind [[sim:503x1|http;on=poll;status=502;body=html;times=1|ok;delay_ms=0]]";
     let refused = bench.post("/v1/async/sonar", &request(question)).await.unwrap();

@@ -11,7 +11,7 @@ async fn search(bench: &Bench, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_search_finds_as_many_as_asked_and_always_the_same() {
+async fn a_search_returns_the_requested_number_of_stable_results() {
     let bench = Bench::new().await;
     let body = json!({"query": "heat pumps in winter", "max_results": 7});
     let found = search(&bench, &body).await;
@@ -32,14 +32,14 @@ async fn a_search_finds_as_many_as_asked_and_always_the_same() {
 }
 
 #[tokio::test]
-async fn several_queries_are_answered_at_once() {
+async fn several_queries_are_answered_together() {
     let bench = Bench::new().await;
     let found = search(&bench, &json!({"query": ["wind", "sun"], "max_results": 3})).await;
     assert_eq!(found["results"].as_array().unwrap().len(), 6);
 }
 
 #[tokio::test]
-async fn snippets_keep_to_the_tokens_allowed() {
+async fn snippets_respect_the_token_limit() {
     let bench = Bench::new().await;
     let found = search(&bench, &json!({"query": "wind", "max_tokens_per_page": 5})).await;
     for result in found["results"].as_array().unwrap() {
@@ -48,7 +48,7 @@ async fn snippets_keep_to_the_tokens_allowed() {
 }
 
 #[tokio::test]
-async fn wrong_searches_are_refused() {
+async fn invalid_searches_are_refused() {
     let bench = Bench::new().await;
     let response = bench.post("/search", &json!({"query": "q", "max_results": 21})).await.unwrap();
     assert_eq!(response.status(), 422);
@@ -61,7 +61,7 @@ async fn wrong_searches_are_refused() {
 }
 
 #[tokio::test]
-async fn a_search_meets_the_errors_of_its_scenario() {
+async fn a_search_returns_the_errors_of_its_scenario() {
     let bench = Bench::new().await;
     let body = json!({"query": "wind [[sim:http;status=503;times=1]]"});
     assert_eq!(bench.post("/search", &body).await.unwrap().status(), 503);

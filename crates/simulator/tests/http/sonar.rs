@@ -1,4 +1,4 @@
-//! Sonar while it lived: jobs, chat answers, their streams; and the answer since it was retired.
+//! Sonar before its retirement: jobs, chat answers and their streams; and its response since then.
 
 use outlast_simulator::{Options, SonarMode};
 use reqwest::{Response, StatusCode};
@@ -40,7 +40,7 @@ async fn chat(bench: &Bench, body: &Value) -> Value {
     response.json().await.unwrap()
 }
 
-/// The JSON of each frame, and whether `[DONE]` came last.
+/// Returns the JSON of each frame, and true if `[DONE]` came last.
 fn chunks(text: &str) -> (Vec<Value>, bool) {
     let mut frames: Vec<&str> =
         text.split("\n\n").filter_map(|frame| frame.strip_prefix("data: ")).collect();
@@ -107,7 +107,7 @@ async fn markers_count_the_citations_and_the_parts_of_the_cost_add_up() {
 }
 
 #[tokio::test]
-async fn the_same_key_gives_the_same_job_and_another_request_under_it_is_a_conflict() {
+async fn the_same_key_returns_the_same_job_and_conflicts_with_another_request() {
     let bench = live().await;
     let question = "wind [[sim:ok;delay_ms=0]]";
     let first: Value = submit(&bench, question, Some("k1")).await.json().await.unwrap();
@@ -154,7 +154,7 @@ async fn a_chat_answer_waits_for_its_end() {
 }
 
 #[tokio::test]
-async fn a_full_stream_repeats_all_and_ends_with_the_bill() {
+async fn a_full_stream_repeats_everything_and_ends_with_the_bill() {
     let bench = live().await;
     let mut body = request("sonar-reasoning-pro", "wind [[sim:ok;words=60]]");
     body["stream"] = true.into();
@@ -178,7 +178,7 @@ async fn a_full_stream_repeats_all_and_ends_with_the_bill() {
 }
 
 #[tokio::test]
-async fn a_failing_chat_is_an_error_and_a_cut_one_says_so() {
+async fn a_failing_chat_is_an_error_and_a_truncated_one_says_so() {
     let bench = live().await;
     let failing = request("sonar", "wind [[sim:fail;delay_ms=0]]");
     let response = bench.post("/chat/completions", &failing).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_failing_chat_is_an_error_and_a_cut_one_says_so() {
 }
 
 #[tokio::test]
-async fn wrong_requests_are_refused_with_all_that_is_wrong() {
+async fn invalid_requests_are_refused_with_all_their_faults() {
     let bench = live().await;
     let body = json!({"request": {"model": "sonar", "mesages": [], "temperature": 9}});
     let response = bench.post("/v1/async/sonar", &body).await.unwrap();
@@ -206,7 +206,7 @@ async fn wrong_requests_are_refused_with_all_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn jobs_cannot_be_cancelled_and_ids_do_not_cross_over() {
+async fn jobs_cannot_be_cancelled_and_ids_belong_to_one_api() {
     let bench = live().await;
     let job = submitted(&bench, "wind [[sim:stuck]]").await;
     let cancel = format!("/v1/async/sonar/{job}/cancel");

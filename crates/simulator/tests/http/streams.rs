@@ -1,4 +1,4 @@
-//! Streams: the event series, re-attaching, breaks.
+//! Streams: the sequence of events, re-attaching, interruptions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Bench, read, read_all, refusal};
 
 #[tokio::test]
-async fn a_stream_tells_the_whole_story_in_order_and_agrees_with_the_poll() {
+async fn a_stream_contains_all_events_in_order_and_agrees_with_the_poll() {
     let bench = Bench::new().await;
     let input = "wind [[sim:ok;words=30;sources=2;searches=1;delay_ms=0]]";
     let followed = read_all(bench.submit_stream(input).await).await;
@@ -63,7 +63,7 @@ async fn a_stream_opens_with_the_id_while_the_run_is_still_held() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_when_its_stream_is_hung_up() {
+async fn a_run_continues_when_its_stream_is_closed() {
     let bench = Bench::new().await;
     let mut response = bench.submit_stream("wind [[sim:ok;hold;delay_ms=0]]").await;
     let opening = read(&mut response, 1).await;
@@ -106,7 +106,7 @@ async fn attaching_after_the_end_gives_an_empty_stream() {
 }
 
 #[tokio::test]
-async fn attaching_needs_a_run_submitted_with_a_stream_and_a_place_to_start() {
+async fn attaching_needs_a_run_submitted_with_a_stream_and_a_start_position() {
     let bench = Bench::new().await;
     let id = bench.submitted("wind [[sim:stuck]]").await;
     assert_eq!(refusal(bench.attach(&id, 0).await).await.0, 400);
@@ -117,7 +117,7 @@ async fn attaching_needs_a_run_submitted_with_a_stream_and_a_place_to_start() {
 }
 
 #[tokio::test]
-async fn a_refused_attach_leaves_polling() {
+async fn polling_works_when_attaching_is_refused() {
     let bench = Bench::new().await;
     let input = "wind [[sim:drop;after_events=1|no_stream;delay_ms=0]]";
     let followed = read_all(bench.submit_stream(input).await).await;
@@ -162,7 +162,7 @@ async fn an_ignored_cancel_is_acknowledged_and_the_run_completes() {
 }
 
 #[tokio::test]
-async fn a_stuck_run_is_silent_unless_asked_to_ping() {
+async fn a_stuck_run_is_silent_unless_pings_are_requested() {
     let bench = Bench::new().await;
     let mut silent = bench.submit_stream("sun [[sim:stuck;delay_ms=0]]").await;
     let opening = read(&mut silent, 5).await;
@@ -189,7 +189,7 @@ async fn a_run_takes_its_time_divided_by_the_speed() {
 }
 
 #[tokio::test]
-async fn a_very_long_report_is_streamed_whole_and_read_the_same() {
+async fn a_very_long_report_is_streamed_completely() {
     let bench = Bench::new().await;
     let question = "wind [[sim:ok;words=200000;delay_ms=0]]";
     let text = bench.submit_stream(question).await.text().await.unwrap();
