@@ -1,4 +1,4 @@
-//! Clocks that tests move: one by hand, one that follows tokio's paused time.
+//! Clocks for tests: one moved by hand, one that follows tokio's paused time.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 use outlast_core::{Clock, Timestamp};
 use tokio::time::Instant;
 
-/// Where test clocks start unless told otherwise: 2026-11-15T02:21:00.000Z.
+/// The default start of test clocks: 2026-11-15T02:21:00.000Z.
 pub const START: Timestamp = Timestamp::from_millis(1_794_709_260_000);
 
-/// Stands still until it is moved.
+/// A clock that only a test moves.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// Shows `now` until it is moved.
+    /// Creates a clock that shows `now`.
     pub fn new(now: Timestamp) -> Self {
         Self(AtomicI64::new(now.as_millis()))
     }
 
-    /// Shows `now` from here on; it may lie behind, as after a clock that was set back.
+    /// Sets the clock to `now`, which may be in the past.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_millis(), Ordering::SeqCst);
     }
 
-    /// Goes forward by `duration`.
+    /// Advances the clock.
     pub fn advance(&self, duration: Duration) {
         self.set(self.now().after(duration));
     }
@@ -42,7 +42,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Goes with tokio's time, so that a test that pauses or advances that moves this too.
+/// A clock that follows tokio's time, so a test that pauses or advances tokio's time moves it too.
 #[derive(Debug)]
 pub struct TokioClock {
     base: Timestamp,
@@ -51,12 +51,12 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// Shows `base` now.
+    /// Creates a clock that shows `base` now.
     pub fn new(base: Timestamp) -> Self {
         Self { base, started: Instant::now(), millis_ahead: AtomicI64::new(0) }
     }
 
-    /// Is set forward while tokio's time stands.
+    /// Sets the clock forward without moving tokio's time.
     pub fn set_forward(&self, by: Duration) {
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.millis_ahead.fetch_add(millis, Ordering::SeqCst);

@@ -1,6 +1,6 @@
-//! Three owners over the same servers do at random whatever can be done, with their own ids, each other's and invented
-//! ones (E7). Everything each of them hears is searched for what belongs to the others; the first find is a panic that
-//! says how to see it again.
+//! Three owners on the same servers make random requests with their own ids, each other's ids and invented ids
+//! (E7). All answers to an owner are searched for data of the others; the first match is a panic that describes
+//! how to reproduce it.
 
 mod owners;
 mod client;
@@ -33,33 +33,33 @@ use ledger::Ledger;
 use timing::Timings;
 use worker::Worker;
 
-/// What is to be done.
+/// The size and seed of the test.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How many requests, all owners together; a few more where two belong together.
+    /// The number of requests of all owners together; slightly exceeded when two requests belong together.
     pub operations: u64,
-    /// How many of an owner's connections are open at a time.
+    /// The number of open connections of an owner.
     pub connections: usize,
-    /// What decides everything random here; timing aside, the same seed does the same again.
+    /// The seed of all random decisions; apart from timing, the same seed repeats the same requests.
     pub seed: u64,
 }
 
-/// What was seen.
+/// The result of the test.
 #[derive(Debug)]
 pub struct Report {
-    /// Requests made.
+    /// The number of requests made.
     pub operations: u64,
-    /// Ids that the owners were given, all different.
+    /// The number of distinct ids that the owners received.
     pub ids: usize,
-    /// Jobs that others tried to end, and could not.
+    /// The number of jobs that others tried to end and could not.
     pub attacked: usize,
-    /// Pairs of answers about a foreign and an invented id, all the same but for the id.
+    /// The number of pairs of answers about a foreign and an invented id, identical except for the id.
     pub pairs: usize,
-    /// How long those answers took, by what was asked.
+    /// The times of those answers, by kind of request.
     pub timings: Vec<(&'static str, Timing)>,
 }
 
-/// What all workers share.
+/// The state shared by all workers.
 struct Shared {
     plan: Plan,
     doors: Vec<SocketAddr>,
@@ -69,7 +69,8 @@ struct Shared {
     done: AtomicU64,
 }
 
-/// Does all of it, then looks at what is left behind. `upstream` is what the provider was sent.
+/// Runs all requests, then checks the data left behind. `upstream` returns the requests that the provider
+/// received.
 pub async fn run(servers: Servers, plan: Plan, upstream: impl FnOnce() -> Vec<Value>) -> Report {
     let shared = Arc::new(Shared {
         plan,

@@ -1,4 +1,5 @@
-//! A real server as a child process, spoken to line by line, so that tests see exactly what is on the pipe.
+//! A real server as a child process. Tests write and read single lines, so that they see exactly the bytes on
+//! the pipe.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-/// No answer takes longer in a test; a limit, never a pause.
+/// The maximum time of an answer in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server under test.
@@ -23,12 +24,12 @@ pub struct McpProcess {
     errors: tokio::task::JoinHandle<()>,
     log: watch::Receiver<Vec<u8>>,
     next_id: u64,
-    /// Every line seen on standard output.
+    /// Every line read from standard output.
     pub seen: Vec<Value>,
 }
 
 impl McpProcess {
-    /// Starts `program` with nothing of this process's environment but PATH, and greets it.
+    /// Starts `program` with only PATH of this process's environment, and completes the handshake.
     pub async fn start<A: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
@@ -39,7 +40,7 @@ impl McpProcess {
         process
     }
 
-    /// Starts it without a greeting.
+    /// Starts it without a handshake.
     pub fn spawn<A: AsRef<OsStr>>(
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
@@ -61,7 +62,7 @@ impl McpProcess {
         let (sender, log) = watch::channel(Vec::new());
         let errors = tokio::spawn(async move {
             let mut piece = vec![0; 65_536];
-            // The pipe breaks with the process; what came before is what counts.
+            // The pipe breaks with the process; only the output before that counts.
             while let Ok(read @ 1..) = stderr.read(&mut piece).await {
                 sender.send_modify(|text| text.extend_from_slice(&piece[..read]));
             }
@@ -69,12 +70,12 @@ impl McpProcess {
         Self { child, input, output, errors, log, next_id: 0, seen: Vec::new() }
     }
 
-    /// The greeting of the initialize era; returns its result.
+    /// Completes the handshake of the initialize era; returns its result.
     pub async fn greet(&mut self) -> Value {
-        self.try_greet().await.expect("the server ended before it was greeted")
+        self.try_greet().await.expect("the server exited before the handshake")
     }
 
-    /// The same; `None` when the server ended first.
+    /// Like [`McpProcess::greet`]; returns `None` if the server exited first.
     pub async fn try_greet(&mut self) -> Option<Value> {
         let info = json!({
             "protocolVersion": "2025-06-18",
@@ -89,15 +90,15 @@ impl McpProcess {
 
     /// The process id.
     pub fn pid(&self) -> u32 {
-        self.child.id().expect("the server has ended")
+        self.child.id().expect("the server has exited")
     }
 
-    /// Sends a request and waits for its answer, whole.
+    /// Sends a request and waits for its whole answer.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer(id)
             .await
-            .unwrap_or_else(|| panic!("the server ended before it answered {method}"))
+            .unwrap_or_else(|| panic!("the server exited before it answered {method}"))
     }
 
     /// Sends a request and returns its id without waiting.
@@ -118,19 +119,19 @@ impl McpProcess {
         self.write_raw(&format!("{message}\n")).await;
     }
 
-    /// Writes text as it is.
+    /// Writes text verbatim.
     pub async fn write_raw(&mut self, text: &str) {
         self.write_bytes(text.as_bytes()).await;
     }
 
-    /// Writes bytes as they are; a server that has died already is not an error here.
+    /// Writes bytes verbatim; a server that has exited is not an error.
     pub async fn write_bytes(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("the input is closed");
         drop(input.write_all(bytes).await);
         drop(input.flush().await);
     }
 
-    /// Waits for the answer to a request; `None` when the server ended first.
+    /// Waits for the answer to a request; returns `None` if the server exited first.
     pub async fn answer(&mut self, id: u64) -> Option<Value> {
         if let Some(seen) = self.seen.iter().find(|message| message["id"] == id) {
             return Some(seen.clone());
@@ -143,24 +144,24 @@ impl McpProcess {
         None
     }
 
-    /// The next line on standard output; `None` at its end. Every line must be JSON-RPC.
+    /// Returns the next line of standard output, or `None` at its end. Every line must be JSON-RPC.
     pub async fn message(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(LIMIT, self.output.next_line()).await;
         let line = line
             .expect("the server said nothing for a minute")
             .expect("read the server's output")?;
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
-            panic!("standard output carries something that is not JSON: {line:?}")
+            panic!("standard output contains a line that is not JSON: {line:?}")
         });
         assert_eq!(
             message["jsonrpc"], "2.0",
-            "standard output carries something that is not JSON-RPC: {line}"
+            "standard output contains a line that is not JSON-RPC: {line}"
         );
         self.seen.push(message.clone());
         Some(message)
     }
 
-    /// Calls a tool and returns its result, whole.
+    /// Calls a tool and returns its whole result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer =
             self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await;
@@ -168,7 +169,7 @@ impl McpProcess {
         answer["result"].clone()
     }
 
-    /// Calls a tool that answers in its own shape; checks that the text says the same.
+    /// Calls a tool with structured output; checks that the text has the same content.
     pub async fn structured(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await;
         assert_ne!(result["isError"], true, "{tool}: {result}");
@@ -179,12 +180,12 @@ impl McpProcess {
         said
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub async fn kill(&mut self) {
         self.child.kill().await.expect("kill the server");
     }
 
-    /// A signal.
+    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         self::signal(self.pid(), signal);
     }
@@ -194,31 +195,31 @@ impl McpProcess {
         self.input = None;
     }
 
-    /// What it wrote to standard error so far.
+    /// The standard error so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&self.log.borrow()).into_owned()
     }
 
-    /// Waits until it wrote this to standard error.
+    /// Waits until standard error contains this text.
     pub async fn logged(&self, text: &str) {
         let mut log = self.log.clone();
         let has = |log: &Vec<u8>| String::from_utf8_lossy(log).contains(text);
         let waited = tokio::time::timeout(LIMIT, log.wait_for(has)).await;
         let seen = waited.is_ok_and(|waited| waited.is_ok());
-        assert!(seen, "the log never said {text:?}: {}", self.log());
+        assert!(seen, "the log never contained {text:?}: {}", self.log());
     }
 
-    /// Waits for the end; returns how it ended and what it wrote to standard error.
+    /// Waits for the exit; returns the exit status and standard error.
     pub async fn ended(mut self) -> (ExitStatus, String) {
         let status = tokio::time::timeout(LIMIT, self.child.wait()).await;
         let status =
-            status.expect("the server did not end within a minute").expect("wait for the server");
+            status.expect("the server did not exit within a minute").expect("wait for the server");
         self.errors.await.expect("read standard error");
         (status, String::from_utf8_lossy(&self.log.borrow()).into_owned())
     }
 }
 
-/// Sends a signal to a process; one that has ended already is not an error.
+/// Sends a signal to a process; one that has exited is not an error.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
     match kill_process(pid, signal) {

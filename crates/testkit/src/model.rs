@@ -1,7 +1,9 @@
-//! The memory store as a model of another: random operations on both, and everything a reader can see compared.
+//! The memory store as a model of another store: random operations on both, and a comparison of everything a
+//! reader can see.
 //!
-//! The suite tests known orders of operations; this finds others. A case is a short list of operations. A list that
-//! fails is cut down to the shortest that still fails, and comes with the command that runs it again.
+//! The suite tests known orders of operations; this finds others. A case is a short list of operations. A list
+//! that fails is reduced to the shortest one that still fails, and is reported with the command that repeats
+//! it.
 
 mod operation;
 mod settings;
@@ -23,40 +25,42 @@ use operation::Op;
 use pair::StorePair;
 use settings::Settings;
 
-/// How many cases run at once.
+/// The number of cases that run in parallel.
 const THREADS: usize = 2;
 
 /// The store under test.
 pub trait TestedStore {
-    /// One of several handles on the same jobs, as of one of several processes.
+    /// One of several handles on the same jobs, as in several processes.
     type Handle: Store;
 
-    /// Whether a new job can have a carrier.
+    /// True if a new job can start with a worker.
     const CARRIES: bool = true;
 
-    /// Whether a request on its way stays with a worker that was killed until its lease is over, because its death is not certain.
+    /// True if a request in flight stays with a killed worker until its lease has expired, because the worker's
+    /// death is not certain.
     const BEGUN_WAITS_FOR_ITS_LEASE: bool = false;
 
-    /// Makes an empty store of the same promises, to compare with.
+    /// Creates an empty store with the same guarantees, to compare with.
     fn model(&self, clock: Arc<dyn Clock>) -> Box<dyn Store>;
 
-    /// Opens a handle on the jobs in `dir`; the first one finds it empty.
+    /// Opens a handle on the jobs in `dir`, which is empty for the first one.
     fn open(&self, clock: Arc<dyn Clock>, dir: &Path) -> impl Future<Output = Self::Handle>;
 
-    /// Lets go of a handle as a crash does; returns when other handles can know of it.
+    /// Drops a handle as a crash does; returns when other handles can notice it.
     fn crash(&self, handle: Self::Handle) -> impl Future<Output = ()>;
 
-    /// Takes the handles of a case that went well, whose workers are dismissed.
+    /// Closes the handles of a successful case, whose workers are deregistered.
     fn end(&self, handles: Vec<Self::Handle>) -> impl Future<Output = ()> {
         drop(handles);
         std::future::ready(())
     }
 
-    /// What the store itself finds wrong with its data.
+    /// Returns the problems that the store itself finds in its data.
     fn problems(&self, handle: &Self::Handle) -> impl Future<Output = Vec<String>>;
 }
 
-/// Runs so many cases, unless the environment says otherwise; panics at the first difference, with the operations that lead to it.
+/// Runs this number of cases, unless the environment overrides it; panics at the first difference, with the
+/// operations that lead to it.
 pub fn run(subject: &(impl TestedStore + Sync), cases: u64) {
     let settings = Settings::read(cases);
     let next = AtomicU64::new(0);
@@ -83,7 +87,7 @@ pub fn run(subject: &(impl TestedStore + Sync), cases: u64) {
     }
 }
 
-/// Draws a list of operations and runs it; a failure names the shortest list that still fails.
+/// Generates a list of operations and runs it; a failure names the shortest list that still fails.
 fn case(subject: &impl TestedStore, runtime: &Runtime, seed: u64) -> Result<(), String> {
     let played = runner(seed).run(&operation::sequences(), |ops| {
         match catch_unwind(AssertUnwindSafe(|| runtime.block_on(play(subject, &ops)))) {
@@ -97,7 +101,7 @@ fn case(subject: &impl TestedStore, runtime: &Runtime, seed: u64) -> Result<(), 
     })
 }
 
-/// One case of its own seed, so that it can be run again alone.
+/// A runner with its own seed, so that a case can be repeated alone.
 fn runner(seed: u64) -> TestRunner {
     let config = Config {
         cases: 1,

@@ -1,5 +1,5 @@
-//! The other side of a client under test: a server that says exactly what it is told, when it is told, over pipes in
-//! memory. Beside it: real processes and real sockets that misbehave.
+//! A scripted server for a client under test, over in-memory pipes; also real processes and real sockets that
+//! misbehave.
 
 pub mod shell;
 pub mod web;
@@ -11,28 +11,28 @@ use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
 
-/// No message takes longer in a test; a limit, never a pause. Longer than any limit a test sets.
+/// The maximum wait for a message; a limit, never a pause. Longer than any limit of a test.
 const LIMIT: Duration = Duration::from_secs(100_000);
 
-/// A server that a test speaks for.
+/// A server that a test controls.
 pub struct Peer {
     input: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The request's id.
+    /// The id of the request.
     pub id: Value,
-    /// Its progress token.
+    /// The progress token.
     pub token: Value,
-    /// Its parameters, whole.
+    /// All parameters.
     pub params: Value,
 }
 
 impl Peer {
-    /// A server, and what its client reads from and writes to.
+    /// Creates a server and the two streams of its client.
     pub fn new() -> (Self, ReadHalf<DuplexStream>, WriteHalf<DuplexStream>) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(ours);
@@ -40,7 +40,7 @@ impl Peer {
         (Self { input: BufReader::new(input).lines(), output }, read, write)
     }
 
-    /// Answers the greeting of the initialize era.
+    /// Answers the handshake of the initialize era.
     pub async fn greet(&mut self) {
         loop {
             let message = self.hear().await;
@@ -52,31 +52,31 @@ impl Peer {
                     self.say(&refusal).await;
                 }
                 Some("notifications/initialized") => return,
-                _ => panic!("not a greeting: {message}"),
+                _ => panic!("not a handshake: {message}"),
             }
         }
     }
 
-    /// Answers the greeting of the stateless era.
+    /// Answers the handshake of the stateless era.
     pub async fn greet_stateless(&mut self) {
         let message = self.hear().await;
         assert_eq!(message["method"], "server/discover", "{message}");
         self.say(&answer(&message["id"], discovery())).await;
     }
 
-    /// The next message.
+    /// Receives the next message.
     pub async fn hear(&mut self) -> Value {
-        self.try_hear().await.expect("the client has left")
+        self.try_hear().await.expect("the client has closed the connection")
     }
 
-    /// The next message; `None` when the client has left.
+    /// Receives the next message; `None` if the client has closed the connection.
     pub async fn try_hear(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(LIMIT, self.input.next_line()).await;
-        let line = line.expect("the client says nothing").ok()??;
-        Some(serde_json::from_str(&line).expect("the client speaks JSON"))
+        let line = line.expect("the client sends nothing").ok()??;
+        Some(serde_json::from_str(&line).expect("the client sends JSON"))
     }
 
-    /// The next message, which calls a tool.
+    /// Receives the next message, which must be a tool call.
     pub async fn call(&mut self) -> Call {
         let message = self.hear().await;
         assert_eq!(message["method"], "tools/call", "{message}");
@@ -87,14 +87,14 @@ impl Peer {
         }
     }
 
-    /// Says this.
+    /// Sends a message.
     pub async fn say(&mut self, message: &Value) {
         let line = format!("{message}\n");
-        // A client that has left hears nothing; what it did before is what counts.
+        // If the client has closed the connection, only its earlier behaviour matters.
         drop(self.output.write_all(line.as_bytes()).await);
     }
 
-    /// Says how far a call has come.
+    /// Sends progress of a call.
     pub async fn progress(&mut self, token: &Value, value: f64) {
         let params =
             json!({ "progressToken": token, "progress": value, "total": 100, "message": "at it" });
@@ -108,17 +108,17 @@ impl Peer {
     }
 }
 
-/// An answer.
+/// Builds an answer.
 pub fn answer(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// A tool's result.
+/// Builds the result of a tool.
 pub fn result(text: &str) -> Value {
     json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
 }
 
-/// The answer to `initialize`.
+/// Builds the answer to `initialize`.
 pub fn greeting() -> Value {
     json!({
         "protocolVersion": "2025-06-18",
@@ -127,7 +127,7 @@ pub fn greeting() -> Value {
     })
 }
 
-/// The answer to `server/discover`.
+/// Builds the answer to `server/discover`.
 pub fn discovery() -> Value {
     json!({
         "resultType": "complete",

@@ -1,4 +1,4 @@
-//! The PostgreSQL server that `scripts/with-postgres` starts: a schema of its own for every test.
+//! The PostgreSQL server that `scripts/with-postgres` starts, with a separate schema for every test.
 
 mod relay;
 
@@ -7,35 +7,35 @@ use uuid::Uuid;
 
 pub use relay::{Passing, Relay};
 
-/// The server's URL; `None` where there is no server.
+/// The server's URL; `None` if there is no server.
 #[expect(
     clippy::disallowed_methods,
-    reason = "which server to use is no part of the program's configuration"
+    reason = "the choice of the server is not part of the program's configuration"
 )]
 pub fn server() -> Option<String> {
     std::env::var("OUTLAST_TEST_POSTGRES").ok()
 }
 
-/// Whether tests that do not care where jobs live are to keep them in the database: `OUTLAST_TEST_STORE=postgres`.
+/// Returns true if tests that work with any store should use the database: `OUTLAST_TEST_STORE=postgres`.
 #[expect(
     clippy::disallowed_methods,
-    reason = "which server to use is no part of the program's configuration"
+    reason = "the choice of the server is not part of the program's configuration"
 )]
 pub fn everywhere() -> bool {
     std::env::var("OUTLAST_TEST_STORE").is_ok_and(|store| store == "postgres")
 }
 
-/// Makes an empty schema and returns its URL.
+/// Creates an empty schema and returns its URL.
 ///
 /// # Panics
-/// When there is no server, or it does not do it: a test that needs one fails, it is not left out.
+/// Panics without a working server: a test that needs one fails and is not skipped.
 pub async fn fresh_schema() -> String {
     let server = server().expect(
         "OUTLAST_TEST_POSTGRES names a PostgreSQL server: scripts/with-postgres starts one",
     );
     let schema = format!("case_{}", Uuid::new_v4().simple());
     let admin = connect(&server).await;
-    admin.batch_execute(&format!("create schema {schema}")).await.expect("a schema is made");
+    admin.batch_execute(&format!("create schema {schema}")).await.expect("create a schema");
     let separator = if server.contains('?') { '&' } else { '?' };
     format!("{server}{separator}options=-csearch_path%3D{schema}")
 }
@@ -43,7 +43,7 @@ pub async fn fresh_schema() -> String {
 /// The server's socket, for a relay.
 ///
 /// # Panics
-/// When there is no server.
+/// Panics without a server.
 pub fn socket() -> String {
     let url = server().expect("OUTLAST_TEST_POSTGRES names a PostgreSQL server");
     let host = url.split("host=").nth(1).expect("the server listens on a socket");
@@ -51,10 +51,10 @@ pub fn socket() -> String {
     format!("{folder}/.s.PGSQL.5432")
 }
 
-/// A connection of the test's own.
+/// Opens a separate connection for the test.
 ///
 /// # Panics
-/// When the server does not answer.
+/// Panics if the server does not answer.
 pub async fn connect(url: &str) -> Client {
     let (client, connection) =
         tokio_postgres::connect(url, NoTls).await.expect("the server answers");

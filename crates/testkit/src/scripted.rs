@@ -1,4 +1,4 @@
-//! A provider that does what a test tells it, step by step, and counts what it was asked.
+//! A scripted provider that counts its requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,56 +11,56 @@ use outlast_core::{
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-/// What a begin does.
+/// The behaviour of a begin.
 pub enum Begin {
-    /// Becomes a run, which then waits for [`Scripted::act`].
+    /// Starts a run, which then waits for [`Scripted::act`].
     Run,
-    /// Becomes a run once this is notified; lets a test act while the request is on its way.
+    /// Starts a run once this is notified, so that a test can act while the request is in flight.
     RunAfter(Arc<Notify>),
     /// Fails.
     Fail(BeginError),
-    /// The adapter's own code fails.
+    /// Panics in the adapter.
     Panic,
 }
 
-/// What taking up a run, or stopping it, does.
+/// The behaviour of a resume or a stop.
 pub enum Answer {
-    /// A stop finds the run so.
+    /// A stop returns this outcome.
     Stopped(StopOutcome),
-    /// Works.
+    /// Succeeds.
     Yes,
-    /// Never comes.
+    /// Never answers.
     Never,
     /// Fails.
     Fail(Trouble),
-    /// The adapter's own code fails.
+    /// Panics in the adapter.
     Panic,
 }
 
-/// What a run does next.
+/// The next step of a run.
 #[derive(Clone)]
 pub enum Act {
-    /// Comes further.
+    /// Makes progress.
     Progress(u8),
-    /// Has written this in all, and comes further.
+    /// Makes progress, with this text written so far.
     Writes(u8, &'static str),
-    /// Goes on in another place of its stream, which is worth recording.
+    /// Continues at another position of its stream, which is worth recording.
     Moved(&'static str),
-    /// Delivers this report, to every caller from now on.
+    /// Returns this report, to every caller from now on.
     Done(&'static str),
-    /// The same for a price.
+    /// Returns this report with a cost.
     DoneFor(&'static str, Cost),
-    /// Ends in trouble.
+    /// Fails.
     Fail(Trouble),
-    /// The adapter's own code fails.
+    /// Panics in the adapter.
     Panic,
 }
 
-/// The provider.
+/// A scripted provider.
 pub struct Scripted {
     nature: Nature,
     state: Mutex<State>,
-    /// Rung with every act.
+    /// Notified of every act.
     acted: watch::Sender<()>,
 }
 
@@ -80,12 +80,12 @@ struct State {
 }
 
 impl Scripted {
-    /// One that costs money: never sent twice on a doubt, resumable, stoppable.
+    /// Creates a provider that costs money: never resent in doubt, resumable, stoppable.
     pub fn paid() -> Arc<Self> {
         Self::natured(Nature { again: Again::Never, resumes: Resumes::Always, stops: true })
     }
 
-    /// One of any nature.
+    /// Creates a provider with any nature.
     pub fn natured(nature: Nature) -> Arc<Self> {
         Arc::new(Self { nature, state: Mutex::default(), acted: watch::Sender::new(()) })
     }
@@ -95,59 +95,59 @@ impl Scripted {
         Profile::new("scripted")
     }
 
-    /// What the next begins do, in order; after these, each becomes a run.
+    /// Scripts the next begins in order; later ones each start a run.
     pub fn next_begins(&self, begins: impl IntoIterator<Item = Begin>) {
         self.state().begins.extend(begins);
     }
 
-    /// How the next resumes are answered, in order; after these, each works.
+    /// Scripts the next resumes in order; later ones succeed.
     pub fn next_resumes(&self, answers: impl IntoIterator<Item = Answer>) {
         self.state().resumes.extend(answers);
     }
 
-    /// How the next stops are answered, in order; after these, each works.
+    /// Scripts the next stops in order; later ones succeed.
     pub fn next_stops(&self, answers: impl IntoIterator<Item = Answer>) {
         self.state().stops.extend(answers);
     }
 
-    /// Lets the adapter's own code fail the next times it is asked for its nature.
+    /// Makes the adapter panic the next times it is asked for its nature.
     pub fn panic_in_nature(&self, times: u32) {
         self.state().panics_in_nature = times;
     }
 
-    /// Tells the run that came of the n-th begin, from 1, what to do.
+    /// Sets the next step of the run of the n-th begin, counted from 1.
     pub fn act(&self, run: usize, act: Act) {
         let mut state = self.state();
         state.runs.get_mut(&run_id(run)).expect("no such run has begun").push_back(act);
         self.acted.send_replace(());
     }
 
-    /// The requests of all begins so far.
+    /// The requests of all begins.
     pub fn asks(&self) -> Vec<Value> {
         self.state().asks.clone()
     }
 
-    /// The keys of all begins so far.
+    /// The keys of all begins.
     pub fn keys(&self) -> Vec<String> {
         self.state().keys.clone()
     }
 
-    /// Begins whose caller went away before the answer.
+    /// The number of begins whose caller went away before the answer.
     pub fn begins_dropped(&self) -> u32 {
         self.state().begins_dropped
     }
 
-    /// How often a run was taken up again.
+    /// The number of resumes.
     pub fn resumes(&self) -> u32 {
         self.state().resumed
     }
 
-    /// How many follow a run just now.
+    /// The number of callers that follow a run now.
     pub fn followers(&self) -> u32 {
         self.state().followers
     }
 
-    /// Runs that were told to stop.
+    /// The runs that were stopped.
     pub fn stops(&self) -> Vec<String> {
         self.state().stopped.clone()
     }
@@ -164,7 +164,7 @@ impl Scripted {
         Box::new(ScriptedRun { provider: Arc::clone(self), remote, text: None })
     }
 
-    /// Takes a run's next act; a report stays for the next caller.
+    /// Takes a run's next act; a report is kept for the next caller.
     fn next_act(&self, run: &str) -> Option<Act> {
         let mut state = self.state();
         let acts = state.runs.get_mut(run)?;
@@ -191,7 +191,7 @@ async fn answer(answer: Option<Answer>) -> Result<(), ProviderError> {
     }
 }
 
-/// The port is implemented for the shared handle, because runs refer to their provider.
+/// Implements the port for the shared value, because runs refer to their provider.
 pub struct Handle(pub Arc<Scripted>);
 
 #[async_trait]
@@ -263,7 +263,7 @@ impl Provider for Handle {
     }
 }
 
-/// A request without an answer; counted when its caller lets go of it.
+/// A request in flight; counted when its caller drops it.
 struct OnItsWay<'a>(&'a Scripted);
 
 impl Drop for OnItsWay<'_> {
@@ -313,7 +313,7 @@ impl Run for ScriptedRun {
                 }
                 Some(Act::Fail(trouble)) => return Err(error(trouble)),
                 Some(Act::Panic) => panic!("scripted"),
-                // The sender lives in the provider, which this run holds.
+                // The sender belongs to the provider, which this run holds.
                 None => drop(acted.changed().await),
             }
         }
@@ -333,7 +333,7 @@ fn at(percent: u8) -> Progress {
     Progress { percent: Some(percent), message: format!("at {percent}") }
 }
 
-/// A report of this text.
+/// A report with this text.
 pub fn report(text: &str) -> Output {
     Output {
         body: Body::report(text, Vec::new()),
@@ -343,7 +343,7 @@ pub fn report(text: &str) -> Output {
     }
 }
 
-/// Trouble of this kind.
+/// An error of this kind.
 pub fn error(trouble: Trouble) -> ProviderError {
-    ProviderError::new(trouble, "scripted trouble")
+    ProviderError::new(trouble, "scripted error")
 }

@@ -1,8 +1,8 @@
-//! The text of [`outlast_core::Store`] made executable: every adapter passes every case.
+//! The contract of [`outlast_core::Store`] as executable tests: every adapter passes every case.
 //!
-//! `store_suite!(make)` expands to one named test per case, where `make` is a
-//! `fn(Arc<dyn Clock>, &Path) -> Arc<dyn Store>` that may put its files under the given directory. Cases move
-//! the clock by hand and never sleep.
+//! `store_suite!(make)` expands to one named test per case, where `make` is a `fn(Arc<dyn Clock>, &Path) ->
+//! Arc<dyn Store>` that may put its files under the given directory. Cases move the clock by hand and never
+//! sleep.
 
 mod fixture;
 
@@ -29,25 +29,25 @@ pub use fixture::{
     an_insert, profiles, worker,
 };
 
-/// Makes one `#[tokio::test]` of every case.
+/// Expands to one `#[tokio::test]` per case.
 #[macro_export]
 macro_rules! store_suite {
     ($make:ident) => {
         $crate::store_suite! { @tests $make;
             inserting {
                 a_job_reads_back_as_it_was_inserted
-                a_job_that_takes_up_a_run_stands_where_that_does
+                a_job_that_resumes_a_run_starts_at_its_checkpoint
                 a_foreign_owner_sees_nothing
                 the_operator_sees_every_owner
                 a_busy_conversation_takes_no_second_job
-                the_same_conversation_name_of_two_owners_is_two_conversations
-                two_inserts_at_once_on_one_conversation_make_one_job
+                the_same_conversation_name_of_two_owners_means_two_conversations
+                concurrent_inserts_into_one_conversation_make_one_job
                 turns_count_up_within_a_conversation
                 an_owner_cannot_have_more_unfinished_jobs_than_allowed
                 an_owner_cannot_store_more_bytes_than_allowed
-                results_take_room_until_they_are_removed
+                results_take_space_until_they_are_removed
                 a_finished_job_is_forgotten_when_its_retention_ends
-                a_job_kept_for_ever_is_never_forgotten
+                a_job_kept_forever_is_never_forgotten
             }
             keys {
                 the_same_key_and_input_find_the_same_job
@@ -57,12 +57,12 @@ macro_rules! store_suite {
                 a_key_belongs_to_its_owner
                 a_key_finds_its_job_even_after_its_retention
                 a_key_is_answered_before_a_busy_conversation_and_a_full_quota
-                many_inserts_at_once_under_one_key_make_one_job
-                a_held_calls_key_holds_until_it_was_answered
-                a_held_calls_key_holds_only_so_long_after_the_end
-                a_research_calls_key_holds_a_while_after_an_answer
-                a_research_calls_failure_is_told_again_only_where_consent_is_needed
-                a_research_call_takes_up_the_run_its_failure_left
+                many_concurrent_inserts_under_one_key_make_one_job
+                a_held_calls_key_is_valid_until_it_was_answered
+                a_held_calls_key_expires_after_the_end
+                a_research_calls_key_is_valid_for_a_while_after_an_answer
+                a_research_calls_failure_is_repeated_only_if_consent_is_needed
+                a_research_call_resumes_the_run_of_its_failure
                 a_cancelled_held_call_is_not_held
                 an_answer_does_not_free_a_callers_own_key
             }
@@ -71,44 +71,44 @@ macro_rules! store_suite {
                 a_call_that_names_no_provider_finds_an_unfinished_job_of_any
                 a_changed_model_asks_again_once_the_job_has_ended
                 a_repeated_call_is_answered_with_the_ended_job_for_a_while
-                the_same_question_resumes_the_run_its_failure_left
+                the_same_question_resumes_the_run_of_its_failure
                 a_call_begun_by_the_previous_version_is_found
                 the_previous_version_finds_a_call_begun_by_this_one
                 a_callers_own_key_decides_before_the_identity
                 a_fresh_call_starts_over_and_attaches_to_its_own_job
                 a_fresh_call_starts_over_next_to_the_previous_version
-                a_task_call_makes_a_held_job_a_promised_one
-                many_calls_of_one_question_at_once_make_one_job
-                the_identity_of_a_call_goes_with_its_job
+                a_task_call_turns_a_held_job_into_a_promised_one
+                many_concurrent_calls_of_one_question_make_one_job
+                the_identity_of_a_call_is_removed_with_its_job
             }
             holding {
-                a_held_call_is_taken_by_name_and_never_claimed
-                taking_makes_no_worker_known_and_needs_the_profile
+                a_held_call_is_claimed_by_id_and_never_from_the_queue
+                claiming_by_id_does_not_register_the_worker_and_needs_the_profile
                 held_calls_of_a_dead_worker_are_orphans
-                a_task_is_taken_by_name_and_shown_at_once
-                a_held_call_that_none_has_carried_is_told_apart
-                a_held_call_is_kept_by_how_it_ended
-                a_held_call_with_a_carrier_is_its_own_from_the_start
+                a_task_is_claimed_by_id_and_listed_immediately
+                a_held_call_that_never_ran_is_distinguishable
+                the_result_of_a_held_call_decides_how_long_it_is_kept
+                a_held_call_inserted_with_a_worker_belongs_to_it_from_the_start
             }
             conversing {
-                turns_come_in_order_and_whole
+                turns_are_read_in_order_and_complete
                 conversations_are_listed_by_their_newest_turn
                 conversations_are_paged_and_filtered
                 a_held_call_makes_no_conversation_until_it_succeeds
             }
             claiming {
                 higher_priority_comes_first_then_older
-                a_place_in_the_queue_is_counted_as_claims_go
+                a_queue_position_follows_the_order_of_claims
                 priority_decides_across_profiles
                 slots_are_shared_between_owners_and_priority_counts_within_one
-                of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next
-                held_calls_take_no_part_in_the_turns_of_the_queue
-                places_are_counted_over_all_owners
-                a_refused_owner_has_not_come
+                among_equally_busy_owners_the_one_who_waited_longest_is_next
+                held_calls_do_not_count_as_turns_of_the_queue
+                queue_positions_count_all_owners
+                a_refused_insert_does_not_register_its_owner
                 a_job_is_not_claimed_before_its_time
                 a_job_of_another_profile_is_not_claimed
                 a_claim_raises_the_fence_and_starts_the_run
-                many_workers_at_once_claim_each_job_once
+                many_concurrent_workers_claim_each_job_once
             }
             leases {
                 a_stale_fence_cannot_write
@@ -116,61 +116,61 @@ macro_rules! store_suite {
                 no_worker_writes_after_a_cancel
                 no_worker_writes_after_a_rescue
                 a_lease_on_an_unknown_job_is_lost
-                a_late_renewal_holds
+                a_late_renewal_succeeds
                 a_renewal_reports_exactly_the_lost_leases
                 a_renewal_moves_the_end_of_the_lease
-                a_checkpoint_is_there_for_the_next_reader
-                progress_never_goes_down_within_a_try
+                a_checkpoint_is_visible_to_the_next_reader
+                progress_never_goes_down_within_an_attempt
             }
             settling {
-                a_report_comes_back_byte_for_byte
-                a_tool_result_comes_back_as_it_was
+                a_report_is_returned_byte_for_byte
+                a_tool_result_is_returned_unchanged
                 a_job_can_fail_for_good
                 a_retry_waits_and_remembers_why
                 a_release_spends_no_attempt
                 a_job_settles_once
-                a_result_once_read_never_changes
+                a_result_never_changes_once_it_was_read
             }
             cancelling {
-                a_queued_job_is_cancelled_at_once
-                a_cancel_before_the_run_owes_nothing
-                a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_come_of_it
-                a_cancel_of_a_remote_run_owes_a_stop
-                a_finished_job_keeps_its_end
+                a_queued_job_is_cancelled_immediately
+                a_cancel_before_the_run_leaves_no_pending_stop
+                a_cancel_of_a_request_in_flight_records_that_a_run_may_start
+                a_cancel_of_a_remote_run_leaves_a_pending_stop
+                a_finished_job_keeps_its_final_state
                 a_second_cancel_finds_the_first
                 only_the_owner_can_cancel
-                a_run_that_turned_up_late_is_owed
-                a_run_is_owed_on_cancelled_jobs_only
-                owed_stops_are_for_those_with_the_profile
-                owed_stops_come_no_more_than_asked_for
-                owed_stops_come_oldest_first_whatever_their_profile
-                a_stop_that_was_made_is_owed_no_more
-                a3_a_stop_keeps_what_was_seen_of_the_run
+                a_late_run_of_a_cancelled_job_gets_a_pending_stop
+                only_cancelled_jobs_get_a_pending_stop
+                pending_stops_are_returned_only_for_the_profile
+                pending_stops_are_limited_to_the_requested_number
+                pending_stops_are_returned_oldest_first_across_profiles
+                a_completed_stop_is_no_longer_pending
+                a3_a_stop_stores_the_observed_outcome_of_the_run
                 only_a_cancelled_job_can_be_stopped
-                no_stop_is_owed_where_no_run_is_known
+                no_stop_is_pending_if_no_run_is_known
             }
             rescuing {
-                a_dead_workers_jobs_go_back_as_they_were
+                a_crashed_workers_jobs_are_requeued_unchanged
                 a_rescue_leaves_other_workers_alone
                 a_rescue_finds_nothing_when_nothing_runs
                 an_expired_lease_is_rescued_and_a_running_one_is_not
                 a_lease_is_expired_at_its_very_end
-                b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease
-                f6_a_live_worker_gives_back_what_it_does_not_hold
+                b9a_a_request_in_flight_stays_with_a_live_worker_past_its_lease
+                f6_a_live_worker_releases_jobs_it_does_not_hold
                 a_rescued_job_is_claimed_again_under_a_higher_fence
-                ones_own_live_worker_is_never_proven_dead
+                a_process_never_proves_its_own_live_worker_dead
             }
             listing {
                 a_list_is_newest_first
                 pages_cover_everything_once
-                a_page_stays_put_while_jobs_arrive
+                pages_are_stable_while_jobs_arrive
                 a_list_can_be_narrowed_to_states
                 a_search_finds_titles_in_any_case
-                a_search_takes_every_character_literally
+                a_search_treats_every_character_literally
                 an_id_prefix_finds_its_jobs
-                a_summary_says_where_the_job_stands
+                a_summary_contains_the_state_of_the_job
                 a_summary_says_whether_the_id_was_promised
-                an_empty_page_is_no_error
+                an_empty_page_is_not_an_error
                 i2_words_of_questions_and_reports_find_their_jobs
                 i2_a_list_can_be_narrowed_to_a_provider
                 i2_filters_narrow_together_page_by_page
@@ -179,57 +179,57 @@ macro_rules! store_suite {
                 i2_the_words_of_a_removed_job_find_nothing
             }
             changing {
-                a_change_wakes_who_waits
+                a_change_wakes_waiting_callers
                 a_change_before_the_call_is_not_missed
                 each_job_is_reported_once_with_its_latest_state
                 nothing_is_reported_twice
                 a_wait_without_changes_ends_empty
                 progress_is_a_change_and_a_renewal_is_not
                 every_kind_of_write_is_seen
-                the_rev_is_where_changes_go_on
+                changes_continue_from_the_current_rev
                 the_next_due_time_is_the_nearest
-                a_rev_from_elsewhere_is_brought_back_to_the_present
+                a_rev_of_another_store_is_reset_to_the_current_one
                 revs_grow_with_every_change_of_a_job
             }
             pruning {
-                a_job_goes_when_its_retention_has_ended
+                a_job_is_removed_when_its_retention_has_ended
                 the_next_expiry_is_the_nearest
                 an_unfinished_job_is_never_removed
-                a_job_that_is_owed_a_stop_stays_until_it_was_made
+                a_job_with_a_pending_stop_stays_until_it_is_completed
                 a_job_stays_as_long_as_its_key_is_valid
                 a_held_call_stays_until_it_was_answered
-                a_research_call_stays_as_long_as_it_is_told_again
+                a_research_call_stays_as_long_as_its_result_is_repeated
                 a_key_that_names_another_job_keeps_that_one
-                a_key_goes_with_the_job_a_person_removed
-                a_person_can_remove_what_ended_before_a_moment
+                a_key_is_removed_with_the_job_a_person_removed
+                a_person_can_remove_jobs_that_ended_before_a_time
                 a_conversation_is_removed_whole
                 a_busy_conversation_is_not_removed
                 a_prune_stays_within_its_scope
                 a_removal_is_not_a_change
-                many_jobs_go_in_one_call
+                many_jobs_are_removed_in_one_call
             }
             telling {
                 g7_every_end_leaves_a_notice
-                what_does_not_end_or_is_not_told_leaves_no_notice
-                g7_a_claimed_notice_is_no_other_callers_until_its_lease_ends
-                many_callers_at_once_claim_each_notice_once
-                g7_an_undelivered_notice_comes_again_after_its_wait
+                a_retry_or_an_unpromised_job_leaves_no_notice
+                g7_a_claimed_notice_has_one_caller_until_its_lease_ends
+                many_concurrent_callers_claim_each_notice_once
+                g7_an_undelivered_notice_is_due_again_after_a_delay
                 a_notice_outlives_its_job
-                g8_the_text_so_far_is_there_while_the_try_lasts
-                g8_the_text_so_far_never_outlives_its_try
+                g8_the_text_so_far_is_visible_during_the_attempt
+                g8_the_text_so_far_never_outlives_its_attempt
             }
             keeping {
-                g3_what_is_kept_is_there_until_it_is_replaced
+                g3_a_stored_setting_stays_until_it_is_replaced
             }
             spending {
                 g6_a_reservation_becomes_what_the_run_cost
                 g6_a_start_over_the_days_limit_is_refused_and_leaves_nothing
-                g6_of_many_starts_at_once_at_the_edge_of_the_limit_none_is_too_many
+                g6_concurrent_starts_never_exceed_the_limit
                 g6_money_is_refused_last_and_a_repeated_start_reserves_nothing
-                g6_what_was_certainly_not_paid_for_is_released
-                g6_what_may_have_been_paid_for_is_kept
-                g6_a_run_begun_anew_is_a_further_row
-                g6_a_run_that_is_taken_up_is_counted_once
+                g6_a_reservation_that_was_certainly_not_spent_is_released
+                g6_a_reservation_that_may_have_been_spent_is_kept
+                g6_another_run_of_a_job_is_another_row
+                g6_a_resumed_run_is_counted_once
                 g6_the_cost_of_a_cancelled_or_failed_run_is_spent_once_it_is_known
                 g6_a_refusal_inside_a_free_run_is_released
                 g6_each_run_of_a_job_has_its_id_and_its_cost
@@ -244,10 +244,10 @@ macro_rules! store_suite {
             }
             workers {
                 a_worker_is_known_from_its_first_claim
-                a_dismissed_worker_is_there_no_more
-                what_a_dismissed_worker_held_is_rescued_at_once
-                a_worker_that_was_declared_dead_is_there_no_more
-                what_waits_is_counted_once
+                a_deregistered_worker_is_no_longer_available
+                the_jobs_of_a_deregistered_worker_are_rescued_immediately
+                a_worker_that_was_declared_dead_is_no_longer_available
+                waiting_jobs_are_counted_once
             }
         }
     };
@@ -273,7 +273,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A case that is written but not listed would never run.
+    /// A case that is not listed would never run.
     #[test]
     fn no_case_is_forgotten() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store_suite");

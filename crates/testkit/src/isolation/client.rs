@@ -1,4 +1,4 @@
-//! One connection of one owner's, kept open from request to request.
+//! One connection of an owner, kept open between requests.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::request::Request;
 
-/// No answer takes longer; a limit, never a pause.
+/// The maximum time of an answer; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(120);
 
 pub(super) struct Client {
@@ -19,11 +19,11 @@ pub(super) struct Client {
     stream: Option<BufReader<TcpStream>>,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     pub(super) status: u16,
-    /// The headers but the date, as they came.
+    /// The headers except the date.
     pub(super) head: String,
     pub(super) body: String,
     pub(super) took: Duration,
@@ -34,17 +34,17 @@ impl Client {
         Self { address, token, stream: None }
     }
 
-    /// Makes the request and reads the answer to its end.
+    /// Sends the request and reads the whole answer.
     pub(super) async fn make(&mut self, request: &Request) -> Heard {
         let bytes = request.bytes(&self.address.to_string(), &self.token);
         let talk = async {
-            // A server may close a connection that rested; then, and only then, there is a second try.
+            // A server may close an idle connection; only then the request is sent a second time.
             if let Some(stream) = self.stream.take()
                 && let Some(heard) = self.talk(stream, &bytes).await
             {
                 return heard;
             }
-            let stream = TcpStream::connect(self.address).await.expect("the server listens");
+            let stream = TcpStream::connect(self.address).await.expect("connect to the server");
             stream.set_nodelay(true).expect("a socket");
             self.talk(BufReader::new(stream), &bytes).await.expect("the server answers")
         };
@@ -104,7 +104,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl Heard {
-    /// The answer inside, whatever was told before it; null when there is none.
+    /// Returns the final answer without the notifications before it; null if there is none.
     pub(super) fn answer(&self) -> Value {
         if let Ok(answer) = serde_json::from_str(&self.body) {
             return answer;
@@ -114,15 +114,15 @@ impl Heard {
         messages.rfind(|message: &Value| message.get("id").is_some()).unwrap_or_default()
     }
 
-    /// The session that was begun.
+    /// The id of the new session.
     pub(super) fn session(&self) -> Option<&str> {
         header(&self.head, "mcp-session-id")
     }
 
-    /// Everything that was said, but these words.
+    /// The whole answer with these words masked.
     pub(super) fn masked(&self, words: &str) -> String {
         let said = format!("{}\n{}", self.head, self.body);
-        // Lengths are those of the words, which have one length each.
+        // The length of the words is masked too; all of them have the same length.
         if words.is_empty() { said } else { said.replace(words, "<id>") }
     }
 }

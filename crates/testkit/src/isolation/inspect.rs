@@ -1,4 +1,4 @@
-//! Searches what an owner heard for what is not theirs.
+//! Searches the answers of an owner for data of other owners.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::request::Request;
 
 /// Texts that no owner may read.
 pub(super) struct Secrets {
-    /// Where the servers keep everything; only the owner whose conversations are files is told of it.
+    /// The folder of the servers' data; only the owner whose conversations are files may see it.
     folder: String,
 }
 
@@ -18,7 +18,7 @@ impl Secrets {
         Self { folder: folder.to_string_lossy().into_owned() }
     }
 
-    /// What leaked, if anything.
+    /// Returns a description of the leak, if there is one.
     pub(super) fn leak(
         &self,
         ledger: &Ledger,
@@ -28,31 +28,31 @@ impl Secrets {
     ) -> Option<String> {
         let said = format!("{}\n{}", heard.head, heard.body);
         if let Some(name) = foreign_words(owner, &said) {
-            return Some(format!("it has words of {name}'s"));
+            return Some(format!("it has words of {name}"));
         }
         if (0..NAMES.len()).any(|owner| said.contains(&token(owner))) {
             return Some("it has a token".to_owned());
         }
         if owner != MIRRORED && said.contains(&self.folder) {
-            return Some("it says where the servers keep their files".to_owned());
+            return Some("it names the folder of the servers".to_owned());
         }
         for id in ids(&said).filter(|id| !request.says(id)) {
             if let Some(other) = ledger.told(owner, id) {
-                return Some(format!("it has the id {id}, which was told to {other}"));
+                return Some(format!("it has the id {id}, which belongs to {other}"));
             }
         }
         None
     }
 }
 
-/// Whose words are in a text that this owner reads, if it is not theirs.
+/// Returns the other owner whose words are in a text that this owner reads, if there is one.
 pub(super) fn foreign_words(owner: usize, said: &str) -> Option<&'static str> {
     let said = said.to_ascii_lowercase();
     let mut others = NAMES.iter().enumerate().filter(|(other, _)| *other != owner);
     others.find(|(_, name)| said.contains(**name)).map(|(_, name)| *name)
 }
 
-/// Everything in a text that has the form of an id: of a job, a conversation, a session, a run.
+/// Returns everything in a text that looks like an id of a job, a conversation, a session or a run.
 pub(super) fn ids(said: &str) -> impl Iterator<Item = &str> {
     let words = said.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
     words.filter(|word| is_id(word.strip_prefix("resp_").unwrap_or(word)))
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_found_wherever_they_stand() {
+    fn ids_are_found_in_any_context() {
         let job = "0123456789abcdef0123456789abcdef";
         let uuid = "01234567-89ab-cdef-0123-456789abcdef";
         let said = format!("`{job}`: \"{uuid}\" /logs/{job}/x resp_{uuid} {job}0 not-an-id");

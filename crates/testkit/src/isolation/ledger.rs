@@ -1,14 +1,14 @@
-//! Which ids belong to which owner.
+//! The ids of each owner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use super::owners::NAMES;
 
-/// The newest are drawn, so that unfinished ones are among them.
+/// Ids are drawn from the newest, so that unfinished jobs are among them.
 const NEWEST: usize = 150;
 
-/// What an id names.
+/// The kind of object that an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Job,
@@ -20,10 +20,10 @@ pub(super) struct Ledger(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    /// Every id that an owner was told, and the owner who was told it first.
+    /// Every id that an owner received, with the first owner who received it.
     told: HashMap<String, usize>,
     own: [Own; NAMES.len()],
-    /// Jobs that others tried to end.
+    /// Jobs that other owners tried to end.
     attacked: HashSet<String>,
 }
 
@@ -31,14 +31,14 @@ struct Entries {
 struct Own {
     jobs: Vec<String>,
     conversations: Vec<String>,
-    /// With the door of the server that has it.
+    /// Each with the index of the server that has it.
     sessions: Vec<(usize, String)>,
-    /// Jobs their owner may have ended.
+    /// Jobs that their owner may have ended.
     cancelled: HashSet<String>,
 }
 
 impl Ledger {
-    /// An owner was told an id; the name of another who was told the same.
+    /// Records that an owner received an id; returns the name of another owner who received the same id.
     pub(super) fn told(&self, owner: usize, id: &str) -> Option<&'static str> {
         let first = *self.open().told.entry(id.to_owned()).or_insert(owner);
         (first != owner).then(|| NAMES[first])
@@ -52,7 +52,7 @@ impl Ledger {
         self.open().own[owner].of(kind).push(id.to_owned());
     }
 
-    /// One of an owner's.
+    /// Draws one of an owner's ids.
     pub(super) fn some(
         &self,
         owner: usize,
@@ -72,12 +72,12 @@ impl Ledger {
         self.open().own[owner].cancelled.contains(id)
     }
 
-    /// A job of this owner's is attacked by another.
+    /// Records that another owner attacks a job.
     pub(super) fn attack(&self, id: &str) {
         self.open().attacked.insert(id.to_owned());
     }
 
-    /// Attacked jobs with their owners.
+    /// Returns the attacked jobs with their owners.
     pub(super) fn attacked(&self) -> Vec<(usize, String)> {
         let entries = self.open();
         let owned = |id: &String| Some((*entries.told.get(id)?, id.clone()));
@@ -92,7 +92,7 @@ impl Ledger {
         self.open().own[owner].sessions.retain(|(_, session)| session != id);
     }
 
-    /// One of an owner's sessions behind a door.
+    /// Draws one of an owner's sessions at a server.
     pub(super) fn some_session(
         &self,
         owner: usize,

@@ -1,4 +1,4 @@
-//! Asking questions: by every tool that takes one, as a task, under keys that others use as well.
+//! Asks questions: with every tool that accepts one, as a task, and under keys that other owners use too.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::owners::NAMES;
 use super::request::Request;
 use super::worker::Worker;
 
-/// How runs go; the last ones take so long that others can try to end them.
+/// The scenarios of runs; the last ones take long enough for others to try to end them.
 const SCENARIOS: [&str; 6] = [
     "ok;words=40;sources=2;delay_ms=0",
     "ok;words=40;sources=2;delay_ms=0",
@@ -16,7 +16,7 @@ const SCENARIOS: [&str; 6] = [
     "ok;words=40;sources=2;delay_ms=1500000",
     "ok;words=40;sources=2;delay_ms=3000000",
 ];
-/// Those that a held call waits for.
+/// The number of scenarios that are quick enough for a held call.
 const QUICK: usize = 4;
 
 impl Worker {
@@ -39,7 +39,7 @@ impl Worker {
         self.keep(Kind::Job, &result["structuredContent"]["jobId"]);
     }
 
-    /// A key that every owner uses, with a text that is the same or is not: each has a job of their own.
+    /// Uses a key that every owner uses, with a text that may be the same: each owner has a separate job.
     async fn start_under_a_key(&mut self) {
         self.keys += 1;
         let key = format!("key-{}-{}", self.slot, self.keys);
@@ -55,11 +55,16 @@ impl Worker {
             let result = heard.answer()["result"].clone();
             if ids.len() < 2 {
                 let Some(id) = result["structuredContent"]["jobId"].as_str() else {
-                    self.broken(self.number(), "a key of one's own was refused", &request, &heard);
+                    self.broken(self.number(), "the owner's own key was refused", &request, &heard);
                 };
                 ids.push(id.to_owned());
             } else if result["_meta"]["outlast/error"]["code"] != "IDEMPOTENCY_CONFLICT" {
-                self.broken(self.number(), "one key stands for two questions", &request, &heard);
+                self.broken(
+                    self.number(),
+                    "one key was accepted for two questions",
+                    &request,
+                    &heard,
+                );
             }
             if ids.len() == 2 && ids[0] != ids[1] {
                 self.broken(self.number(), "one key has two jobs", &request, &heard);
@@ -100,7 +105,7 @@ impl Worker {
         self.keep(Kind::Job, &result["taskId"]);
     }
 
-    /// Sometimes what the others ask as well, to the letter.
+    /// Sometimes searches for exactly the same text as the others.
     async fn search(&mut self) {
         let common = format!("What is new? [[sim:{}]]", SCENARIOS[0]);
         let question = if self.random.bool() { common } else { self.question(QUICK) };
@@ -129,7 +134,7 @@ impl Worker {
         self.result(&request).await;
     }
 
-    /// A question whose words belong to this owner alone, so that they are recognised wherever they turn up.
+    /// A question with words that belong only to this owner, so that they are recognised anywhere.
     pub(super) fn question(&mut self, scenarios: usize) -> String {
         self.asked += 1;
         let (name, slot, asked) = (NAMES[self.owner], self.slot, self.asked);

@@ -1,18 +1,19 @@
-//! The owners: what they are called, what they show at the door, and what marks their questions.
+//! The owners: their names, their tokens, and the words that identify their questions.
 
-/// Their names. Each is in every question its owner asks but those that all ask alike, and no report has such words by
-/// itself: wherever one is read by another owner, something has leaked.
+/// The names of the owners. Every question contains the name of its owner, except those that all owners ask
+/// alike, and no report contains such words by itself. So wherever another owner reads one, something has
+/// leaked.
 pub const NAMES: [&str; 3] = ["zqann", "zqbob", "zqcyd"];
 
-/// The one whose conversations are shown as files.
+/// The owner whose conversations are mirrored as files.
 pub(super) const MIRRORED: usize = 0;
 
-/// What an owner shows at the door.
+/// The token of an owner.
 pub(super) fn token(owner: usize) -> String {
     format!("{}-token-0123456789abcdef", NAMES[owner].replace("zq", "zx"))
 }
 
-/// All of them, as the servers are told.
+/// All tokens, in the format of the servers' configuration.
 pub(super) fn tokens() -> String {
     let all = (0..NAMES.len()).map(|owner| format!("{}={}", NAMES[owner], token(owner)));
     all.collect::<Vec<_>>().join(",")

@@ -1,4 +1,5 @@
-//! Asking after what is another's: the answer must be the one about what never was, to the letter but for the id.
+//! Requests with another owner's ids: except for the id, the answer must be identical to the one for an id that
+//! never existed.
 
 use serde_json::json;
 
@@ -6,7 +7,7 @@ use super::ledger::Kind;
 use super::request::Request;
 use super::worker::Worker;
 
-/// What can be asked with an id. Each is a kind of its own when times are compared.
+/// The requests that take an id. Response times are compared for each of them.
 const WAYS: [&str; 11] = [
     "perplexity_research_poll",
     "perplexity_research_cancel",
@@ -21,7 +22,7 @@ const WAYS: [&str; 11] = [
     "perplexity_deep_research_followup",
 ];
 
-/// How an id may be misspelt; as it is, most often.
+/// The number of misspellings of an id; most often it is spelt correctly.
 const FORMS: usize = 12;
 
 impl Worker {
@@ -52,18 +53,18 @@ impl Worker {
         }
         if heard[0].masked(&foreign) != heard[1].masked(&invented) {
             let why = format!(
-                "{way} tells a foreign id from an invented one, of which it says: {} {}\n{}",
+                "{way} distinguishes a foreign id from an invented one, for which the answer is: {} {}\n{}",
                 heard[1].status, heard[1].head, heard[1].body
             );
             self.broken(self.number(), &why, &asked[0], &heard[0]);
         }
-        // What cannot be an id never reaches a store, and says nothing about times.
+        // A text that cannot be an id never reaches a store, so its time means nothing.
         if form >= 5 {
             self.shared.timings.add(way, heard[0].took, heard[1].took);
         }
     }
 
-    /// Foreign, invented and own ones at once: what is said of one says nothing of another.
+    /// Asks for foreign, invented and own ids in one batch: the answer for one must not depend on the others.
     pub(super) async fn pry_in_a_batch(&mut self) {
         let other = self.other();
         let foreign = self.shared.ledger.some(other, Kind::Conversation, &mut self.random);
@@ -77,7 +78,7 @@ impl Worker {
         let heard = self.hear(&request).await;
         let entries = heard.answer()["result"]["structuredContent"].clone();
         if entries[&own]["conversation"].is_null() || entries[&foreign] != entries[&invented] {
-            self.broken(self.number(), "a batch mixes them up", &request, &heard);
+            self.broken(self.number(), "the batch mixes them up", &request, &heard);
         }
     }
 

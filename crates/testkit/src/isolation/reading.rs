@@ -1,4 +1,4 @@
-//! An owner reads, lists and cancels their own jobs, and reads the pages that are for all.
+//! An owner reads, lists and cancels their own jobs, and reads the public pages.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ impl Worker {
         let heard = self.hear(&request).await;
         let status = heard.answer()["result"]["structuredContent"]["status"].clone();
         if status == "NOT_FOUND" || !status.is_string() {
-            self.broken(self.number(), "a job of one's own is not found", &request, &heard);
+            self.broken(self.number(), "the owner's own job was not found", &request, &heard);
         }
         if status == "CANCELLED" && !self.shared.ledger.may_be_cancelled(self.owner, &id) {
             self.broken(self.number(), "another owner has cancelled it", &request, &heard);
@@ -51,14 +51,14 @@ impl Worker {
         let heard = self.hear(&request).await;
         let status = heard.answer()["result"]["status"].clone();
         if !status.is_string() {
-            self.broken(self.number(), "a task of one's own is not found", &request, &heard);
+            self.broken(self.number(), "the owner's own task was not found", &request, &heard);
         }
         if status == "cancelled" && !self.shared.ledger.may_be_cancelled(self.owner, &id) {
             self.broken(self.number(), "another owner has cancelled it", &request, &heard);
         }
     }
 
-    /// Cursors of any size: they are numbers, and others' numbers can be guessed.
+    /// Cursors of any size: they are numbers, and those of others can be guessed.
     async fn list(&mut self) {
         let mut arguments = json!({ "limit": self.random.u8(1..=30) });
         if self.random.bool() {
@@ -90,14 +90,14 @@ impl Worker {
         {
             self.broken(
                 self.number(),
-                "a conversation of one's own is not found",
+                "the owner's own conversation was not found",
                 &request,
                 &heard,
             );
         }
     }
 
-    /// Metrics and health name no owner and no id.
+    /// Metrics and health contain no owner and no id.
     pub(super) async fn read_pages(&mut self) {
         let page = ["/metrics", "/health"][self.random.usize(..2)];
         let request = Request::get(page);
@@ -106,7 +106,7 @@ impl Worker {
         if heard.status != 200 || named || ids(&heard.body).next().is_some() {
             self.broken(
                 self.number(),
-                "metrics and health must name no owner and no id",
+                "metrics and health must not contain an owner or an id",
                 &request,
                 &heard,
             );

@@ -1,8 +1,9 @@
-//! What is said to a server: calls of the newer era, messages in sessions of the older one, plain requests.
+//! Requests to a server: calls of the newer era, messages in sessions of the older one, and plain HTTP
+//! requests.
 
 use serde_json::{Value, json};
 
-/// A request that has yet to be made.
+/// A request to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     line: String,
@@ -18,14 +19,14 @@ impl Request {
         Self::modern(id, "tools/call", tool, json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// The same by a client that takes tasks.
+    /// A tool call by a client that supports tasks.
     pub(super) fn tool_as_task(id: u64, tool: &str, arguments: Value) -> Self {
         let mut params = json!({ "name": tool, "arguments": arguments });
         params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": tasks() });
         Self::modern(id, "tools/call", tool, params)
     }
 
-    /// `tasks/get` and its like.
+    /// `tasks/get` and similar methods.
     pub(super) fn task(id: u64, method: &str, task: &str) -> Self {
         let mut params = json!({ "taskId": task });
         if method == "tasks/update" {
@@ -35,7 +36,7 @@ impl Request {
         Self::modern(id, method, task, params)
     }
 
-    /// The same, and told of progress.
+    /// Adds a progress token.
     pub(super) fn with_progress(mut self, token: u64) -> Self {
         let mut message: Value = serde_json::from_str(&self.body).unwrap();
         message["params"]["_meta"]["progressToken"] = json!(token);
@@ -66,7 +67,7 @@ impl Request {
         request
     }
 
-    /// A message outside of any.
+    /// A message outside any session.
     pub(super) fn post(message: &Value) -> Self {
         let headers = [
             ("Content-Type", "application/json".to_owned()),
@@ -75,18 +76,18 @@ impl Request {
         Self { line: "POST /mcp".to_owned(), headers: headers.to_vec(), body: message.to_string() }
     }
 
-    /// The end of a session.
+    /// Ends a session.
     pub(super) fn delete(session: &str) -> Self {
         let headers = vec![("Mcp-Session-Id", session.to_owned())];
         Self { line: "DELETE /mcp".to_owned(), headers, body: String::new() }
     }
 
-    /// A page.
+    /// Requests a page.
     pub(super) fn get(path: &str) -> Self {
         Self { line: format!("GET {path}"), headers: Vec::new(), body: String::new() }
     }
 
-    /// Whether the asker said this.
+    /// Returns true if the request contains these words.
     pub(super) fn says(&self, words: &str) -> bool {
         self.body.contains(words) || self.headers.iter().any(|(_, value)| value.contains(words))
     }

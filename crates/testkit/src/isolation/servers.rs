@@ -1,4 +1,5 @@
-//! The servers under test: two over one store, which differ in the order of their tool sets, so that every tool is there.
+//! The servers under test: two over one store, with their tool sets in a different order, so that every tool is
+//! available.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,13 +10,13 @@ use super::owners::{MIRRORED, NAMES, tokens};
 use crate::mcp_process::McpProcess;
 use crate::postgres;
 
-/// The order of the sets decides whose `perplexity_search` is served.
+/// The order of the sets decides which `perplexity_search` is served.
 const SETS: [&str; 2] = ["research,research-jobs,perplexity", "perplexity,research-jobs,research"];
 
-/// What the servers show the provider.
+/// The servers' API key for the provider.
 pub(super) const KEY: &str = "pplx-isolation-0123456789";
 
-/// Servers in a folder of their own.
+/// Servers in a separate folder.
 pub struct Servers {
     pub(super) processes: Vec<McpProcess>,
     addresses: Vec<SocketAddr>,
@@ -23,7 +24,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts them against a provider. They log what this filter lets through, and where they listen.
+    /// Starts the servers with this provider and log filter.
     pub async fn start(binary: &Path, provider: &str, log: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (mut processes, mut addresses) = (Vec::new(), Vec::new());
@@ -57,7 +58,7 @@ impl Servers {
                 McpProcess::spawn(binary, ["serve", "--http", "127.0.0.1:0"], &environment);
             process.logged("/mcp").await;
             let log = process.log();
-            let (_, rest) = log.split_once("listening on http://").expect("says where");
+            let (_, rest) = log.split_once("listening on http://").expect("log the address");
             addresses.push(rest.split('/').next().unwrap().parse().expect("an address"));
             processes.push(process);
         }

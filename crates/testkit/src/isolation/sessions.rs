@@ -1,4 +1,4 @@
-//! Sessions of the older era: used by their owners, tried by others.
+//! Sessions of the older era: used by their owners, attacked by others.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Worker {
         self.hear(&Request::delete(session)).await;
     }
 
-    /// Takes back requests by their ids, which are those of others' requests as well.
+    /// Cancels requests by their ids, which are also ids of other owners' requests.
     async fn take_back(&mut self, session: &str) {
         let id = self.request_id();
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -51,11 +51,11 @@ impl Worker {
         let Some(id) = self.own(Kind::Job) else { return };
         let message = json!({ "jsonrpc": "2.0", "id": self.request_id(), "method": "tools/call",
             "params": { "name": "perplexity_research_poll", "arguments": { "jobId": id } } });
-        // Another connection of this owner's may have ended the session, or cancelled the request.
+        // Another connection of this owner may have ended the session or cancelled the request.
         self.hear(&Request::in_session(session, &message)).await;
     }
 
-    /// Another owner's session is one that never was.
+    /// Another owner's session must look as if it never existed.
     async fn pry_at_a_session(&mut self) {
         let other = self.other();
         let foreign = self.shared.ledger.some_session(other, self.door, &mut self.random);

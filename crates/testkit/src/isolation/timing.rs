@@ -1,4 +1,4 @@
-//! How long answers about foreign ids took, and those about invented ones.
+//! The response times for foreign and for invented ids.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,19 +13,19 @@ struct Samples {
     invented: Vec<Duration>,
 }
 
-/// The medians of one kind of request.
+/// The median times of one kind of request.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// How many of each.
+    /// The number of requests of each kind.
     pub samples: usize,
-    /// Until an answer about another owner's id.
+    /// The time of an answer about another owner's id.
     pub foreign: Duration,
-    /// Until an answer about an id that never was.
+    /// The time of an answer about an id that never existed.
     pub invented: Duration,
 }
 
 impl Timing {
-    /// How many times as long as about an invented id it took to answer about a foreign one.
+    /// The time for a foreign id divided by the time for an invented one.
     pub fn ratio(&self) -> f64 {
         self.foreign.as_secs_f64() / self.invented.as_secs_f64()
     }

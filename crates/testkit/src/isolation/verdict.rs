@@ -1,4 +1,4 @@
-//! Afterwards: what was attacked lives, and nothing that was left behind mixes owners.
+//! The final checks: attacked jobs still run, and no data left behind mixes owners.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::servers::KEY;
 use super::worker::Worker;
 use super::{Servers, Shared};
 
-/// More samples than this, and the medians must be of one class.
+/// With more samples than this, the medians must be of the same magnitude.
 const ENOUGH: usize = 100;
-/// Far more than one machine's noise between two requests that alternate.
+/// Far more than the noise of one machine between two alternating requests.
 const CLASS: f64 = 3.0;
 
 pub(super) async fn check(shared: &Arc<Shared>, servers: Servers, upstream: &[Value]) {
@@ -24,7 +24,7 @@ pub(super) async fn check(shared: &Arc<Shared>, servers: Servers, upstream: &[Va
     for sent in upstream {
         let sent = sent.to_string().to_ascii_lowercase();
         let named = NAMES.iter().filter(|name| sent.contains(**name)).count();
-        assert!(named <= 1, "the provider was sent words of {named} owners at once: {sent}");
+        assert!(named <= 1, "the provider was sent words of {named} owners together: {sent}");
     }
     for file in files_below(&servers.folder().join("conversation-logs")) {
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) async fn check(shared: &Arc<Shared>, servers: Servers, upstream: &[Va
     }
     for (what, timing) in shared.timings.medians() {
         let same = (1.0 / CLASS..=CLASS).contains(&timing.ratio());
-        assert!(timing.samples < ENOUGH || same, "{what} takes another time: {timing:?}");
+        assert!(timing.samples < ENOUGH || same, "{what} takes a different time: {timing:?}");
     }
 }
 
@@ -61,7 +61,7 @@ async fn attacked_jobs_live(shared: &Arc<Shared>) {
     }
 }
 
-/// To the last page.
+/// Checks the lists to the last page.
 async fn lists_are_ones_own(shared: &Arc<Shared>) {
     for owner in 0..NAMES.len() {
         let mut worker = Worker::new(Arc::clone(shared), owner, 0);

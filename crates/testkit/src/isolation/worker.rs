@@ -1,4 +1,4 @@
-//! One of an owner's connections, and what it does next.
+//! One of an owner's connections, and its next operation.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,14 +14,14 @@ use super::request::Request;
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) owner: usize,
-    /// Which of the owner's connections this is.
+    /// The index of the connection.
     pub(super) slot: usize,
-    /// Which server it is connected to.
+    /// The index of the server it is connected to.
     pub(super) door: usize,
     pub(super) random: fastrand::Rng,
-    /// Questions asked so far.
+    /// The number of questions asked.
     pub(super) asked: u64,
-    /// Keys used so far.
+    /// The number of keys used.
     pub(super) keys: u64,
     client: Client,
 }
@@ -55,7 +55,7 @@ impl Worker {
         }
     }
 
-    /// Makes a request; whatever is heard must not be another's.
+    /// Sends a request; the answer must not contain anything of another owner.
     pub(super) async fn hear(&mut self, request: &Request) -> Heard {
         let number = self.shared.done.fetch_add(1, Ordering::Relaxed);
         let heard = self.client.make(request).await;
@@ -66,17 +66,17 @@ impl Worker {
         heard
     }
 
-    /// The same, of a call that is answered in MCP: the answer's `result`, or null.
+    /// Sends a call that is answered in MCP; returns the `result`, or null.
     pub(super) async fn result(&mut self, request: &Request) -> Value {
         let heard = self.hear(request).await;
         let answer = heard.answer();
         if heard.status != 200 || answer.is_null() {
-            self.broken(self.number(), "it is no answer", request, &heard);
+            self.broken(self.number(), "it is not an answer", request, &heard);
         }
         answer["result"].clone()
     }
 
-    /// Stops everything with what is needed to see it again.
+    /// Panics with everything needed to reproduce the failure.
     pub(super) fn broken(&self, number: u64, why: &str, request: &Request, heard: &Heard) -> ! {
         let super::Plan { operations, seed, .. } = self.shared.plan;
         panic!(
@@ -90,12 +90,12 @@ impl Worker {
         self.shared.done.load(Ordering::Relaxed)
     }
 
-    /// The id of a request: few of them, so that those of different owners meet.
+    /// The id of a request; there are few of them, so that different owners use the same ones.
     pub(super) fn request_id(&mut self) -> u64 {
         self.random.u64(1..40)
     }
 
-    /// One of the others.
+    /// Draws one of the other owners.
     pub(super) fn other(&mut self) -> usize {
         (self.owner + self.random.usize(1..NAMES.len())) % NAMES.len()
     }

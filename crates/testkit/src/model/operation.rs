@@ -1,5 +1,5 @@
-//! What can happen to a store, with few enough names that things meet. Numbers that pick a job or a lease are taken
-//! modulo how many there are, so that any shortened list still means something.
+//! The operations of a store, with few enough names to make collisions likely. Numbers that select a job or a
+//! lease are taken modulo their count, so that any shortened list is still valid.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use proptest::prelude::*;
 
 use crate::store_suite::{a_failure, a_job, a_run};
 
-/// One operation, and through which handle it is made.
+/// One operation, and the handle that performs it.
 #[derive(Clone, Debug)]
 pub(super) struct Op {
-    /// Which of the two; an operation of a worker goes through the worker's own.
+    /// The index of the handle; an operation of a worker uses the worker's handle.
     pub(super) via: usize,
     pub(super) what: Action,
 }
@@ -31,9 +31,9 @@ pub(super) enum Action {
         max_unfinished: u32,
         max_bytes: u64,
         takes_up: bool,
-        /// How many cents may be spent a day, if the job costs one; `None` for a job that is free.
+        /// The daily limit in cents if the job costs one cent; `None` for a free job.
         cents_per_day: Option<Option<u64>>,
-        /// The worker that carries a held call from the start, and for how many seconds.
+        /// The worker that runs a held call from the start, and the duration of its lease in seconds.
         carrier: Option<(usize, u64)>,
     },
     Claim {
@@ -103,11 +103,11 @@ pub(super) enum Action {
     MoveClock {
         seconds: i64,
     },
-    /// The handle goes as in a crash, its workers with it, and a new one is opened.
+    /// Drops the handle and its workers as a crash would, and opens a new one.
     Reopen,
 }
 
-/// A job in few words.
+/// The distinguishing features of a job.
 #[derive(Clone, Debug)]
 pub(super) struct JobSpec {
     pub(super) owner: usize,
@@ -118,20 +118,20 @@ pub(super) struct JobSpec {
     pub(super) keep_seconds: Option<u64>,
 }
 
-/// A key in few words.
+/// The distinguishing features of a key.
 #[derive(Clone, Debug)]
 pub(super) struct KeySpec {
     pub(super) text: usize,
     pub(super) input: u8,
     pub(super) kind: KeyKind,
     pub(super) seconds: u64,
-    /// Of a key that repeats, once a call was answered.
+    /// The window of a repeating key after a call was answered.
     pub(super) answered_seconds: u64,
-    /// The identity of the call; `None` for a call of the previous version, and for one that has none.
+    /// The identity of the call; `None` for a call of the previous version, or one without an identity.
     pub(super) identity: Option<IdentitySpec>,
 }
 
-/// The identity of a call in few words.
+/// The distinguishing features of a call's identity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IdentitySpec {
     pub(super) question: u8,
@@ -174,7 +174,7 @@ pub(super) const PROFILES: usize = 2;
 pub(super) const WORKERS: usize = 3;
 pub(super) const CONVERSATIONS: usize = 2;
 
-/// A case.
+/// A random list of operations.
 pub(super) fn sequences() -> impl Strategy<Value = Vec<Op>> {
     vec(op(), 1..30)
 }
@@ -183,7 +183,7 @@ fn op() -> impl Strategy<Value = Op> {
     (0..2_usize, what()).prop_map(|(via, what)| Op { via, what })
 }
 
-/// Weighed so that jobs are made, held and finished more often than anything else.
+/// Weighted so that creating, running and finishing jobs are the most frequent.
 fn what() -> impl Strategy<Value = Action> {
     let worker = || 0..WORKERS;
     let few = || 0..4_usize;
@@ -266,12 +266,12 @@ fn identity() -> impl Strategy<Value = IdentitySpec> {
         .prop_map(|(question, named, model, fresh)| IdentitySpec { question, named, model, fresh })
 }
 
-/// Short ones, so that the clock overtakes them, and one that it rarely does.
+/// Short durations, which the clock overtakes, and one that it rarely does.
 fn seconds() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..60_u64, Just(1800)]
 }
 
-/// Room for a few of the requests, which have about a hundred bytes each, and now and then for all.
+/// Room for a few of the requests, which have about a hundred bytes each, and sometimes for all.
 fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![1 => 0..1_000_u64, 3 => Just(u64::MAX)]
 }
@@ -293,7 +293,7 @@ fn how() -> impl Strategy<Value = SettlementSpec> {
     ]
 }
 
-/// One that is told again after it was answered, and one that is not.
+/// One code that is repeated after it was answered, and one that is not.
 fn code() -> impl Strategy<Value = Code> {
     proptest::sample::select(vec![Code::ServiceUnavailable, Code::SubmitUnknown])
 }
@@ -366,7 +366,7 @@ impl SettlementSpec {
     pub(super) fn value(self) -> Settlement {
         match self {
             Self::Succeed => {
-                // Short, because it is compared after every step; the suite has the long one.
+                // Short, because it is compared after every step; the store suite has a long one.
                 let body = Body::report("because", Vec::new());
                 let cost = Cost::Reported(NanoUsd(7_000_000));
                 let output = Output { body, model: None, usage: Usage::default(), cost };

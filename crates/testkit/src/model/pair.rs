@@ -1,5 +1,5 @@
-//! The model and two handles on the tested store, side by side. Applies an operation to both, compares their answers,
-//! and then everything a reader can see.
+//! The model and two handles of the tested store. Applies an operation to both, compares their answers, and
+//! then everything a reader can see.
 
 mod observe;
 mod rescuing;
@@ -23,7 +23,7 @@ use super::view::Ids;
 use crate::clock::ManualClock;
 use crate::store_suite::{a_reservation, a_run};
 
-/// How many steps lie between two looks at everything.
+/// The number of steps between two observations of everything.
 const LOOK_EVERY: usize = 4;
 
 const TRIES: usize = 100;
@@ -36,26 +36,26 @@ const LOOK_ONCE: ChangeWait =
 pub(super) struct StorePair<'a, S: TestedStore> {
     subject: &'a S,
     model: Box<dyn Store>,
-    /// Two, except while one is being opened again.
+    /// Two, except while one is being reopened.
     handles: Vec<S::Handle>,
-    /// Of both.
+    /// The clock of both stores.
     clock: Arc<ManualClock>,
     dir: TempDir,
     model_ids: Ids,
     ids: Ids,
-    /// Every lease ever given out: the model's and the subject's.
+    /// Every lease ever granted, as a pair: the model's and the tested store's.
     leases: Vec<(Lease, Lease)>,
     /// The latest lease of each job.
     latest: HashMap<JobId, Lease>,
     workers: [Worker; WORKERS],
     steps: usize,
-    /// Where the last step left the changes.
+    /// The revisions after the last step.
     revs: (Rev, Rev),
-    /// What was last read of each job.
+    /// The last observed version of each job.
     seen: HashMap<JobId, Job>,
 }
 
-/// Calls both stores with their own arguments and returns both answers: the model's first.
+/// Calls both stores with their own arguments and returns both answers, the model's first.
 macro_rules! both {
     ($pair:ident, $via:expr, $arguments:expr, |$store:ident, $argument:ident| $call:expr) => {{
         let (model, tested) = $arguments;
@@ -74,13 +74,13 @@ use both;
 
 struct Worker {
     handle: usize,
-    /// Fresh for every handle it lives through, as a process is.
+    /// Incremented with every handle, because a new handle simulates a new process.
     life: u32,
-    /// Has claimed, and was neither dismissed nor closed with its handle.
+    /// True if it has claimed, and was neither deregistered nor closed with its handle.
     alive: bool,
 }
 
-/// Every job there is.
+/// A query for all jobs.
 fn everything() -> JobQuery {
     JobQuery { limit: 1000, ..JobQuery::default() }
 }
@@ -110,7 +110,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         }
     }
 
-    /// Applies the operation to both and compares.
+    /// Applies the operation to both stores and compares.
     pub(super) async fn step(&mut self, op: &Op) -> Result<(), String> {
         self.apply(op).await?;
         self.steps += 1;
@@ -119,7 +119,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         if self.steps.is_multiple_of(LOOK_EVERY) { self.observe(other).await } else { Ok(()) }
     }
 
-    /// What is compared once, after the last step.
+    /// The comparisons after the last step.
     pub(super) async fn end(mut self) -> Result<(), String> {
         for via in [0, 1] {
             self.steps += 1;
@@ -132,7 +132,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         let mut held: Vec<_> = self.ids.lost(subject.iter().map(|lease| lease.job).collect());
         for id in lost.unwrap_or_default() {
             held.swap_remove(
-                held.iter().position(|held| *held == id).ok_or("a lease that was never given")?,
+                held.iter().position(|held| *held == id).ok_or("a lease that was never granted")?,
             );
         }
         let all = held.len();
@@ -255,7 +255,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 if S::BEGUN_WAITS_FOR_ITS_LEASE && self.a_killed_one_had_begun().await {
                     self.clock.set(moved(self.clock.now(), LONGER_THAN_ANY_LEASE));
                 }
-                // The model has one handle and so no other workers to watch.
+                // The model has one handle and therefore no other workers to watch.
                 let watched = self.others_that_hold(via).await;
                 let model = self.model.rescue(&Dead::Proven).await;
                 let model = model.map(|rescued| Rescued { watched, ..rescued });
@@ -328,7 +328,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         let mut subject = self.handles[via].prune(&scope, &prune).await;
         for _ in 0..TRIES {
             let Ok(pruned) = subject else { break };
-            // What goes by its age may be left for the next time as well.
+            // Jobs that are removed by age may also be left for the next time.
             if !matches!(prune, Prune::Expired) || pruned.jobs >= expected {
                 break;
             }
@@ -340,7 +340,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         Ok(())
     }
 
-    /// Page by page to the end.
+    /// Reads all pages of a list.
     async fn list(
         &self,
         via: usize,
@@ -383,7 +383,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         Ok(())
     }
 
-    /// Compares two claims and remembers the leases they gave.
+    /// Compares two claims and records their leases.
     fn claimed(
         &mut self,
         what: &str,
@@ -401,13 +401,13 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         self.same(what, (model, subject), Ids::claimed).map(drop)
     }
 
-    /// The lease that is so many back.
+    /// Returns the lease that was granted `back` leases ago.
     fn lease(&self, back: usize) -> Option<(Lease, Lease)> {
         let count = self.leases.len();
         (count > 0).then(|| self.leases[count - 1 - back % count].clone())
     }
 
-    /// The job that is so many back.
+    /// Returns the job that was inserted `back` jobs ago.
     fn job(&self, back: usize) -> Option<(JobId, JobId)> {
         let count = self.ids.all().len();
         (count > 0).then(|| {
@@ -420,7 +420,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
         WorkerId::new(format!("w{worker}-{}", self.workers[worker].life))
     }
 
-    /// Compares two answers, each with its own ids made plain, and returns what they agree on if it is no refusal.
+    /// Compares two answers with their ids normalised, and returns the common answer if it is not a refusal.
     fn same<T, U: PartialEq + Debug>(
         &self,
         what: &str,
@@ -457,7 +457,7 @@ fn moved(now: Timestamp, seconds: i64) -> Timestamp {
     Timestamp::from_millis(now.as_millis() + seconds * 1000)
 }
 
-/// Memory where there is some to be had as a folder: the disk's own waits prove nothing here.
+/// A folder in memory if there is one, because disk latency proves nothing here.
 fn home() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }

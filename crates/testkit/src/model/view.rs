@@ -1,4 +1,4 @@
-//! What two stores say, made comparable: ids become the number of the job, revs go.
+//! Makes the answers of two stores comparable: ids become the number of the job, and revisions are removed.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use outlast_core::{
     RemoteRun, Rev, StoreError, Summary, Timestamp,
 };
 
-/// Which job an id of one store names, by order of arrival.
+/// Maps the ids of one store to jobs by order of insertion.
 #[derive(Default)]
 pub(super) struct Ids {
     ids: Vec<JobId>,
@@ -24,7 +24,7 @@ impl Ids {
         &self.ids
     }
 
-    /// The id that stands for the job in comparisons; an id that was never given out stays different.
+    /// Returns the normalised id of the job; an unknown id stays different.
     fn plain(&self, id: JobId) -> JobId {
         match self.numbers.get(&id) {
             Some(number) => format!("{number:032x}").parse().unwrap(),
@@ -34,7 +34,7 @@ impl Ids {
 
     pub(super) fn job(&self, job: Job) -> Job {
         let (own, plain) = (job.id.to_string(), self.plain(job.id));
-        // The key of a send names its job.
+        // The key of a request names its job.
         let checkpoint = match job.checkpoint {
             Checkpoint::Beginning { key } => {
                 Checkpoint::Beginning { key: key.replace(&own, &plain.to_string()) }
@@ -73,14 +73,14 @@ impl Ids {
         owed.into_iter().map(|(id, run)| (self.plain(id), run)).collect()
     }
 
-    /// A cursor is the store's own; whether there is one is not.
+    /// A cursor is specific to its store; its existence is not.
     pub(super) fn page(&self, page: JobPage) -> (Vec<Summary>, bool) {
         let jobs = page.jobs.into_iter();
         let jobs = jobs.map(|summary| Summary { id: self.plain(summary.id), ..summary }).collect();
         (jobs, page.next.is_some())
     }
 
-    /// In the order of their ids: jobs that one rescue puts back may change in any order.
+    /// Sorted by id, because jobs that one rescue requeues may change in any order.
     pub(super) fn changes(&self, changes: Changes) -> (Vec<Change>, Option<Timestamp>) {
         let jobs = changes.jobs.into_iter();
         let jobs = jobs.map(|change| Change { id: self.plain(change.id), ..change });
@@ -89,7 +89,7 @@ impl Ids {
         (jobs, changes.next_due)
     }
 
-    /// A refusal in words; the port's errors cannot be compared.
+    /// A refusal as text, because the store's errors cannot be compared.
     pub(super) fn refused(&self, error: StoreError) -> String {
         match error {
             StoreError::KeyConflict(id) => format!("KeyConflict({})", self.plain(id)),

@@ -1,45 +1,45 @@
-//! Real processes that misbehave over real pipes. Each is a few lines of shell, which knows the ids of a client that
-//! greets and then calls.
+//! Real processes that misbehave over real pipes. Each is a few lines of shell that assume the request ids of a
+//! client that completes the handshake and then calls.
 
 use super::{answer, discovery, greeting, result};
 use serde_json::json;
 
-/// What a process does instead of serving.
+/// The misbehaviour of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
-    /// Greets, reads on, never answers.
+    /// Completes the handshake and reads on, but never answers.
     Silent,
-    /// Greets, then reads nothing more: its pipe fills.
+    /// Completes the handshake, then reads nothing more, so its pipe fills.
     NeverReads,
-    /// Greets, and ends on the first call, with words on standard error and exit code 3.
+    /// Completes the handshake and exits at the first call, with a message on standard error and exit code 3.
     Dies,
-    /// Greets, and answers a request that was never made.
+    /// Completes the handshake and answers a request that was never made.
     WrongId,
-    /// Greets, and answers a call with one endless line.
+    /// Completes the handshake and answers a call with one endless line.
     EndlessLine,
-    /// Greets, and answers a call with progress that was not asked for, as fast as it can, and no answer.
+    /// Completes the handshake and answers a call only with unsolicited progress, as fast as it can.
     Floods,
-    /// Greets, and answers a call with lines that are not JSON, then with a good answer.
+    /// Completes the handshake and answers a call with lines that are not JSON, then with a good answer.
     Garbage,
-    /// Serves one call well, and then does not leave when its input is closed, nor on SIGTERM.
+    /// Serves one call correctly, but does not exit when its input is closed, nor on SIGTERM.
     Stays,
-    /// The same, but leaves on SIGTERM.
+    /// The same, but exits on SIGTERM.
     StaysUntilAsked,
 }
 
-/// A process that reads everything and says nothing, not even to the greeting.
+/// A process that reads everything and answers nothing, not even the handshake.
 pub const NEVER_GREETS: &str = "while read z; do :; done";
 
-/// The words of [`Misbehaviour::Dies`].
+/// The message of [`Misbehaviour::Dies`].
 pub const LAST_WORDS: &str = "out of cheese";
 
-/// The script for `sh -c`, for a client that greets with `initialize`.
+/// The script for `sh -c`, for a client that starts with `initialize`.
 pub fn script(misbehaviour: Misbehaviour) -> String {
     let greet = format!("read a\necho '{}'\nread b\n", answer(&json!(0), greeting()));
     greet + &after_greeting(misbehaviour)
 }
 
-/// The same for a client that asks for the stateless era.
+/// The script for a client that asks for the stateless era.
 pub fn stateless_script(misbehaviour: Misbehaviour) -> String {
     let greet = format!("read a\necho '{}'\n", answer(&json!(0), discovery()));
     greet + &after_greeting(misbehaviour)

@@ -1,4 +1,4 @@
-//! A web server that says exactly what it is told: each request goes to the test with the socket it came on.
+//! A scripted web server: each request goes to the test with its socket.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// No request takes longer to come in a test; a limit, never a pause.
+/// The maximum wait for a request in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A web server that a test speaks for.
+/// A web server that a test controls.
 pub struct Web {
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
     requests: mpsc::UnboundedReceiver<Request>,
     listening: tokio::task::JoinHandle<()>,
@@ -22,16 +22,16 @@ pub struct Web {
 
 /// A request, and the socket for its answer.
 pub struct Request {
-    /// The first line and the headers, as they came.
+    /// The first line and the headers, verbatim.
     pub head: String,
-    /// The JSON in it; null when there is none.
+    /// The JSON body; null if there is none.
     pub body: Value,
     input: BufReader<OwnedReadHalf>,
     output: OwnedWriteHalf,
 }
 
 impl Web {
-    /// Starts to listen on this machine.
+    /// Starts to listen on the loopback interface.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("listen");
         let address = listener.local_addr().expect("an address");
@@ -41,7 +41,7 @@ impl Web {
                 let sender = sender.clone();
                 tokio::spawn(async move {
                     if let Some(request) = read(socket).await {
-                        // The test may have seen enough.
+                        // The test may have ended already.
                         drop(sender.send(request));
                     }
                 });
@@ -55,7 +55,7 @@ impl Web {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The next request with this JSON-RPC method; the others are answered with 405.
+    /// Returns the next request with this JSON-RPC method; others are answered with 405.
     pub async fn hear(&mut self, method: &str) -> Request {
         loop {
             let request = tokio::time::timeout(LIMIT, self.requests.recv()).await;
@@ -67,7 +67,7 @@ impl Web {
         }
     }
 
-    /// Answers the greeting of the initialize era.
+    /// Answers the handshake of the initialize era.
     pub async fn greet(&mut self) {
         let request = self.hear("initialize").await;
         let id = request.body["id"].clone();
@@ -75,7 +75,7 @@ impl Web {
         self.hear("notifications/initialized").await.reply("202 Accepted", "text/plain", "").await;
     }
 
-    /// Answers the greeting of the stateless era.
+    /// Answers the handshake of the stateless era.
     pub async fn greet_stateless(&mut self) {
         let request = self.hear("server/discover").await;
         let id = request.body["id"].clone();
@@ -90,7 +90,7 @@ impl Drop for Web {
 }
 
 impl Request {
-    /// Answers with this, and hangs up.
+    /// Sends this response and closes the connection.
     pub async fn reply(mut self, status: &str, kind: &str, body: &str) {
         let length = body.len();
         let head = format!(
@@ -100,29 +100,29 @@ impl Request {
         self.write(body.as_bytes()).await;
     }
 
-    /// Answers with JSON, and hangs up.
+    /// Sends JSON and closes the connection.
     pub async fn reply_json(self, body: &Value) {
         self.reply("200 OK", "application/json", &body.to_string()).await;
     }
 
-    /// Begins to answer with events.
+    /// Starts a response with events.
     pub async fn begin_events(&mut self) {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
         self.write(head.as_bytes()).await;
     }
 
-    /// Says this as an event.
+    /// Sends an event.
     pub async fn event(&mut self, message: &Value) {
         self.write(format!("data: {message}\n\n").as_bytes()).await;
     }
 
-    /// Writes these bytes; `false` where the client has hung up.
+    /// Writes these bytes; returns false if the client has closed the connection.
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         self.output.write_all(bytes).await.is_ok()
     }
 
-    /// Waits until the client hangs up.
+    /// Waits until the client closes the connection.
     pub async fn hung_up(mut self) {
         let mut rest = [0; 64];
         while matches!(self.input.read(&mut rest).await, Ok(1..)) {}

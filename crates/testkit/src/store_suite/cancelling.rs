@@ -1,4 +1,4 @@
-//! Cancels, and the remote stops they leave to be made.
+//! Cancels, and the remote stops that they leave pending.
 
 use outlast_core::{
     Cancelled, Checkpoint, Claimed, ConversationId, Cost, Job, JobId, JobState, NewJob, Profile,
@@ -9,7 +9,7 @@ use super::fixture::{Fixture, a_job, a_run, alice, profiles, succeed, worker};
 use crate::clock::START;
 
 /// No worker claims it any more, and its conversation is free.
-pub async fn a_queued_job_is_cancelled_at_once(fixture: Fixture) {
+pub async fn a_queued_job_is_cancelled_immediately(fixture: Fixture) {
     let talk = NewJob { conversation: Some(ConversationId::new("talk")), ..a_job() };
     let job = fixture.add(talk.clone()).await;
     let cancelled = now(&fixture, &job.id).await;
@@ -23,7 +23,7 @@ pub async fn a_queued_job_is_cancelled_at_once(fixture: Fixture) {
 }
 
 /// Claimed, but nothing was sent.
-pub async fn a_cancel_before_the_run_owes_nothing(fixture: Fixture) {
+pub async fn a_cancel_before_the_run_leaves_no_pending_stop(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let cancelled = now(&fixture, &claimed.job.id).await;
     assert_eq!(remote(&cancelled), RemoteStop::NotNeeded);
@@ -31,10 +31,9 @@ pub async fn a_cancel_before_the_run_owes_nothing(fixture: Fixture) {
     assert!(owed(&fixture).await.is_empty());
 }
 
-/// Its worker will know the run, and call `owe`, or that there is none; if it dies first, the doubt is on record.
-pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_come_of_it(
-    fixture: Fixture,
-) {
+/// Its worker will learn the run and call `owe`, or learn that there is none; if it crashes first, the doubt is
+/// on record.
+pub async fn a_cancel_of_a_request_in_flight_records_that_a_run_may_start(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Beginning { key: "k".to_owned() }).await;
     let cancelled = now(&fixture, &claimed.job.id).await;
     assert_eq!(remote(&cancelled), RemoteStop::MaybeBegun);
@@ -45,8 +44,8 @@ pub async fn a_cancel_while_the_request_is_on_its_way_records_that_a_run_may_com
     assert_eq!(remote(&fixture.read(&claimed.job.id).await), RemoteStop::NotNeeded);
 }
 
-/// The provider must be told.
-pub async fn a_cancel_of_a_remote_run_owes_a_stop(fixture: Fixture) {
+/// The provider must be notified.
+pub async fn a_cancel_of_a_remote_run_leaves_a_pending_stop(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     let cancelled = now(&fixture, &claimed.job.id).await;
     assert_eq!(remote(&cancelled), RemoteStop::Owed);
@@ -54,14 +53,14 @@ pub async fn a_cancel_of_a_remote_run_owes_a_stop(fixture: Fixture) {
 }
 
 /// The first commit wins.
-pub async fn a_finished_job_keeps_its_end(fixture: Fixture) {
+pub async fn a_finished_job_keeps_its_final_state(fixture: Fixture) {
     let settled = fixture.add_succeeded().await;
     let cancelled = fixture.store.cancel(&Scope::Owner(alice()), &settled.id).await.unwrap();
     assert_eq!(cancelled, Cancelled::Already(settled.clone()));
     assert_eq!(fixture.read(&settled.id).await, settled);
 }
 
-/// And does not move its end.
+/// It does not change the time of the end.
 pub async fn a_second_cancel_finds_the_first(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     let first = now(&fixture, &job.id).await;
@@ -84,8 +83,8 @@ pub async fn only_the_owner_can_cancel(fixture: Fixture) {
     assert!(matches!(cancelled, Cancelled::Now(_)));
 }
 
-/// The provider's answer came after the cancel.
-pub async fn a_run_that_turned_up_late_is_owed(fixture: Fixture) {
+/// The provider's answer arrived after the cancel.
+pub async fn a_late_run_of_a_cancelled_job_gets_a_pending_stop(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Beginning { key: "k".to_owned() }).await;
     now(&fixture, &claimed.job.id).await;
     fixture.store.record_late_run(&claimed.job.id, &a_run("late")).await.unwrap();
@@ -95,8 +94,8 @@ pub async fn a_run_that_turned_up_late_is_owed(fixture: Fixture) {
     assert_eq!(owed(&fixture).await, [(claimed.job.id, a_run("late"))]);
 }
 
-/// Not on a job that still has a holder, a place in the queue, or another end.
-pub async fn a_run_is_owed_on_cancelled_jobs_only(fixture: Fixture) {
+/// Not on a job that is still held or queued, or that ended differently.
+pub async fn only_cancelled_jobs_get_a_pending_stop(fixture: Fixture) {
     let finished = fixture.add_succeeded().await.id;
     let running = fixture.add_claimed().await.job.id;
     let queued = fixture.add(a_job()).await.id;
@@ -108,8 +107,8 @@ pub async fn a_run_is_owed_on_cancelled_jobs_only(fixture: Fixture) {
     assert!(owed(&fixture).await.is_empty());
 }
 
-/// Only they have the key to stop it with.
-pub async fn owed_stops_are_for_those_with_the_profile(fixture: Fixture) {
+/// Only workers with the profile have the key to stop it.
+pub async fn pending_stops_are_returned_only_for_the_profile(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     now(&fixture, &claimed.job.id).await;
     for profiles in [vec![], vec![Profile::new("search")]] {
@@ -119,8 +118,8 @@ pub async fn owed_stops_are_for_those_with_the_profile(fixture: Fixture) {
     assert_eq!(fixture.store.owed_stops(&mine, 10).await.unwrap().len(), 1);
 }
 
-/// The rest comes when these are done.
-pub async fn owed_stops_come_no_more_than_asked_for(fixture: Fixture) {
+/// The rest is returned when these are done.
+pub async fn pending_stops_are_limited_to_the_requested_number(fixture: Fixture) {
     for run in ["run-1", "run-2", "run-3"] {
         let claimed = at(&fixture, Checkpoint::Running(a_run(run))).await;
         now(&fixture, &claimed.job.id).await;
@@ -130,8 +129,8 @@ pub async fn owed_stops_come_no_more_than_asked_for(fixture: Fixture) {
     }
 }
 
-/// So that a long list of one profile does not keep another's waiting; a profile given twice is one.
-pub async fn owed_stops_come_oldest_first_whatever_their_profile(fixture: Fixture) {
+/// A long list of one profile must not delay another's; a profile given twice counts once.
+pub async fn pending_stops_are_returned_oldest_first_across_profiles(fixture: Fixture) {
     let mut expected = Vec::new();
     for profile in ["search", "research", "search"] {
         fixture.add(NewJob { profile: Profile::new(profile), ..a_job() }).await;
@@ -148,8 +147,8 @@ pub async fn owed_stops_come_oldest_first_whatever_their_profile(fixture: Fixtur
     }
 }
 
-/// Whatever came of it.
-pub async fn a_stop_that_was_made_is_owed_no_more(fixture: Fixture) {
+/// Whatever the result of the stop.
+pub async fn a_completed_stop_is_no_longer_pending(fixture: Fixture) {
     use RemoteStop::{Completed, Ended, GoesOn, Told, Unsupported};
     for outcome in [Told, Ended, Completed, GoesOn, Unsupported] {
         let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
@@ -164,8 +163,8 @@ pub async fn a_stop_that_was_made_is_owed_no_more(fixture: Fixture) {
     }
 }
 
-/// A3: the cost of a run that was seen to have ended is kept with it, and a run without a name was not seen.
-pub async fn a3_a_stop_keeps_what_was_seen_of_the_run(fixture: Fixture) {
+/// A3: the cost of a run that was seen to have ended is stored with it; a run without a name was not seen.
+pub async fn a3_a_stop_stores_the_observed_outcome_of_the_run(fixture: Fixture) {
     let paid = Cost::Reported(outlast_core::NanoUsd(410_000_000));
     let cases = [
         (RemoteStop::Ended, paid),
@@ -188,7 +187,7 @@ pub async fn a3_a_stop_keeps_what_was_seen_of_the_run(fixture: Fixture) {
     }
 }
 
-/// There is no stop to speak of on any other.
+/// No other job has a run to stop.
 pub async fn only_a_cancelled_job_can_be_stopped(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     let refused =
@@ -200,8 +199,8 @@ pub async fn only_a_cancelled_job_can_be_stopped(fixture: Fixture) {
     assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
 }
 
-/// It could never be made, and would keep the job for ever.
-pub async fn no_stop_is_owed_where_no_run_is_known(fixture: Fixture) {
+/// It could never be made, and would keep the job forever.
+pub async fn no_stop_is_pending_if_no_run_is_known(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     let cancelled = now(&fixture, &job.id).await;
     let refused = fixture.store.record_stop(&job.id, RemoteStop::Owed, Cost::Unknown).await;

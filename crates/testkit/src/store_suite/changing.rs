@@ -1,4 +1,4 @@
-//! Wake-ups: nothing is missed, nothing is told twice.
+//! Wake-ups: nothing is missed, nothing is reported twice.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use outlast_core::{
 use super::fixture::{Fixture, LEASE, a_failure, a_job, a_run, succeed, worker};
 use crate::clock::START;
 
-/// Own changes need no wait.
-pub async fn a_change_wakes_who_waits(fixture: Fixture) {
+/// A waiter sees changes of the same handle immediately.
+pub async fn a_change_wakes_waiting_callers(fixture: Fixture) {
     let start = fixture.look(Rev::default()).await.rev;
     let hour = Duration::from_secs(3600);
     let mut waiting = fixture.store.changes(start, ChangeWait { at_most: hour, look_every: hour });
@@ -32,7 +32,7 @@ pub async fn a_change_wakes_who_waits(fixture: Fixture) {
     assert_eq!(changes.rev, job.rev);
 }
 
-/// Level-triggered: it does not matter when one starts to wait.
+/// Level-triggered: the start of the wait does not matter.
 pub async fn a_change_before_the_call_is_not_missed(fixture: Fixture) {
     let start = fixture.look(Rev::default()).await.rev;
     let job = fixture.add(a_job()).await;
@@ -79,7 +79,7 @@ pub async fn each_job_is_reported_once_with_its_latest_state(fixture: Fixture) {
     assert_eq!(changes.jobs, expected);
 }
 
-/// Going on from the rev of the answer shows only what is newer.
+/// The revision of the answer is where the next call continues; it returns only newer changes.
 pub async fn nothing_is_reported_twice(fixture: Fixture) {
     fixture.add(a_job()).await;
     let rev = fixture.look(Rev::default()).await.rev;
@@ -98,7 +98,7 @@ pub async fn nothing_is_reported_twice(fixture: Fixture) {
     assert!(fixture.look(changes.rev).await.jobs.is_empty());
 }
 
-/// Not an error, and the same place to go on from.
+/// Not an error, and the next call continues from the same revision.
 pub async fn a_wait_without_changes_ends_empty(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     let wait =
@@ -109,7 +109,7 @@ pub async fn a_wait_without_changes_ends_empty(fixture: Fixture) {
     assert_eq!((changes.rev, changes.jobs), (job.rev, vec![]));
 }
 
-/// Readers want to see the first; the second would wake every caller every ten seconds.
+/// Readers want to see progress; renewals would wake every caller every ten seconds.
 pub async fn progress_is_a_change_and_a_renewal_is_not(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.store.renew(std::slice::from_ref(&claimed.lease), LEASE).await.unwrap();
@@ -128,7 +128,7 @@ pub async fn progress_is_a_change_and_a_renewal_is_not(fixture: Fixture) {
     );
 }
 
-/// Each write brings its job back, once.
+/// Each write reports its job again, once.
 pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
     let mut rev = fixture.look(Rev::default()).await.rev;
     let mut seen = async |id, state| {
@@ -161,7 +161,7 @@ pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
     seen(id, StateKind::Cancelled).await;
 }
 
-/// A queued job's time if it lies ahead, a lease's end; nothing else.
+/// The start time of a queued job if it is in the future, and the end of a lease; nothing else.
 pub async fn the_next_due_time_is_the_nearest(fixture: Fixture) {
     assert_eq!(fixture.look(Rev::default()).await.next_due, None);
     fixture.add(a_job()).await;
@@ -187,8 +187,8 @@ pub async fn the_next_due_time_is_the_nearest(fixture: Fixture) {
     assert_eq!(fixture.look(Rev::default()).await.next_due, None);
 }
 
-/// A rev of another store, or of a later state of this one, does not leave its bearer waiting for ever.
-pub async fn a_rev_from_elsewhere_is_brought_back_to_the_present(fixture: Fixture) {
+/// A reader with a revision of another store, or of a later state of this one, does not wait forever.
+pub async fn a_rev_of_another_store_is_reset_to_the_current_one(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     for elsewhere in [Rev(job.rev.0 + 1_000), Rev(u64::MAX)] {
         let changes = fixture.look(elsewhere).await;
@@ -196,7 +196,7 @@ pub async fn a_rev_from_elsewhere_is_brought_back_to_the_present(fixture: Fixtur
     }
 }
 
-/// So that a reader can tell an older copy from a newer.
+/// A reader can distinguish an older copy from a newer one.
 pub async fn revs_grow_with_every_change_of_a_job(fixture: Fixture) {
     let queued = fixture.add(a_job()).await;
     let claimed = fixture.claim().await;
@@ -205,8 +205,8 @@ pub async fn revs_grow_with_every_change_of_a_job(fixture: Fixture) {
     assert_eq!(fixture.look(settled.rev).await.rev, settled.rev);
 }
 
-/// The rev is where the following of changes starts: nothing before it, everything after it.
-pub async fn the_rev_is_where_changes_go_on(fixture: Fixture) {
+/// The revision is where following the changes starts: after everything earlier, before everything later.
+pub async fn changes_continue_from_the_current_rev(fixture: Fixture) {
     fixture.add(a_job()).await;
     let rev = fixture.store.rev().await.unwrap();
     assert_eq!(fixture.look(rev).await.jobs, []);

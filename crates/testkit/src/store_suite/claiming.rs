@@ -1,4 +1,4 @@
-//! Who gets which job, and when.
+//! The order and the conditions in which jobs are claimed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub async fn higher_priority_comes_first_then_older(fixture: Fixture) {
     assert_eq!(claimed, expected);
 }
 
-/// tools.md: a job that waits knows its position.
-pub async fn a_place_in_the_queue_is_counted_as_claims_go(fixture: Fixture) {
+/// tools.md: a waiting job knows its position.
+pub async fn a_queue_position_follows_the_order_of_claims(fixture: Fixture) {
     let low = fixture.add(a_job()).await;
     let high = fixture.add(NewJob { priority: 5, ..a_job() }).await;
     let last = fixture.add(a_job()).await;
@@ -43,7 +43,7 @@ pub async fn a_place_in_the_queue_is_counted_as_claims_go(fixture: Fixture) {
     assert_eq!(fixture.store.ahead(&high.id).await.unwrap(), 0, "it is no longer in the queue");
 }
 
-/// The order of the profiles asked for does not matter.
+/// The order of the requested profiles does not matter.
 pub async fn priority_decides_across_profiles(fixture: Fixture) {
     let low = fixture.add(a_job()).await;
     let high =
@@ -57,7 +57,8 @@ fn of(owner: OwnerId, priority: i16) -> NewJob {
     NewJob { owner, priority, ..a_job() }
 }
 
-/// F10, B8: a later owner is served as soon as the earlier one has more running jobs, whatever their priorities.
+/// F10, B8: a later owner is served as soon as the earlier one has more running jobs, whatever their
+/// priorities.
 pub async fn slots_are_shared_between_owners_and_priority_counts_within_one(fixture: Fixture) {
     let alices = [fixture.add(of(alice(), 5)).await, fixture.add(of(alice(), 9)).await];
     let late = fixture.add(of(alice(), 100)).await;
@@ -70,10 +71,8 @@ pub async fn slots_are_shared_between_owners_and_priority_counts_within_one(fixt
     assert_eq!(claimed, expected);
 }
 
-/// F10: with one slot the owners take turns, and one who comes late does not wait for the whole queue.
-pub async fn of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_next(
-    fixture: Fixture,
-) {
+/// F10: with one slot the owners take turns, and a late owner does not wait for the whole queue.
+pub async fn among_equally_busy_owners_the_one_who_waited_longest_is_next(fixture: Fixture) {
     for _ in 0..4 {
         fixture.add(of(alice(), 0)).await;
     }
@@ -92,8 +91,8 @@ pub async fn of_owners_with_as_many_running_jobs_the_one_who_waited_longest_is_n
     assert_eq!(names, ["alice", "alice", "bob", "carol", "alice", "bob", "carol", "alice"]);
 }
 
-/// B1: they run beside the queue, so they cost their owner no slot of it.
-pub async fn held_calls_take_no_part_in_the_turns_of_the_queue(fixture: Fixture) {
+/// B1: they run outside the queue, so they take no slot from their owner.
+pub async fn held_calls_do_not_count_as_turns_of_the_queue(fixture: Fixture) {
     for visibility in [Visibility::Unpromised, Visibility::Task] {
         let held = fixture.add(NewJob { visibility, ..a_job() }).await;
         let taken = fixture.take(&worker("w1"), &held.id).await;
@@ -105,8 +104,8 @@ pub async fn held_calls_take_no_part_in_the_turns_of_the_queue(fixture: Fixture)
     assert_eq!(fixture.claim().await.job.id, second.id);
 }
 
-/// tools.md: a position is true under the order in which owners are served.
-pub async fn places_are_counted_over_all_owners(fixture: Fixture) {
+/// tools.md: a position respects the order in which owners are served.
+pub async fn queue_positions_count_all_owners(fixture: Fixture) {
     for owner in [alice(), alice(), alice(), alice(), bob(), carol(), bob()] {
         fixture.add(of(owner, 0)).await;
     }
@@ -129,8 +128,8 @@ pub async fn places_are_counted_over_all_owners(fixture: Fixture) {
     assert_eq!(told, claimed);
 }
 
-/// F10: an owner comes with the first job, not with one that was refused.
-pub async fn a_refused_owner_has_not_come(fixture: Fixture) {
+/// F10: an owner counts from the first accepted job, not from a refused one.
+pub async fn a_refused_insert_does_not_register_its_owner(fixture: Fixture) {
     let refused = Insert { max_bytes: 0, ..an_insert(of(alice(), 0)) };
     let refused = fixture.store.insert(refused).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
@@ -140,7 +139,7 @@ pub async fn a_refused_owner_has_not_come(fixture: Fixture) {
     assert_eq!(fixture.claim().await.job.id, first.id);
 }
 
-/// A wait after a failure is kept to the millisecond, and delays no other job.
+/// The delay after a failure is exact to the millisecond, and delays no other job.
 pub async fn a_job_is_not_claimed_before_its_time(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let retry = Settlement::Retry {
@@ -157,7 +156,7 @@ pub async fn a_job_is_not_claimed_before_its_time(fixture: Fixture) {
     assert_eq!(fixture.claim().await.job.id, claimed.job.id);
 }
 
-/// A worker gets only what it can run; one that can run nothing gets nothing.
+/// A worker gets only jobs that it can run; one that can run none gets none.
 pub async fn a_job_of_another_profile_is_not_claimed(fixture: Fixture) {
     fixture.add(a_job()).await;
     for profiles in [vec![Profile::new("elsewhere")], vec![Profile::new("Research")], vec![]] {
@@ -167,7 +166,7 @@ pub async fn a_job_of_another_profile_is_not_claimed(fixture: Fixture) {
     fixture.claim().await;
 }
 
-/// What a claim does to the job.
+/// The effects of a claim on the job.
 pub async fn a_claim_raises_the_fence_and_starts_the_run(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     fixture.clock.advance(Duration::from_secs(1));
@@ -182,8 +181,8 @@ pub async fn a_claim_raises_the_fence_and_starts_the_run(fixture: Fixture) {
     assert!(fixture.try_claim(&worker("w2")).await.is_none());
 }
 
-/// B11: none twice, none left, and losing a race is no error.
-pub async fn many_workers_at_once_claim_each_job_once(fixture: Fixture) {
+/// B11: no job twice, none left, and losing a race is not an error.
+pub async fn many_concurrent_workers_claim_each_job_once(fixture: Fixture) {
     const JOBS: usize = 40;
     for _ in 0..JOBS {
         fixture.add(a_job()).await;

@@ -1,4 +1,4 @@
-//! Conversations: chains of jobs, read whole and in lists.
+//! Conversations: chains of jobs, read completely and in lists.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn all() -> ConversationQuery {
 }
 
 /// The messages of a conversation are its jobs in order of turn.
-pub async fn turns_come_in_order_and_whole(fixture: Fixture) {
+pub async fn turns_are_read_in_order_and_complete(fixture: Fixture) {
     let first = add_ended(&fixture, a_turn("c", "one")).await;
     add_ended(&fixture, a_turn("d", "stranger")).await;
     let second = fixture.add(a_turn("c", "two")).await;
@@ -49,7 +49,7 @@ pub async fn turns_come_in_order_and_whole(fixture: Fixture) {
     );
 }
 
-/// B17: newest first, each once, whatever the number of its turns.
+/// B17: newest first, each once, with any number of turns.
 pub async fn conversations_are_listed_by_their_newest_turn(fixture: Fixture) {
     add_ended(&fixture, a_turn("old", "first question")).await;
     fixture.clock.advance(Duration::from_secs(5));
@@ -81,7 +81,7 @@ pub async fn conversations_are_paged_and_filtered(fixture: Fixture) {
     assert_eq!(page.next, None);
 }
 
-/// C5: nothing is left behind of a held call that failed.
+/// C5: a failed held call leaves nothing behind.
 pub async fn a_held_call_makes_no_conversation_until_it_succeeds(fixture: Fixture) {
     let held = |name: &str| NewJob { visibility: Visibility::Unpromised, ..a_turn(name, name) };
     fixture.add(held("waiting")).await;

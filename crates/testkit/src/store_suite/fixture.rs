@@ -1,4 +1,4 @@
-//! What a case starts with: an empty store, a clock moved by hand, and sample jobs.
+//! The start of every case: an empty store, a manual clock, and sample jobs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 
 use crate::clock::{ManualClock, START};
 
-/// How long leases last in the suite.
+/// The duration of leases in the suite.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// No wait in the suite is longer; a case that reaches this has missed a wake-up.
+/// The maximum time of every wait in the suite; a case that reaches it has missed a wake-up.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// An empty store and the clock it goes by.
+/// An empty store and its clock.
 pub struct Fixture {
     /// The store under test.
     pub store: Arc<dyn Store>,
@@ -31,7 +31,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// Lets `make` make a store.
+    /// Creates the store with `make`.
     pub fn new(make: impl FnOnce(Arc<dyn Clock>, &Path) -> Arc<dyn Store>) -> Self {
         let clock = Arc::new(ManualClock::default());
         let dir = TempDir::new().expect("a temporary directory");
@@ -44,7 +44,7 @@ impl Fixture {
         self.store.insert(an_insert(job)).await
     }
 
-    /// Inserts a job that is new.
+    /// Inserts a job that must be new.
     pub async fn add(&self, job: NewJob) -> Job {
         match self.try_add(job).await.expect("the job is inserted") {
             Inserted::New(job) => job,
@@ -62,7 +62,7 @@ impl Fixture {
         self.store.claim(worker, &profiles(), LEASE).await.expect("claims never fail")
     }
 
-    /// Claims the next job, which is there.
+    /// Claims the next job, which must exist.
     pub async fn claim(&self) -> Claimed {
         self.try_claim(&worker("w1")).await.expect("a job is claimable")
     }
@@ -85,7 +85,7 @@ impl Fixture {
         self.store.settle(&claimed.lease, settlement).await.expect("the lease is fresh")
     }
 
-    /// Gives this job to a worker by its id, if that can be.
+    /// Claims this job by its id for a worker, if possible.
     pub async fn take(&self, worker: &WorkerId, id: &JobId) -> Option<Claimed> {
         self.store.take(worker, &profiles(), id, LEASE).await.expect("takes never fail")
     }
@@ -95,9 +95,9 @@ impl Fixture {
         self.store.cancel(&Scope::Operator, id).await.expect("the job is there")
     }
 
-    /// Ends `worker` as its process's end would, and rescues what it held.
+    /// Ends `worker` as the end of its process would, and rescues its jobs.
     pub async fn end_worker(&self, worker: &WorkerId) -> Rescued {
-        self.store.dismiss(worker).await.expect("a worker can be dismissed");
+        self.store.dismiss(worker).await.expect("a worker can be deregistered");
         self.store.rescue(&Dead::Proven).await.expect("a rescue never fails")
     }
 
@@ -106,19 +106,19 @@ impl Fixture {
         self.clock.now()
     }
 
-    /// Reads a job that is there, as the operator.
+    /// Reads an existing job as the operator.
     pub async fn read(&self, id: &JobId) -> Job {
         let found = self.store.job(&Scope::Operator, id).await.expect("reads never fail");
         found.expect("the job is there")
     }
 
-    /// What changed after `after`, without waiting.
+    /// The changes after `after`, without waiting.
     pub async fn look(&self, after: Rev) -> Changes {
         let wait = ChangeWait { at_most: Duration::ZERO, look_every: Duration::from_millis(25) };
         self.store.changes(after, wait).await.expect("reads never fail")
     }
 
-    /// Waits for a change after `after`, for a change that must come.
+    /// Waits for a change after `after`, which must happen.
     pub async fn wait(&self, after: Rev) -> Changes {
         let wait = ChangeWait { at_most: MAX_WAIT, look_every: Duration::from_millis(25) };
         let changes = self.store.changes(after, wait).await.expect("reads never fail");
@@ -140,7 +140,7 @@ pub fn an_insert(job: NewJob) -> Insert {
     }
 }
 
-/// A reservation of so many cents, where so many may be spent a day.
+/// A reservation of `cents` with a daily limit.
 pub fn a_reservation(cents: u64, per_day: Option<u64>) -> Reservation {
     Reservation {
         provider: "perplexity".to_owned(),
@@ -154,12 +154,12 @@ pub fn a_reservation(cents: u64, per_day: Option<u64>) -> Reservation {
     }
 }
 
-/// So many cents.
+/// An amount in cents.
 pub fn a_cost(cents: u64) -> NanoUsd {
     NanoUsd(cents * 10_000_000)
 }
 
-/// The plain job: alice's, no conversation, no limits.
+/// The plain job: alice's, without a conversation or limits.
 pub fn a_job() -> NewJob {
     NewJob {
         owner: alice(),
@@ -177,26 +177,27 @@ pub fn a_job() -> NewJob {
     }
 }
 
-/// A caller's own key for the input of that number; it is valid for a minute.
+/// A caller's own key for the input with this number; it is valid for a minute.
 pub fn a_key(text: &str, input: u8) -> Key {
     let life = KeyLife::For(Duration::from_secs(60));
     Key { text: text.to_owned(), input_hash: [input; 32], life, identity: None }
 }
 
-/// The key of a held call for the input of that number; it is valid for a minute after the end.
+/// The key of a held call for the input with this number; it is valid for a minute after the end.
 pub fn a_held_key(text: &str, input: u8) -> Key {
     let life = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
     Key { life, ..a_key(text, input) }
 }
 
-/// The key of a held research call: it is valid for a minute after the end, for ten seconds once a call was answered.
+/// The key of a held research call: valid for a minute after the end, or for ten seconds once a call was
+/// answered.
 pub(super) fn a_research_key(text: &str, input: u8) -> Key {
     let life =
         KeyLife::Replays { unanswered: Duration::from_secs(60), answered: Duration::from_secs(10) };
     Key { life, ..a_key(text, input) }
 }
 
-/// The provider's run of that name.
+/// The provider's run with this name.
 pub fn a_run(id: &str) -> RemoteRun {
     RemoteRun {
         provider: "perplexity".to_owned(),
@@ -263,12 +264,12 @@ pub(super) fn carol() -> OwnerId {
     OwnerId::new("carol")
 }
 
-/// The worker of that name.
+/// The worker with this name.
 pub fn worker(name: &str) -> WorkerId {
     WorkerId::new(name)
 }
 
-/// What the suite's workers can run.
+/// The profiles of the suite's workers.
 pub fn profiles() -> Vec<Profile> {
     vec![Profile::new("research"), Profile::new("search")]
 }

@@ -1,4 +1,4 @@
-//! Held calls: taken by id, never from the queue, and found again when their worker died.
+//! Held calls: claimed by id, never from the queue, and found again when their worker crashed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn a_held_job() -> NewJob {
 }
 
 /// B1: a held call is outside the queue.
-pub async fn a_held_call_is_taken_by_name_and_never_claimed(fixture: Fixture) {
+pub async fn a_held_call_is_claimed_by_id_and_never_from_the_queue(fixture: Fixture) {
     let held = fixture.add(a_held_job()).await;
     let w1 = worker("w1");
     assert!(fixture.try_claim(&w1).await.is_none());
@@ -28,8 +28,8 @@ pub async fn a_held_call_is_taken_by_name_and_never_claimed(fixture: Fixture) {
     fixture.store.settle(&taken.lease, succeed()).await.expect("the lease holds");
 }
 
-/// A worker that takes one job by its id does not offer to claim others.
-pub async fn taking_makes_no_worker_known_and_needs_the_profile(fixture: Fixture) {
+/// A worker that claims one job by its id does not offer to claim others.
+pub async fn claiming_by_id_does_not_register_the_worker_and_needs_the_profile(fixture: Fixture) {
     let held = fixture.add(a_held_job()).await;
     let w1 = worker("w1");
     let strange = [Profile::new("another provider")];
@@ -38,7 +38,7 @@ pub async fn taking_makes_no_worker_known_and_needs_the_profile(fixture: Fixture
     assert!(!fixture.store.has_worker(&held.new.profile).await.unwrap());
 }
 
-/// B1: at its start a process looks for held calls that no process carries.
+/// B1: at its start a process looks for held calls that no process runs.
 pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
     let held = fixture.add(a_held_job()).await;
     fixture.add(a_job()).await;
@@ -55,11 +55,11 @@ pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
         uncarried: Uncarried::NoMore,
         in_conversation: false,
     };
-    assert_eq!(fixture.wait(rev).await.jobs, [orphaned], "every process hears of it");
+    assert_eq!(fixture.wait(rev).await.jobs, [orphaned], "every process is notified");
 }
 
-/// F11: a held call that its own process is about to take is told apart, and a job of the queue is none.
-pub async fn a_held_call_that_none_has_carried_is_told_apart(fixture: Fixture) {
+/// F11: a held call that its own process is about to claim is distinguishable; a queued job is not one.
+pub async fn a_held_call_that_never_ran_is_distinguishable(fixture: Fixture) {
     let rev = fixture.store.rev().await.unwrap();
     let held = fixture.add(a_held_job()).await;
     let claimed = {
@@ -75,7 +75,7 @@ pub async fn a_held_call_that_none_has_carried_is_told_apart(fixture: Fixture) {
 }
 
 /// A held call answered with a task: its caller has the id, and no worker claims it from the queue.
-pub async fn a_task_is_taken_by_name_and_shown_at_once(fixture: Fixture) {
+pub async fn a_task_is_claimed_by_id_and_listed_immediately(fixture: Fixture) {
     let conversation = Some(outlast_core::ConversationId::new("talk"));
     let task = NewJob { visibility: Visibility::Task, conversation, ..a_job() };
     let task = fixture.add(task).await;
@@ -89,8 +89,8 @@ pub async fn a_task_is_taken_by_name_and_shown_at_once(fixture: Fixture) {
     assert_eq!(taken.expect("it is queued").job.new.visibility, Visibility::Task);
 }
 
-/// C5: a held call that failed is kept for a while; one that succeeded is kept with its conversation, for ever.
-pub async fn a_held_call_is_kept_by_how_it_ended(fixture: Fixture) {
+/// C5: a failed held call is kept for a while; a successful one is kept with its conversation, forever.
+pub async fn the_result_of_a_held_call_decides_how_long_it_is_kept(fixture: Fixture) {
     let keep = Duration::from_secs(60);
     let w1 = worker("w1");
     let mut ids = Vec::new();
@@ -106,8 +106,8 @@ pub async fn a_held_call_is_kept_by_how_it_ended(fixture: Fixture) {
     assert!(fixture.store.job(&Scope::Operator, &ids[1]).await.unwrap().is_none());
 }
 
-/// A held call that its own process carries is made, taken and about to be sent in one step.
-pub async fn a_held_call_with_a_carrier_is_its_own_from_the_start(fixture: Fixture) {
+/// A held call that its own process runs is inserted, claimed and prepared for sending in one step.
+pub async fn a_held_call_inserted_with_a_worker_belongs_to_it_from_the_start(fixture: Fixture) {
     let w1 = worker("w1");
     let carrier = Some(Carrier { worker: w1.clone(), lease: LEASE });
     let insert = Insert { carrier, ..an_insert(a_held_job()) };
@@ -115,7 +115,7 @@ pub async fn a_held_call_with_a_carrier_is_its_own_from_the_start(fixture: Fixtu
         panic!("there is no other");
     };
     if job.state.kind() == StateKind::Queued {
-        // A store may leave it to be taken.
+        // A store may leave it to be claimed.
         assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [job.id]);
         return;
     }

@@ -1,4 +1,5 @@
-//! Identities of held research calls (promise 2): one question, one job, also next to processes of the previous version.
+//! Identities of held research calls (promise 2): one question, one job, even next to processes of the previous
+//! version.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use super::fixture::{
 };
 use super::{LEASE, profiles, worker};
 
-/// The key of a call that the previous version knows by its arguments, `previous`, and this one by its question.
+/// The key of a call that the previous version identifies by its arguments, `previous`, and this one by its
+/// question.
 fn a_call(previous: &str, question: u8) -> Key {
     let key = a_research_key(previous, 1);
     let life = key.life;
@@ -65,7 +67,7 @@ pub async fn a_call_that_names_no_provider_finds_an_unfinished_job_of_any(fixtur
     };
     assert_eq!(existing(fixture.add_keyed(of("openai"), names("openai")).await).id, first.id);
     let other = new(fixture.add_keyed(of("gemini"), names("gemini")).await);
-    // Of two unfinished ones the newest.
+    // Of two unfinished jobs the newest is returned.
     assert_eq!(existing(fixture.add_keyed(of("openai"), a_call("a", 1)).await).id, other.id);
     end(&fixture, &other, &[Profile::new("gemini")], succeed()).await;
     assert_eq!(existing(fixture.add_keyed(of("gemini"), a_call("a", 1)).await).id, first.id);
@@ -75,7 +77,7 @@ pub async fn a_call_that_names_no_provider_finds_an_unfinished_job_of_any(fixtur
     new(fixture.add_keyed(of("anthropic"), a_call("a", 1)).await);
 }
 
-/// An ended job is repeated only to a call that the same model would answer.
+/// The result of an ended job is repeated only to a call that the same model would answer.
 pub async fn a_changed_model_asks_again_once_the_job_has_ended(fixture: Fixture) {
     let with =
         |model: &str| changed(a_call("a", 1), |identity| identity.model = Some(model.to_owned()));
@@ -103,7 +105,7 @@ pub async fn a_repeated_call_is_answered_with_the_ended_job_for_a_while(fixture:
 }
 
 /// Promise 2: a run that was paid for is resumed by the same question in another form.
-pub async fn the_same_question_resumes_the_run_its_failure_left(fixture: Fixture) {
+pub async fn the_same_question_resumes_the_run_of_its_failure(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_call("a", 1)).await);
     let claimed = fixture.claim().await;
     let left = Checkpoint::Running(a_run("left"));
@@ -113,13 +115,13 @@ pub async fn the_same_question_resumes_the_run_its_failure_left(fixture: Fixture
     assert_eq!(new(fixture.add_keyed(a_job(), a_call("b", 1)).await).checkpoint, left);
 }
 
-/// A job that the previous version made has no identity and is found by the previous form of its key.
+/// A job of the previous version has no identity and is found by the previous form of its key.
 pub async fn a_call_begun_by_the_previous_version_is_found(fixture: Fixture) {
     let old = new(fixture.add_keyed(of("openai"), a_research_key("a", 1)).await);
     assert_eq!(existing(fixture.add_keyed(of("gemini"), a_call("a", 1)).await).id, old.id);
     end(&fixture, &old, &[Profile::new("openai")], succeed()).await;
     assert_eq!(existing(fixture.add_keyed(of("openai"), a_call("a", 1)).await).id, old.id);
-    // Which provider answered it is known from the job.
+    // The job itself shows which provider answered it.
     let other = new(fixture.add_keyed(of("gemini"), a_call("a", 1)).await);
     assert_eq!(
         existing(fixture.add_keyed(of("gemini"), a_research_key("a", 1)).await).id,
@@ -127,7 +129,8 @@ pub async fn a_call_begun_by_the_previous_version_is_found(fixture: Fixture) {
     );
 }
 
-/// A process of the previous version attaches to a job of this one, and the other way round after it took the key over.
+/// A process of the previous version attaches to a job of this one, and the reverse after the previous version
+/// replaced the key.
 pub async fn the_previous_version_finds_a_call_begun_by_this_one(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_call("a", 1)).await);
     assert_eq!(existing(fixture.add_keyed(a_job(), a_research_key("a", 1)).await).id, first.id);
@@ -138,7 +141,7 @@ pub async fn the_previous_version_finds_a_call_begun_by_this_one(fixture: Fixtur
     assert_eq!(existing(fixture.add_keyed(a_job(), a_call("a", 1)).await).id, second.id);
 }
 
-/// E9: a key stored by the previous version is no conflict, and the caller's own key alone decides.
+/// E9: a key stored by the previous version is not a conflict, and the caller's own key alone decides.
 pub async fn a_callers_own_key_decides_before_the_identity(fixture: Fixture) {
     let own = |text: &str| Key { identity: a_call("a", 1).identity, ..a_key(text, 1) };
     let old = new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
@@ -148,7 +151,7 @@ pub async fn a_callers_own_key_decides_before_the_identity(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), own("one")).await);
     let second = new(fixture.add_keyed(a_job(), own("two")).await);
     assert_ne!(first.id, second.id, "a new key starts over");
-    // A call without a key finds the newest job of its question, also one that was begun under a key.
+    // A call without a key finds the newest job of its question, even one that was started under a key.
     assert_eq!(existing(fixture.add_keyed(a_job(), a_call("a", 1)).await).id, second.id);
     for job in [&old, &first, &second] {
         end(&fixture, job, &profiles(), succeed()).await;
@@ -196,7 +199,7 @@ pub async fn a_fresh_call_starts_over_and_attaches_to_its_own_job(fixture: Fixtu
     new(fixture.add_keyed(a_job(), fresh(a_call("a", 1))).await);
 }
 
-/// A fresh call does not attach to a job of the previous version, which knew no fresh calls.
+/// A fresh call does not attach to a job of the previous version, which had no fresh calls.
 pub async fn a_fresh_call_starts_over_next_to_the_previous_version(fixture: Fixture) {
     let old = new(fixture.add_keyed(a_job(), a_research_key("a", 1)).await);
     let over = new(fixture.add_keyed(a_job(), fresh(a_call("a", 1))).await);
@@ -204,8 +207,8 @@ pub async fn a_fresh_call_starts_over_next_to_the_previous_version(fixture: Fixt
     assert_eq!(existing(fixture.add_keyed(a_job(), a_research_key("a", 1)).await).id, over.id);
 }
 
-/// A task call that attaches to a held job gives out its id: it is shown, and kept as long as a task.
-pub async fn a_task_call_makes_a_held_job_a_promised_one(fixture: Fixture) {
+/// A task call that attaches to a held job returns its id, so the job is listed and kept as long as a task.
+pub async fn a_task_call_turns_a_held_job_into_a_promised_one(fixture: Fixture) {
     let short = NewJob { keep: Some(Duration::from_secs(1)), ..held() };
     let task = NewJob { visibility: Visibility::Task, keep: None, ..held() };
     let first = new(fixture.add_keyed(short.clone(), a_call("a", 1)).await);
@@ -217,13 +220,14 @@ pub async fn a_task_call_makes_a_held_job_a_promised_one(fixture: Fixture) {
     assert_eq!((attached.new.visibility, attached.new.keep), (Visibility::Task, None));
     assert!(fixture.store.rev().await.unwrap() > rev, "readers see the difference");
     assert_eq!(fixture.read(&first.id).await, attached);
-    // A held call changes it back no more, and its worker goes on.
+    // A held call does not change it back, and its worker continues.
     assert_eq!(existing(fixture.add_keyed(short.clone(), a_call("a", 1)).await), attached);
     fixture.store.settle(&claimed.lease, fail()).await.unwrap();
     fixture.clock.advance(Duration::from_secs(3600));
     assert!(fixture.store.job(&Scope::Operator, &first.id).await.unwrap().is_some(), "kept");
 
-    // Also one that has failed and was not told to any caller, and by a key as well as by the identity.
+    // This also holds for a failed job that was never reported to a caller, and for a key as well as for the
+    // identity.
     let second = new(fixture.add_keyed(short, a_held_key("workflow", 1)).await);
     let took = fixture.store.take(&worker("w1"), &profiles(), &second.id, LEASE).await;
     fixture.store.settle(&took.unwrap().unwrap().lease, fail()).await.unwrap();
@@ -232,8 +236,8 @@ pub async fn a_task_call_makes_a_held_job_a_promised_one(fixture: Fixture) {
     assert!(fixture.store.job(&Scope::Operator, &second.id).await.unwrap().is_some(), "kept");
 }
 
-/// Of many at once one creates and the others find it, whatever form they have.
-pub async fn many_calls_of_one_question_at_once_make_one_job(fixture: Fixture) {
+/// One of many concurrent calls creates the job and the others find it, whatever their form.
+pub async fn many_concurrent_calls_of_one_question_make_one_job(fixture: Fixture) {
     let fixture = Arc::new(fixture);
     let call = |number: usize| {
         let fixture = fixture.clone();
@@ -257,7 +261,7 @@ pub async fn many_calls_of_one_question_at_once_make_one_job(fixture: Fixture) {
 }
 
 /// A removed job leaves no identity behind.
-pub async fn the_identity_of_a_call_goes_with_its_job(fixture: Fixture) {
+pub async fn the_identity_of_a_call_is_removed_with_its_job(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_call("a", 1)).await);
     fixture.end_next(succeed()).await;
     let later = fixture.store.now().after(Duration::from_secs(1));

@@ -39,8 +39,8 @@ pub async fn a_job_reads_back_as_it_was_inserted(fixture: Fixture) {
     assert_eq!(fixture.read(&job.id).await, job);
 }
 
-/// B9a: the worker that claims it goes on with the run and sends nothing.
-pub async fn a_job_that_takes_up_a_run_stands_where_that_does(fixture: Fixture) {
+/// B9a: the worker that claims it continues the run and sends nothing.
+pub async fn a_job_that_resumes_a_run_starts_at_its_checkpoint(fixture: Fixture) {
     let takes_up = Some(a_run("left behind"));
     let insert = Insert {
         job: a_job(),
@@ -60,7 +60,7 @@ pub async fn a_job_that_takes_up_a_run_stands_where_that_does(fixture: Fixture) 
     assert_eq!(fixture.claim().await.job.checkpoint, job.checkpoint);
 }
 
-/// Reading, listing and cancelling all say: there is no such job.
+/// Reading, listing and cancelling all report an unknown job.
 pub async fn a_foreign_owner_sees_nothing(fixture: Fixture) {
     let job = fixture.add(a_job()).await;
     let bob = Scope::Owner(bob());
@@ -97,14 +97,14 @@ pub async fn a_busy_conversation_takes_no_second_job(fixture: Fixture) {
 }
 
 /// One owner cannot make another's conversation busy.
-pub async fn the_same_conversation_name_of_two_owners_is_two_conversations(fixture: Fixture) {
+pub async fn the_same_conversation_name_of_two_owners_means_two_conversations(fixture: Fixture) {
     fixture.add(turn()).await;
     let his = fixture.add(NewJob { owner: bob(), ..turn() }).await;
     assert_eq!(his.turn, 1);
 }
 
-/// Of many at once exactly one creates.
-pub async fn two_inserts_at_once_on_one_conversation_make_one_job(fixture: Fixture) {
+/// Exactly one of many concurrent inserts creates a job.
+pub async fn concurrent_inserts_into_one_conversation_make_one_job(fixture: Fixture) {
     let fixture = Arc::new(fixture);
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -158,7 +158,7 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fix
     insert(a_job()).await.unwrap();
 }
 
-/// F10: the quota of bytes counts requests of one owner, and is decided with the insert.
+/// F10: the quota of bytes counts the requests of one owner, and is checked with the insert.
 pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
     let room = 2 * rules::ask_bytes(&a_job());
     let insert = |job| {
@@ -183,8 +183,8 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "alone: {refused:?}");
 }
 
-/// F10: what a job leaves behind counts, good or bad; a result is never refused, and what is removed gives room back.
-pub async fn results_take_room_until_they_are_removed(fixture: Fixture) {
+/// F10: the results of a job count, good or bad; a result is never refused, and removing jobs frees space.
+pub async fn results_take_space_until_they_are_removed(fixture: Fixture) {
     let ask = rules::ask_bytes(&a_job());
     let insert = |max_bytes| {
         let job = NewJob { keep: Some(Duration::from_secs(10)), ..a_job() };
@@ -211,7 +211,7 @@ pub async fn results_take_room_until_they_are_removed(fixture: Fixture) {
     insert(2 * ask).await.unwrap();
 }
 
-/// Unreadable, unlisted, and not to be cancelled; also for the operator.
+/// Unreadable, unlisted, and impossible to cancel, even for the operator.
 pub async fn a_finished_job_is_forgotten_when_its_retention_ends(fixture: Fixture) {
     let keep = Some(Duration::from_secs(10));
     let job = fixture.add(NewJob { keep, ..a_job() }).await;
@@ -231,7 +231,7 @@ pub async fn a_finished_job_is_forgotten_when_its_retention_ends(fixture: Fixtur
 }
 
 /// `keep: None` has no end.
-pub async fn a_job_kept_for_ever_is_never_forgotten(fixture: Fixture) {
+pub async fn a_job_kept_forever_is_never_forgotten(fixture: Fixture) {
     let job = fixture.add_succeeded().await;
     fixture.clock.advance(Duration::from_secs(100 * 365 * 86_400));
     assert_eq!(fixture.read(&job.id).await, job);

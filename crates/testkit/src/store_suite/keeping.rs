@@ -1,9 +1,9 @@
-//! What was made once and is needed again.
+//! Settings: values that are created once and needed again.
 
 use super::fixture::Fixture;
 
-/// G3: each name has the value it was last given, and that is no change of a job.
-pub async fn g3_what_is_kept_is_there_until_it_is_replaced(fixture: Fixture) {
+/// G3: each name has its last value, and storing one is not a change of a job.
+pub async fn g3_a_stored_setting_stays_until_it_is_replaced(fixture: Fixture) {
     let store = &fixture.store;
     let before = store.rev().await.unwrap();
     assert_eq!(store.kept("one").await.unwrap(), None);

@@ -12,7 +12,7 @@ use super::fixture::{
     Fixture, a_failure, a_held_key, a_job, a_key, a_research_key, a_run, bob, fail, succeed,
 };
 
-/// Whatever state the job is in by then.
+/// In every state of the job.
 pub async fn the_same_key_and_input_find_the_same_job(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
     assert_eq!(existing(fixture.add_keyed(a_job(), a_key("k", 1)).await), first);
@@ -43,7 +43,7 @@ pub async fn a_key_is_free_again_after_its_window(fixture: Fixture) {
     assert_eq!(existing(fixture.add_keyed(a_job(), a_key("k", 2)).await).id, second.id);
 }
 
-/// A slow job is not bought twice because its key ran out.
+/// A slow job is not bought twice because its key expired.
 pub async fn a_key_outlives_its_window_while_its_job_is_unfinished(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
     fixture.clock.advance(Duration::from_secs(3600));
@@ -54,7 +54,7 @@ pub async fn a_key_outlives_its_window_while_its_job_is_unfinished(fixture: Fixt
     new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
 }
 
-/// Two owners may spell the same key.
+/// Two owners may use the same key.
 pub async fn a_key_belongs_to_its_owner(fixture: Fixture) {
     let hers = new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
     let his = NewJob { owner: bob(), ..a_job() };
@@ -95,12 +95,12 @@ pub async fn a_key_is_answered_before_a_busy_conversation_and_a_full_quota(fixtu
     let refused = insert(a_job(), Some(a_key("fresh", 1))).await;
     assert!(matches!(refused, Err(StoreError::TooManyJobs)), "{refused:?}");
     fixture.cancel(&first.id).await;
-    // A refused insert must not have taken the key.
+    // A refused insert must not have claimed the key.
     new(insert(a_job(), Some(a_key("fresh", 9))).await);
 }
 
-/// Of many at once one creates and the others find it.
-pub async fn many_inserts_at_once_under_one_key_make_one_job(fixture: Fixture) {
+/// One of many concurrent inserts creates the job and the others find it.
+pub async fn many_concurrent_inserts_under_one_key_make_one_job(fixture: Fixture) {
     let fixture = Arc::new(fixture);
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -123,7 +123,7 @@ pub async fn many_inserts_at_once_under_one_key_make_one_job(fixture: Fixture) {
 }
 
 /// Promise 2: the same held call finds its job until a call was answered with the outcome.
-pub async fn a_held_calls_key_holds_until_it_was_answered(fixture: Fixture) {
+pub async fn a_held_calls_key_is_valid_until_it_was_answered(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_held_key("k", 1)).await);
     fixture.store.record_answer(&first.id).await.unwrap();
     assert_eq!(existing(fixture.add_keyed(a_job(), a_held_key("k", 1)).await).id, first.id);
@@ -140,8 +140,8 @@ pub async fn a_held_calls_key_holds_until_it_was_answered(fixture: Fixture) {
     assert_ne!(new(fixture.add_keyed(a_job(), a_held_key("k", 2)).await).id, first.id);
 }
 
-/// Counted from the job's end, however long it took.
-pub async fn a_held_calls_key_holds_only_so_long_after_the_end(fixture: Fixture) {
+/// Counted from the job's end, however long it ran.
+pub async fn a_held_calls_key_expires_after_the_end(fixture: Fixture) {
     let first = new(fixture.add_keyed(a_job(), a_held_key("k", 1)).await);
     fixture.clock.advance(Duration::from_secs(3600));
     fixture.end_next(succeed()).await;
@@ -151,8 +151,8 @@ pub async fn a_held_calls_key_holds_only_so_long_after_the_end(fixture: Fixture)
     new(fixture.add_keyed(a_job(), a_held_key("k", 1)).await);
 }
 
-/// Promise 2: also after a call was answered with it, for a shorter while; the first answer counts.
-pub async fn a_research_calls_key_holds_a_while_after_an_answer(fixture: Fixture) {
+/// Promise 2: even after a call was answered with it, for a shorter time; the first answer counts.
+pub async fn a_research_calls_key_is_valid_for_a_while_after_an_answer(fixture: Fixture) {
     let ask = || fixture.add_keyed(a_job(), a_research_key("k", 1));
     let first = new(ask().await);
     fixture.store.record_answer(&first.id).await.unwrap();
@@ -179,8 +179,8 @@ pub async fn a_research_calls_key_holds_a_while_after_an_answer(fixture: Fixture
     new(ask().await);
 }
 
-/// Promise 2: an answered failure is not told again, unless beginning anew needs the caller's consent.
-pub async fn a_research_calls_failure_is_told_again_only_where_consent_is_needed(fixture: Fixture) {
+/// Promise 2: an answered failure is not repeated, unless starting over needs the caller's consent.
+pub async fn a_research_calls_failure_is_repeated_only_if_consent_is_needed(fixture: Fixture) {
     for (text, code) in [("refused", Code::RateLimited), ("unknown", Code::SubmitUnknown)] {
         let ask = || fixture.add_keyed(a_job(), a_research_key(text, 1));
         let first = new(ask().await);
@@ -205,8 +205,8 @@ pub async fn a_research_calls_failure_is_told_again_only_where_consent_is_needed
     }
 }
 
-/// Promise 2: what was paid for and may still be had is taken up by the same call, by no other.
-pub async fn a_research_call_takes_up_the_run_its_failure_left(fixture: Fixture) {
+/// Promise 2: a result that was paid for and may still exist is resumed only by the same call.
+pub async fn a_research_call_resumes_the_run_of_its_failure(fixture: Fixture) {
     let left = Checkpoint::Running(a_run("left"));
     let cases = [
         (a_research_key("same", 1), a_job(), left.clone()),
@@ -229,7 +229,7 @@ pub async fn a_research_call_takes_up_the_run_its_failure_left(fixture: Fixture)
     }
 }
 
-/// The same call made again wants the work done; a caller's own key stands for the cancelled job.
+/// The repeated call wants the work done; a caller's own key keeps naming the cancelled job.
 pub async fn a_cancelled_held_call_is_not_held(fixture: Fixture) {
     let held = new(fixture.add_keyed(a_job(), a_held_key("held", 1)).await);
     let research = new(fixture.add_keyed(a_job(), a_research_key("research", 1)).await);
@@ -242,7 +242,7 @@ pub async fn a_cancelled_held_call_is_not_held(fixture: Fixture) {
     assert_eq!(existing(fixture.add_keyed(a_job(), a_key("own", 1)).await).id, own.id);
 }
 
-/// E9: it was promised for its window; that a call was answered is known all the same, and an unknown id is no error.
+/// E9: it was promised for its window; the answer is recorded nevertheless, and an unknown id is not an error.
 pub async fn an_answer_does_not_free_a_callers_own_key(fixture: Fixture) {
     let job = new(fixture.add_keyed(a_job(), a_key("k", 1)).await);
     fixture.cancel(&job.id).await;
@@ -269,7 +269,7 @@ fn existing(inserted: Result<Inserted, StoreError>) -> Job {
     }
 }
 
-/// When the key of the job that was found says that a call was first answered.
+/// The time at which a call was first answered, according to the key of the found job.
 fn answered_at(inserted: Result<Inserted, StoreError>) -> Option<Timestamp> {
     match inserted {
         Ok(Inserted::Existing { key, .. }) => key.answered_at,

@@ -1,4 +1,4 @@
-//! Only the worker with the present lease may write.
+//! Only the worker with the current lease may write.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub async fn a_stale_fence_cannot_write(fixture: Fixture) {
     is_refused(&fixture, &fresh.lease).await;
 }
 
-/// The fence alone is not enough: it is a number that any worker could count up to.
+/// The fence alone is not enough: any worker could guess the number.
 pub async fn another_worker_cannot_write_under_the_same_fence(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     is_refused(&fixture, &Lease { worker: worker("w2"), ..claimed.lease.clone() }).await;
@@ -29,7 +29,7 @@ pub async fn another_worker_cannot_write_under_the_same_fence(fixture: Fixture) 
     fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
 }
 
-/// The cancel took the lease.
+/// The cancel revoked the lease.
 pub async fn no_worker_writes_after_a_cancel(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let cancelled = fixture.cancel(&claimed.job.id).await;
@@ -37,7 +37,7 @@ pub async fn no_worker_writes_after_a_cancel(fixture: Fixture) {
     is_refused(&fixture, &claimed.lease).await;
 }
 
-/// The rescue took the lease, though no worker has claimed the job since.
+/// The rescue revoked the lease, although no worker has claimed the job since.
 pub async fn no_worker_writes_after_a_rescue(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.end_worker(&worker("w1")).await;
@@ -49,8 +49,8 @@ pub async fn a_lease_on_an_unknown_job_is_lost(fixture: Fixture) {
     is_refused(&fixture, &nowhere()).await;
 }
 
-/// The clock alone takes nothing away.
-pub async fn a_late_renewal_holds(fixture: Fixture) {
+/// The clock alone revokes nothing.
+pub async fn a_late_renewal_succeeds(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.clock.advance(LEASE * 100);
     let leases = [claimed.lease.clone()];
@@ -60,7 +60,7 @@ pub async fn a_late_renewal_holds(fixture: Fixture) {
     fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
 }
 
-/// Those that are held are renewed all the same.
+/// Valid leases are renewed nevertheless.
 pub async fn a_renewal_reports_exactly_the_lost_leases(fixture: Fixture) {
     let held = fixture.add_claimed().await.lease;
     let cancelled = fixture.add_claimed().await.lease;
@@ -80,7 +80,7 @@ pub async fn a_renewal_reports_exactly_the_lost_leases(fixture: Fixture) {
     assert!(fixture.store.renew(&[], LEASE).await.unwrap().is_empty());
 }
 
-/// From the moment of the renewal, not from the old end.
+/// It counts from the time of the renewal, not from the old end.
 pub async fn a_renewal_moves_the_end_of_the_lease(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let end = fixture.clock_now().after(LEASE);
@@ -90,8 +90,8 @@ pub async fn a_renewal_moves_the_end_of_the_lease(fixture: Fixture) {
     assert_eq!(fixture.look(claimed.job.rev).await.next_due, Some(end.after(LEASE / 3)));
 }
 
-/// Each checkpoint replaces the one before.
-pub async fn a_checkpoint_is_there_for_the_next_reader(fixture: Fixture) {
+/// Each checkpoint replaces the previous one.
+pub async fn a_checkpoint_is_visible_to_the_next_reader(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let steps = [
         Checkpoint::Beginning { key: "k-0".to_owned() },
@@ -108,8 +108,8 @@ pub async fn a_checkpoint_is_there_for_the_next_reader(fixture: Fixture) {
     }
 }
 
-/// Until the next try, which starts afresh.
-pub async fn progress_never_goes_down_within_a_try(fixture: Fixture) {
+/// Until the next attempt, which starts over.
+pub async fn progress_never_goes_down_within_an_attempt(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let table = [
         (None, None),
@@ -129,12 +129,12 @@ pub async fn progress_never_goes_down_within_a_try(fixture: Fixture) {
     let job = fixture.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
     assert_eq!(job.progress, None);
     let again = fixture.claim().await;
-    let progress = Progress { percent: Some(1), message: "anew".to_owned() };
+    let progress = Progress { percent: Some(1), message: "again".to_owned() };
     fixture.store.note(&again.lease, &progress).await.unwrap();
     assert_eq!(fixture.read(&again.job.id).await.progress, Some(progress));
 }
 
-/// Every leased write says so, and none leaves a trace.
+/// Every write under the lease reports its loss and changes nothing.
 async fn is_refused(fixture: &Fixture, lease: &Lease) {
     let before = fixture.store.job(&Scope::Operator, &lease.job).await.unwrap();
     let checkpoint = Checkpoint::Running(a_run("stale"));

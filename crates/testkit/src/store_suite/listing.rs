@@ -24,7 +24,7 @@ pub async fn a_list_is_newest_first(fixture: Fixture) {
     assert_eq!(ids(&list(&fixture, JobQuery { limit: 10, ..JobQuery::default() }).await), expected);
 }
 
-/// However the pages are cut; a full last page is not followed by an empty one.
+/// With any page size; a full last page is not followed by an empty one.
 pub async fn pages_cover_everything_once(fixture: Fixture) {
     let mut expected = Vec::new();
     for _ in 0..6 {
@@ -45,8 +45,8 @@ pub async fn pages_cover_everything_once(fixture: Fixture) {
     }
 }
 
-/// A cursor is a place, not a number of rows.
-pub async fn a_page_stays_put_while_jobs_arrive(fixture: Fixture) {
+/// A cursor is a position, not a number of rows.
+pub async fn pages_are_stable_while_jobs_arrive(fixture: Fixture) {
     let oldest = fixture.add(a_job()).await.id;
     fixture.add(a_job()).await;
     let page = list(&fixture, JobQuery { limit: 1, ..JobQuery::default() }).await;
@@ -55,7 +55,7 @@ pub async fn a_page_stays_put_while_jobs_arrive(fixture: Fixture) {
     assert_eq!((ids(&page), page.next), (vec![oldest], None));
 }
 
-/// One of each state; any set of them can be asked for.
+/// One job in each state; any set of states can be requested.
 pub async fn a_list_can_be_narrowed_to_states(fixture: Fixture) {
     let succeeded = fixture.add_succeeded().await.id;
     let claimed = fixture.add_claimed().await;
@@ -82,7 +82,7 @@ pub async fn a_list_can_be_narrowed_to_states(fixture: Fixture) {
     }
 }
 
-/// Also beyond ASCII.
+/// Beyond ASCII too.
 pub async fn a_search_finds_titles_in_any_case(fixture: Fixture) {
     let job = titled(&fixture, "Über LEASES and fences").await;
     titled(&fixture, "something else").await;
@@ -94,7 +94,7 @@ pub async fn a_search_finds_titles_in_any_case(fixture: Fixture) {
 }
 
 /// No character is a pattern.
-pub async fn a_search_takes_every_character_literally(fixture: Fixture) {
+pub async fn a_search_treats_every_character_literally(fixture: Fixture) {
     let job = titled(&fixture, r"100% of a_b \ 'quoted' [x]*").await;
     titled(&fixture, "1000 of aXb").await;
     for text in ["0%", "a_b", r"\", "'", "[x]", "*"] {
@@ -105,7 +105,7 @@ pub async fn a_search_takes_every_character_literally(fixture: Fixture) {
     }
 }
 
-/// And narrows like any other filter: never across owners.
+/// It narrows like any other filter, and never across owners.
 pub async fn an_id_prefix_finds_its_jobs(fixture: Fixture) {
     let mut jobs = Vec::new();
     for _ in 0..40 {
@@ -127,8 +127,8 @@ pub async fn an_id_prefix_finds_its_jobs(fixture: Fixture) {
     assert!(fixture.store.list(&stranger, &query).await.unwrap().jobs.is_empty());
 }
 
-/// Every field, at the stations of a job's life.
-pub async fn a_summary_says_where_the_job_stands(fixture: Fixture) {
+/// All fields, in every state of a job.
+pub async fn a_summary_contains_the_state_of_the_job(fixture: Fixture) {
     let conversation = Some(ConversationId::new("talk"));
     let mut new = NewJob { conversation, ..a_job() };
     new.ask["session_id"] = "tuesday".into();
@@ -154,7 +154,7 @@ pub async fn a_summary_says_where_the_job_stands(fixture: Fixture) {
     assert_eq!(only(&fixture).await, Summary { failures: 1, ended_at, ..expected(&settled) });
 }
 
-/// Faces hide held calls from conversations, and lists are what they go by.
+/// Interfaces hide held calls of conversations, and use this field.
 pub async fn a_summary_says_whether_the_id_was_promised(fixture: Fixture) {
     for visibility in [Visibility::Promised, Visibility::Unpromised] {
         fixture.add(NewJob { visibility, ..a_job() }).await;
@@ -164,15 +164,15 @@ pub async fn a_summary_says_whether_the_id_was_promised(fixture: Fixture) {
     assert_eq!(seen, [Visibility::Unpromised, Visibility::Promised]);
 }
 
-/// Neither of an empty store nor of no rows asked for.
-pub async fn an_empty_page_is_no_error(fixture: Fixture) {
+/// Neither an empty store nor a request for zero rows is an error.
+pub async fn an_empty_page_is_not_an_error(fixture: Fixture) {
     let empty = JobPage { jobs: Vec::new(), next: None };
     assert_eq!(list(&fixture, JobQuery { limit: 10, ..JobQuery::default() }).await, empty);
     fixture.add(a_job()).await;
     assert_eq!(list(&fixture, JobQuery { limit: 0, ..JobQuery::default() }).await, empty);
 }
 
-/// Each word that is looked for begins a word of the question, or of the report once there is one.
+/// Each search word is the start of a word in the question, or in the report once there is one.
 pub async fn i2_words_of_questions_and_reports_find_their_jobs(fixture: Fixture) {
     let ask = json!({"messages": [
         {"role": "system", "content": "instructions"},
@@ -189,7 +189,7 @@ pub async fn i2_words_of_questions_and_reports_find_their_jobs(fixture: Fixture)
     assert_eq!(
         ids(&worded(&fixture, "?! * \" '").await),
         [told.id, asked.id],
-        "no word is no filter"
+        "without words there is no filter"
     );
 
     let claimed = fixture.claim().await;
@@ -220,7 +220,7 @@ pub async fn i2_a_list_can_be_narrowed_to_a_provider(fixture: Fixture) {
     }
 }
 
-/// State, provider and words at once, with pages of one.
+/// State, provider and words together, in pages of one.
 pub async fn i2_filters_narrow_together_page_by_page(fixture: Fixture) {
     let mut expected = Vec::new();
     for number in 0..6 {
@@ -254,7 +254,7 @@ pub async fn i2_filters_narrow_together_page_by_page(fixture: Fixture) {
     }
 }
 
-/// What is set aside first, then what it cost; a job that is free has no charge.
+/// First the reserved amount, then the cost; a free job has no charge.
 pub async fn i2_a_summary_says_what_was_paid(fixture: Fixture) {
     let reservation = Some(a_reservation(40, None));
     fixture.store.insert(Insert { reservation, ..an_insert(a_job()) }).await.unwrap();
@@ -272,7 +272,7 @@ pub async fn i2_a_summary_says_what_was_paid(fixture: Fixture) {
     assert_eq!((settled.charge, settled.model), (charge(55, true), model));
 }
 
-/// An owner learns nothing of how many jobs others have.
+/// An owner cannot learn the number of other owners' jobs.
 pub async fn i2_states_are_counted_up_to_a_bound_and_for_one_owner(fixture: Fixture) {
     fixture.add_succeeded().await;
     for _ in 0..3 {
@@ -305,7 +305,7 @@ pub async fn i2_states_are_counted_up_to_a_bound_and_for_one_owner(fixture: Fixt
     assert_eq!(counts(Scope::Operator, 100).await, all);
 }
 
-/// Nothing of what was asked stays behind.
+/// No part of the question stays behind.
 pub async fn i2_the_words_of_a_removed_job_find_nothing(fixture: Fixture) {
     let job = titled(&fixture, "leases").await;
     fixture.cancel(&job.id).await;

@@ -1,4 +1,4 @@
-//! Removing finished jobs: by age, by a user's command, and never one that is still needed.
+//! Removing finished jobs: by age, by a user's command, and never while they are still needed.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::clock::START;
 
 const KEEP: Duration = Duration::from_secs(10);
 
-/// A6: not a millisecond before its retention ends, and with everything that belongs to it.
-pub async fn a_job_goes_when_its_retention_has_ended(fixture: Fixture) {
+/// A6: not a millisecond before its retention ends, and with all its data.
+pub async fn a_job_is_removed_when_its_retention_has_ended(fixture: Fixture) {
     let job = finished(&fixture, kept(KEEP)).await;
     fixture.clock.advance(KEEP - Duration::from_millis(1));
     let early = prune(&fixture, Prune::Expired).await;
@@ -29,7 +29,7 @@ pub async fn a_job_goes_when_its_retention_has_ended(fixture: Fixture) {
     assert!(listed(&fixture).await.is_empty());
 }
 
-/// The nearest of those that are left.
+/// The nearest of the remaining ones.
 pub async fn the_next_expiry_is_the_nearest(fixture: Fixture) {
     for seconds in [30, 10, 20] {
         finished(&fixture, kept(Duration::from_secs(seconds))).await;
@@ -46,7 +46,7 @@ pub async fn the_next_expiry_is_the_nearest(fixture: Fixture) {
     assert_eq!(listed(&fixture).await.len(), 2, "the unfinished, and the one kept for ever");
 }
 
-/// A8: whatever is asked, and however old it is.
+/// A8: with every kind of prune, and at any age.
 pub async fn an_unfinished_job_is_never_removed(fixture: Fixture) {
     let running = fixture.add(kept(KEEP)).await;
     fixture.claim().await;
@@ -58,8 +58,8 @@ pub async fn an_unfinished_job_is_never_removed(fixture: Fixture) {
     assert_eq!(listed(&fixture).await, [queued.id, running.id]);
 }
 
-/// The owed stop is stored with the job and would be removed with it.
-pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(fixture: Fixture) {
+/// The pending stop is stored with the job and would be removed with it.
+pub async fn a_job_with_a_pending_stop_stays_until_it_is_completed(fixture: Fixture) {
     let conversation = ConversationId::new("talk");
     let mut ids = Vec::new();
     for conversation in [Some(conversation.clone()), None] {
@@ -83,7 +83,7 @@ pub async fn a_job_that_is_owed_a_stop_stays_until_it_was_made(fixture: Fixture)
     }
 }
 
-/// E9: a call made again within the key's window finds its job and buys nothing, whatever was swept.
+/// E9: a call that is repeated within the key's window finds its job and buys nothing, even after a sweep.
 pub async fn a_job_stays_as_long_as_its_key_is_valid(fixture: Fixture) {
     let job = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
     fixture.end_next(succeed()).await;
@@ -102,7 +102,7 @@ pub async fn a_job_stays_as_long_as_its_key_is_valid(fixture: Fixture) {
     keyed(&fixture, kept(KEEP), a_key("k", 2)).await;
 }
 
-/// Promise 2: the same for a held call that no caller was answered with.
+/// Promise 2: this also holds for a held call that was never reported to a caller.
 pub async fn a_held_call_stays_until_it_was_answered(fixture: Fixture) {
     let finish = async |text| {
         let job = keyed(&fixture, kept(KEEP), a_held_key(text, 1)).await;
@@ -119,8 +119,9 @@ pub async fn a_held_call_stays_until_it_was_answered(fixture: Fixture) {
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry });
 }
 
-/// Promise 2: a report that may be told again stays that long, and a failure that may not goes with its retention.
-pub async fn a_research_call_stays_as_long_as_it_is_told_again(fixture: Fixture) {
+/// Promise 2: a report that may be repeated stays for that window, and a failure that may not expires with its
+/// retention.
+pub async fn a_research_call_stays_as_long_as_its_result_is_repeated(fixture: Fixture) {
     let keep = Duration::from_secs(1);
     for (text, settlement, stays) in [("report", succeed(), 10), ("failure", fail(), 1)] {
         let job = keyed(&fixture, kept(keep), a_research_key(text, 1)).await;
@@ -140,7 +141,7 @@ pub async fn a_research_call_stays_as_long_as_it_is_told_again(fixture: Fixture)
     }
 }
 
-/// The key went to another job; nothing keeps the first any more.
+/// The key moved to another job; nothing keeps the first one any more.
 pub async fn a_key_that_names_another_job_keeps_that_one(fixture: Fixture) {
     let window = Duration::from_secs(60);
     let first = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
@@ -148,15 +149,15 @@ pub async fn a_key_that_names_another_job_keeps_that_one(fixture: Fixture) {
     fixture.clock.advance(window);
     let second = keyed(&fixture, kept(KEEP), a_key("k", 1)).await;
     fixture.cancel(&second.id).await;
-    // As after a clock that was set back: by the time of day the first one's key would still hold.
+    // As after a clock that was set back: at this time of day the first one's key would still be valid.
     fixture.clock.set(START.after(KEEP));
     let pruned = prune(&fixture, Prune::Expired).await;
     assert_eq!(pruned, Pruned { jobs: 1, next_expiry: Some(START.after(window * 2)) });
     assert_eq!(listed(&fixture).await, [second.id]);
 }
 
-/// Keys go with their jobs: a new one is made, under any input.
-pub async fn a_key_goes_with_the_job_a_person_removed(fixture: Fixture) {
+/// Keys are removed with their jobs: a new job can be created with any input.
+pub async fn a_key_is_removed_with_the_job_a_person_removed(fixture: Fixture) {
     let job = keyed(&fixture, a_job(), a_key("k", 1)).await;
     fixture.cancel(&job.id).await;
     let moment = START.after(Duration::from_millis(1));
@@ -164,8 +165,9 @@ pub async fn a_key_goes_with_the_job_a_person_removed(fixture: Fixture) {
     keyed(&fixture, a_job(), a_key("k", 2)).await;
 }
 
-/// The moment itself is not before it; what is kept for ever goes too; a conversation does not.
-pub async fn a_person_can_remove_what_ended_before_a_moment(fixture: Fixture) {
+/// A job that ended exactly at that time is not before it; jobs kept forever are removed too; conversations are
+/// not.
+pub async fn a_person_can_remove_jobs_that_ended_before_a_time(fixture: Fixture) {
     let old = finished(&fixture, a_job()).await;
     let conversation = Some(ConversationId::new("talk"));
     let turn = finished(&fixture, NewJob { conversation, ..a_job() }).await;
@@ -178,7 +180,7 @@ pub async fn a_person_can_remove_what_ended_before_a_moment(fixture: Fixture) {
     assert_eq!(listed(&fixture).await, [young.id, turn.id]);
 }
 
-/// A8: only a person removes a conversation, and then all of it.
+/// A8: only a person removes a conversation, and then completely.
 pub async fn a_conversation_is_removed_whole(fixture: Fixture) {
     let conversation = ConversationId::new("talk");
     let turn = || NewJob { conversation: Some(conversation.clone()), ..a_job() };
@@ -198,7 +200,7 @@ pub async fn a_conversation_is_removed_whole(fixture: Fixture) {
     assert_eq!(fixture.add(turn()).await.turn, 1, "a new conversation of that name");
 }
 
-/// Nothing of it goes, and the refusal names the job.
+/// Nothing of it is removed, and the refusal names the job.
 pub async fn a_busy_conversation_is_not_removed(fixture: Fixture) {
     let conversation = ConversationId::new("talk");
     let turn = || NewJob { conversation: Some(conversation.clone()), ..a_job() };
@@ -218,7 +220,7 @@ pub async fn a_busy_conversation_is_not_removed(fixture: Fixture) {
     assert!(matches!(stranger, Err(StoreError::NotFound)), "{stranger:?}");
 }
 
-/// One owner's sweep does not touch another's, nor tells when theirs is due.
+/// One owner's sweep does not affect another's jobs or reveal when they expire.
 pub async fn a_prune_stays_within_its_scope(fixture: Fixture) {
     finished(&fixture, kept(KEEP)).await;
     let his = finished(&fixture, NewJob { owner: bob(), ..kept(KEEP * 2) }).await;
@@ -244,8 +246,8 @@ pub async fn a_removal_is_not_a_change(fixture: Fixture) {
     assert_eq!(fixture.look(Rev::default()).await.jobs, []);
 }
 
-/// However many there are; the store may take as many steps as it likes.
-pub async fn many_jobs_go_in_one_call(fixture: Fixture) {
+/// For any number of jobs; the store may take any number of steps.
+pub async fn many_jobs_are_removed_in_one_call(fixture: Fixture) {
     const JOBS: u32 = 250;
     for _ in 0..JOBS {
         finished(&fixture, kept(KEEP)).await;
@@ -263,7 +265,7 @@ fn much_later() -> Timestamp {
     START.after(Duration::from_secs(86_400 * 365))
 }
 
-/// Cancelled, which is the quickest end.
+/// Cancels the job, which is the quickest end.
 async fn finished(fixture: &Fixture, job: NewJob) -> Job {
     let job = fixture.add(job).await;
     fixture.cancel(&job.id).await;

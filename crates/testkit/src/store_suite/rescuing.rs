@@ -1,4 +1,4 @@
-//! What becomes of dead workers' jobs.
+//! The jobs of crashed workers.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use outlast_core::{Checkpoint, Dead, JobState, Progress, Rescued};
 
 use super::fixture::{Fixture, LEASE, a_job, a_run, worker};
 
-/// Checkpoint kept, no failure counted, claimable at once.
-pub async fn a_dead_workers_jobs_go_back_as_they_were(fixture: Fixture) {
+/// The checkpoint is kept, no failure is counted, and the job is claimable immediately.
+pub async fn a_crashed_workers_jobs_are_requeued_unchanged(fixture: Fixture) {
     let checkpoints = [
         Checkpoint::NotBegun,
         Checkpoint::Beginning { key: "k".to_owned() },
@@ -56,7 +56,7 @@ pub async fn a_rescue_finds_nothing_when_nothing_runs(fixture: Fixture) {
     assert_eq!(fixture.read(&queued.id).await, queued);
 }
 
-/// The net behind everything else.
+/// The safety net for all other mechanisms.
 pub async fn an_expired_lease_is_rescued_and_a_running_one_is_not(fixture: Fixture) {
     let old = fixture.add_claimed().await;
     fixture.clock.advance(LEASE / 2);
@@ -67,7 +67,7 @@ pub async fn an_expired_lease_is_rescued_and_a_running_one_is_not(fixture: Fixtu
     assert_eq!(fixture.read(&young.job.id).await, young.job);
 }
 
-/// Not a millisecond before.
+/// Not a millisecond earlier.
 pub async fn a_lease_is_expired_at_its_very_end(fixture: Fixture) {
     fixture.add_claimed().await;
     fixture.clock.advance(LEASE - Duration::from_millis(1));
@@ -77,7 +77,7 @@ pub async fn a_lease_is_expired_at_its_very_end(fixture: Fixture) {
 }
 
 /// B9a: a live worker is only slow, and a second one could buy the same research twice.
-pub async fn b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease(fixture: Fixture) {
+pub async fn b9a_a_request_in_flight_stays_with_a_live_worker_past_its_lease(fixture: Fixture) {
     let beginning = Checkpoint::Beginning { key: "k".to_owned() };
     let sending = fixture.add_claimed().await;
     fixture.store.checkpoint(&sending.lease, &beginning).await.unwrap();
@@ -96,8 +96,9 @@ pub async fn b9a_a_request_on_its_way_stays_with_a_live_worker_past_its_lease(fi
     assert!(matches!(job.state, JobState::Queued { .. }));
 }
 
-/// F6: a live worker gives back what the store says it runs and it does not; it keeps what it holds, and claims on their way.
-pub async fn f6_a_live_worker_gives_back_what_it_does_not_hold(fixture: Fixture) {
+/// F6: a live worker releases jobs that the store assigns to it and it does not hold; it keeps the ones it
+/// holds, and claims in flight.
+pub async fn f6_a_live_worker_releases_jobs_it_does_not_hold(fixture: Fixture) {
     let beginning = Checkpoint::Beginning { key: "k".to_owned() };
     let lost = fixture.add_claimed().await;
     fixture.store.checkpoint(&lost.lease, &beginning).await.unwrap();
@@ -116,7 +117,7 @@ pub async fn f6_a_live_worker_gives_back_what_it_does_not_hold(fixture: Fixture)
     assert!(matches!(fixture.read(&young.job.id).await.state, JobState::Running { .. }));
 }
 
-/// So that the dead worker, should it wake up, cannot write.
+/// So the crashed worker cannot write if it resumes.
 pub async fn a_rescued_job_is_claimed_again_under_a_higher_fence(fixture: Fixture) {
     let first = fixture.add_claimed().await;
     fixture.end_worker(&worker("w1")).await;
@@ -125,8 +126,8 @@ pub async fn a_rescued_job_is_claimed_again_under_a_higher_fence(fixture: Fixtur
     assert!(second.lease.fence > first.lease.fence);
 }
 
-/// A process does not look for itself among the dead, nor watches itself.
-pub async fn ones_own_live_worker_is_never_proven_dead(fixture: Fixture) {
+/// A process does not look for itself among the dead, nor does it watch itself.
+pub async fn a_process_never_proves_its_own_live_worker_dead(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.clock.advance(LEASE * 2);
     assert_eq!(fixture.store.rescue(&Dead::Proven).await.unwrap(), Rescued::default());

@@ -1,4 +1,4 @@
-//! How tries end.
+//! The ends of attempts.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use serde_json::json;
 use super::fixture::{Fixture, a_failure, a_report, a_run, succeed, worker};
 use crate::clock::START;
 
-/// Text that parsers and databases like to bend.
-pub async fn a_report_comes_back_byte_for_byte(fixture: Fixture) {
+/// Text that parsers and databases tend to alter.
+pub async fn a_report_is_returned_byte_for_byte(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.clock.advance(Duration::from_secs(60));
     let settled = fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
@@ -24,8 +24,8 @@ pub async fn a_report_comes_back_byte_for_byte(fixture: Fixture) {
     assert!(fixture.try_claim(&worker("w2")).await.is_none());
 }
 
-/// Content blocks are opaque to us; also their numbers.
-pub async fn a_tool_result_comes_back_as_it_was(fixture: Fixture) {
+/// Content blocks are opaque to us, including their numbers.
+pub async fn a_tool_result_is_returned_unchanged(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let output = Output {
         body: Body::Tool {
@@ -45,7 +45,7 @@ pub async fn a_tool_result_comes_back_as_it_was(fixture: Fixture) {
     assert_eq!(*read, output);
 }
 
-/// The last failure says why.
+/// The last failure contains the reason.
 pub async fn a_job_can_fail_for_good(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let settlement = Settlement::Fail {
@@ -59,7 +59,7 @@ pub async fn a_job_can_fail_for_good(fixture: Fixture) {
     assert!(fixture.try_claim(&worker("w2")).await.is_none());
 }
 
-/// Failures pile up in order; the checkpoint is the settlement's.
+/// Failures accumulate in order; the checkpoint is the settlement's.
 pub async fn a_retry_waits_and_remembers_why(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture
@@ -91,7 +91,7 @@ pub async fn a_retry_waits_and_remembers_why(fixture: Fixture) {
     assert_eq!(job.checkpoint, Checkpoint::NotBegun);
 }
 
-/// Claimable at once, checkpoint and all.
+/// Claimable immediately, including the checkpoint.
 pub async fn a_release_spends_no_attempt(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let running = Checkpoint::Running(a_run("run-1"));
@@ -103,7 +103,7 @@ pub async fn a_release_spends_no_attempt(fixture: Fixture) {
     assert_eq!(fixture.claim().await.job.checkpoint, running);
 }
 
-/// The second gets the same answer as any stale worker.
+/// The second one gets the same answer as any stale worker.
 pub async fn a_job_settles_once(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let settled = fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
@@ -115,8 +115,8 @@ pub async fn a_job_settles_once(fixture: Fixture) {
     assert_eq!(fixture.read(&claimed.job.id).await, settled);
 }
 
-/// Nothing that may be called on a finished job alters it.
-pub async fn a_result_once_read_never_changes(fixture: Fixture) {
+/// No call on a finished job changes it.
+pub async fn a_result_never_changes_once_it_was_read(fixture: Fixture) {
     use outlast_core::{Dead, RemoteStop};
     let settled = fixture.add_succeeded().await;
     fixture.clock.advance(Duration::from_secs(3600));

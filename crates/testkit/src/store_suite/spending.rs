@@ -1,4 +1,4 @@
-//! The ledger: what is reserved with an insert, refused, and settled with each end of a try (G6).
+//! The ledger: reservations at the insert, refusals, and settlement at each end of an attempt (G6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn paid(job: NewJob, reservation: Reservation) -> Insert {
 }
 
 impl Fixture {
-    /// Inserts a job that usually costs so many cents.
+    /// Inserts a job that usually costs this many cents.
     async fn add_paid(&self, cents: u64) -> Job {
         self.insert_new(paid(a_job(), a_reservation(cents, None))).await
     }
@@ -31,7 +31,7 @@ impl Fixture {
         }
     }
 
-    /// Brings the next job to this checkpoint and settles it there.
+    /// Moves the next job to this checkpoint and settles it there.
     async fn end_at(&self, checkpoint: &Checkpoint, settlement: Settlement) -> Job {
         let claimed = self.claim().await;
         self.store.checkpoint(&claimed.lease, checkpoint).await.expect("the lease is fresh");
@@ -43,7 +43,7 @@ impl Fixture {
         self.store.spend(scope, &query).await.expect("reads never fail")
     }
 
-    /// Cents spent, reserved and perhaps spent, and the runs.
+    /// The cents spent, reserved and possibly spent, and the number of runs.
     async fn cents(&self) -> (u64, u64, u64, u64) {
         let sums = self.spent_by(&Scope::Operator, SpendBy::Provider).await;
         let Some(SpendSum { spent, reserved, maybe, runs, .. }) = sums.first() else {
@@ -76,7 +76,7 @@ fn retry(checkpoint: Checkpoint) -> Settlement {
     Settlement::Retry { failure: a_failure("down"), wait: Duration::ZERO, checkpoint }
 }
 
-/// To the nano-dollar, under the model that did the work.
+/// Exact to the nano-dollar, under the model that did the work.
 pub async fn g6_a_reservation_becomes_what_the_run_cost(fixture: Fixture) {
     let model = Some("expected".to_owned());
     let reservation = Reservation { model, ..a_reservation(50, None) };
@@ -93,7 +93,7 @@ pub async fn g6_a_reservation_becomes_what_the_run_cost(fixture: Fixture) {
     assert_eq!(fixture.spent_by(&Scope::Operator, SpendBy::Model).await, [expected]);
 }
 
-/// The limit itself can be reached, and is each owner's own; where one is set, an unknown cost is refused.
+/// The limit itself can be reached, and each owner has one; if one is set, an unknown cost is refused.
 pub async fn g6_a_start_over_the_days_limit_is_refused_and_leaves_nothing(fixture: Fixture) {
     let insert = |owner, cents| {
         let job = NewJob { owner, ..a_job() };
@@ -120,7 +120,7 @@ pub async fn g6_a_start_over_the_days_limit_is_refused_and_leaves_nothing(fixtur
 }
 
 /// Refusal and reservation are one step.
-pub async fn g6_of_many_starts_at_once_at_the_edge_of_the_limit_none_is_too_many(fixture: Fixture) {
+pub async fn g6_concurrent_starts_never_exceed_the_limit(fixture: Fixture) {
     let fixture = Arc::new(fixture);
     let tasks: Vec<_> = (0..40)
         .map(|_| {
@@ -140,7 +140,7 @@ pub async fn g6_of_many_starts_at_once_at_the_edge_of_the_limit_none_is_too_many
     assert_eq!((made, fixture.cents().await), (10, (0, 100, 0, 10)));
 }
 
-/// The other refusals come first; a job that is there already is found whatever the limit.
+/// The other refusals come first; an existing job is found whatever the limit.
 pub async fn g6_money_is_refused_last_and_a_repeated_start_reserves_nothing(fixture: Fixture) {
     let keyed = |input, cents, per_day| Insert {
         key: Some(a_key("k", input)),
@@ -164,7 +164,7 @@ pub async fn g6_money_is_refused_last_and_a_repeated_start_reserves_nothing(fixt
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
 }
 
-/// A failure that says this of the run.
+/// A failure with this status of the run.
 fn ended_at(run: RunStatus) -> Settlement {
     let failure = Failure { run, run_goes_on: false, ..a_failure("no") };
     let failure = Failure { code: Code::ExecutionError, ..failure };
@@ -172,7 +172,7 @@ fn ended_at(run: RunStatus) -> Settlement {
 }
 
 /// Refused, never sent, or cancelled before it was sent.
-pub async fn g6_what_was_certainly_not_paid_for_is_released(fixture: Fixture) {
+pub async fn g6_a_reservation_that_was_certainly_not_spent_is_released(fixture: Fixture) {
     fixture.add_paid(50).await;
     fixture.end_at(&beginning(), retry(Checkpoint::NotBegun)).await;
     assert_eq!(fixture.cents().await, (0, 50, 0, 1), "another try follows");
@@ -188,8 +188,8 @@ pub async fn g6_what_was_certainly_not_paid_for_is_released(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (0, 0, 0, 0));
 }
 
-/// Unknown, lost, failed, cancelled while it ran, or done at a cost that is not known.
-pub async fn g6_what_may_have_been_paid_for_is_kept(fixture: Fixture) {
+/// Unknown, lost, failed, cancelled while it ran, or done at an unknown cost.
+pub async fn g6_a_reservation_that_may_have_been_spent_is_kept(fixture: Fixture) {
     let cost = Cost::Unknown;
     let output = Output { cost, ..a_report() };
     let unpriced = Settlement::Succeed { output: output.into(), raw: None };
@@ -214,19 +214,19 @@ pub async fn g6_what_may_have_been_paid_for_is_kept(fixture: Fixture) {
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "it counts: {refused:?}");
 }
 
-/// The failed run may have been paid for; the next one is reserved for itself.
-pub async fn g6_a_run_begun_anew_is_a_further_row(fixture: Fixture) {
+/// The failed run may have been paid for; the next one has its own reservation.
+pub async fn g6_another_run_of_a_job_is_another_row(fixture: Fixture) {
     fixture.add_paid(50).await;
     fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
     assert_eq!(fixture.cents().await, (0, 50, 50, 2));
     fixture.end_at(&under_way(), retry(under_way())).await;
-    assert_eq!(fixture.cents().await, (0, 50, 50, 2), "the same run is taken up");
+    assert_eq!(fixture.cents().await, (0, 50, 50, 2), "the same run is resumed");
     fixture.end_at(&under_way(), report(41)).await;
     assert_eq!(fixture.cents().await, (41, 0, 50, 2));
 }
 
-/// Whether a person or the same call takes it up, and whatever the limit is by then.
-pub async fn g6_a_run_that_is_taken_up_is_counted_once(fixture: Fixture) {
+/// A person or the same call may resume it, whatever the limit is by then.
+pub async fn g6_a_resumed_run_is_counted_once(fixture: Fixture) {
     let key = a_research_key("k", 1);
     let call =
         |per_day| Insert { key: Some(key.clone()), ..paid(a_job(), a_reservation(50, per_day)) };
@@ -245,8 +245,8 @@ pub async fn g6_a_run_that_is_taken_up_is_counted_once(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (41, 0, 0, 1));
 }
 
-/// A3: a run that completed all the same, and was paid for, is spent; the job that fetches its report adds nothing, and
-/// takes nothing away, whatever becomes of it.
+/// A3: a run that completed nevertheless, and was paid for, counts as spent; the job that fetches its report
+/// changes nothing, whatever its result.
 pub async fn g6_the_cost_of_a_cancelled_or_failed_run_is_spent_once_it_is_known(fixture: Fixture) {
     let cancelled = fixture.add_paid(50).await;
     let claimed = fixture.claim().await;
@@ -273,14 +273,14 @@ pub async fn g6_the_cost_of_a_cancelled_or_failed_run_is_spent_once_it_is_known(
     assert_eq!(fixture.cents().await, (48, 0, 50, 3), "a guess is not known");
 }
 
-/// A free session was made, and the question that costs money was refused in it.
+/// A free session was created, and the question that costs money was refused in it.
 pub async fn g6_a_refusal_inside_a_free_run_is_released(fixture: Fixture) {
     fixture.add_paid(50).await;
     fixture.end_at(&under_way(), ended_at(RunStatus::NotCharged)).await;
     assert_eq!(fixture.cents().await, (0, 0, 0, 0));
 }
 
-/// A job that began several runs can tell them apart.
+/// The runs of a job are distinguishable.
 pub async fn g6_each_run_of_a_job_has_its_id_and_its_cost(fixture: Fixture) {
     let job = fixture.add_paid(50).await;
     fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
@@ -294,7 +294,7 @@ pub async fn g6_each_run_of_a_job_has_its_id_and_its_cost(fixture: Fixture) {
     assert!(fixture.store.ledger_rows(&stranger, &job.id).await.unwrap().is_empty());
 }
 
-/// A day is the store's, in UTC; yesterday's unfinished jobs are yesterday's money.
+/// Days are the store's, in UTC; yesterday's unfinished jobs count as yesterday's money.
 pub async fn g6_a_run_counts_on_the_day_it_was_reserved(fixture: Fixture) {
     let today = fixture.clock_now().day();
     let midnight = today.next().begins();
@@ -318,7 +318,7 @@ pub async fn g6_a_run_counts_on_the_day_it_was_reserved(fixture: Fixture) {
     assert_eq!(fixture.store.spend(&Scope::Operator, &since).await.unwrap().len(), 1);
 }
 
-/// Untouched by every prune but that of its own age.
+/// Only the prune by its own age removes it.
 pub async fn g6_the_ledger_outlives_its_jobs_for_400_days(fixture: Fixture) {
     let keep = Some(Duration::from_secs(10));
     let conversation = ConversationId::new("talk");
@@ -347,7 +347,8 @@ pub async fn g6_the_ledger_outlives_its_jobs_for_400_days(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (0, 0, 0, 0));
 }
 
-/// A clock that is far ahead for a start, or for several within a day, erases nothing; a missed day starts the count again.
+/// A clock that is far ahead at a start, or at several within a day, erases nothing; a missed day restarts the
+/// count.
 pub async fn g6_a_wrong_clock_does_not_erase_the_ledger(fixture: Fixture) {
     fixture.add_paid(50).await;
     fixture.end_at(&under_way(), report(10)).await;
@@ -373,7 +374,7 @@ pub async fn g6_a_wrong_clock_does_not_erase_the_ledger(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (0, 0, 0, 0), "eight days in a row");
 }
 
-/// A reservation at a provider that stops a run at a sum: $1 usually, $2 by default.
+/// A reservation at a provider that stops a run at a cap: usually $1, $2 by default.
 fn a_capped_reservation(per_job: Option<u64>, per_day: Option<u64>) -> Reservation {
     let mut reservation = a_reservation(100, per_day);
     reservation.terms.default_cap = Some(a_cost(200));
@@ -404,7 +405,7 @@ pub async fn g6_caps_are_decided_with_the_insert_and_stay_within_the_limits(fixt
     assert_eq!(cap(&of_job), Some(120));
 }
 
-/// Another run of the same job gets what the limit of a job has left; where that is too little, the job ends.
+/// Another run of the same job gets the rest of the job's limit; if that is too little, the job ends.
 pub async fn g6_another_run_of_a_job_stays_within_the_limits(fixture: Fixture) {
     fixture.insert_new(paid(a_job(), a_capped_reservation(Some(350), None))).await;
     let second = fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;
@@ -419,7 +420,7 @@ pub async fn g6_another_run_of_a_job_stays_within_the_limits(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (0, 0, 350, 2));
 }
 
-/// A sum that no number holds is the largest one, and no error.
+/// A sum that overflows is the largest number, not an error.
 pub async fn g6_sums_of_absurd_amounts_are_the_largest_number(fixture: Fixture) {
     let largest = outlast_core::NanoUsd::MAX_SUM;
     let mut absurd = a_reservation(0, None);
@@ -438,7 +439,7 @@ pub async fn g6_sums_of_absurd_amounts_are_the_largest_number(fixture: Fixture) 
     assert_eq!(listed.charge.as_ref().unwrap().amount, largest, "of two runs");
 }
 
-/// As lists of jobs are.
+/// As in lists of jobs.
 pub async fn g6_an_owner_sees_their_own_and_the_operator_everything(fixture: Fixture) {
     fixture.add_paid(50).await;
     let bobs = NewJob { owner: bob(), ..a_job() };
@@ -458,7 +459,7 @@ pub async fn g6_an_owner_sees_their_own_and_the_operator_everything(fixture: Fix
     assert_eq!(models, [sum(SpendSum::UNKNOWN_MODEL, 7)]);
 }
 
-/// Also where it ends with a cost, as a job from before the ledger does.
+/// Even if it ends with a cost, as a job from before the ledger does.
 pub async fn g6_a_free_job_has_no_row(fixture: Fixture) {
     fixture.add(a_job()).await;
     fixture.end_at(&under_way(), retry(Checkpoint::NotBegun)).await;

@@ -1,4 +1,4 @@
-//! Notices of ends: kept with the end, claimed by one caller at a time, until they are over.
+//! Notices of ends: stored with the end, and claimed by one caller at a time until they are delivered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Fixture {
         }
     }
 
-    /// When the next notice is due, where none is now.
+    /// The time of the next notice, if none is due now.
     async fn next_notice(&self) -> Option<Timestamp> {
         match self.store.claim_notice(LEASE).await.unwrap() {
             NoticeClaim::Claimed(claimed) => panic!("one is due: {claimed:?}"),
@@ -33,7 +33,7 @@ impl Fixture {
     }
 }
 
-/// G7: of success, failure and cancel there is one notice each, due at once, in the order of the ends.
+/// G7: success, failure and cancel each leave one notice, due immediately, in the order of the ends.
 pub async fn g7_every_end_leaves_a_notice(fixture: Fixture) {
     assert_eq!(fixture.next_notice().await, None);
     fixture.add(a_job()).await;
@@ -58,8 +58,8 @@ pub async fn g7_every_end_leaves_a_notice(fixture: Fixture) {
     assert_eq!(fixture.next_notice().await, None);
 }
 
-/// A try that is given back or repeated ends nothing, and a held workflow's caller waits for its end.
-pub async fn what_does_not_end_or_is_not_told_leaves_no_notice(fixture: Fixture) {
+/// An attempt that is released or repeated ends nothing, and a held workflow's caller waits for its end.
+pub async fn a_retry_or_an_unpromised_job_leaves_no_notice(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
     assert_eq!(fixture.next_notice().await, None);
@@ -70,8 +70,8 @@ pub async fn what_does_not_end_or_is_not_told_leaves_no_notice(fixture: Fixture)
     assert_eq!(fixture.next_notice().await, None);
 }
 
-/// G7: one caller has a notice at a time; when its lease has ended another one may.
-pub async fn g7_a_claimed_notice_is_no_other_callers_until_its_lease_ends(fixture: Fixture) {
+/// G7: one caller has a notice at a time; another one may claim it when the lease has ended.
+pub async fn g7_a_claimed_notice_has_one_caller_until_its_lease_ends(fixture: Fixture) {
     let job = fixture.add_succeeded().await;
     let first = fixture.claim_notice().await;
     assert_eq!(fixture.next_notice().await, Some(START.after(LEASE)));
@@ -79,7 +79,7 @@ pub async fn g7_a_claimed_notice_is_no_other_callers_until_its_lease_ends(fixtur
     let second = fixture.claim_notice().await;
     assert_eq!((second.notice.job, second.tries), (job.id, 2));
     assert_eq!(second.notice, first.notice);
-    // The one that came too late records nothing.
+    // The caller that was too late records nothing.
     fixture.is_over(&first).await;
     fixture.store.record_notice(&first, NoticeOutcome::Again(Duration::ZERO)).await.unwrap();
     assert_eq!(fixture.next_notice().await, Some(fixture.clock_now().after(LEASE)));
@@ -87,8 +87,8 @@ pub async fn g7_a_claimed_notice_is_no_other_callers_until_its_lease_ends(fixtur
     assert_eq!(fixture.next_notice().await, None);
 }
 
-/// Many callers at once: each notice goes to one of them.
-pub async fn many_callers_at_once_claim_each_notice_once(fixture: Fixture) {
+/// Many concurrent callers: each notice goes to one of them.
+pub async fn many_concurrent_callers_claim_each_notice_once(fixture: Fixture) {
     for _ in 0..10 {
         fixture.add_succeeded().await;
     }
@@ -110,8 +110,8 @@ pub async fn many_callers_at_once_claim_each_notice_once(fixture: Fixture) {
     assert_eq!((claimed, jobs.len()), (10, 10));
 }
 
-/// G7: after a failed delivery it is due again when its wait is over.
-pub async fn g7_an_undelivered_notice_comes_again_after_its_wait(fixture: Fixture) {
+/// G7: after a failed delivery it is due again after the delay.
+pub async fn g7_an_undelivered_notice_is_due_again_after_a_delay(fixture: Fixture) {
     fixture.add_succeeded().await;
     let first = fixture.claim_notice().await;
     let wait = Duration::from_secs(600);
@@ -121,7 +121,7 @@ pub async fn g7_an_undelivered_notice_comes_again_after_its_wait(fixture: Fixtur
     assert_eq!(fixture.claim_notice().await.tries, 2);
 }
 
-/// The job may be gone when its end is told; and telling is no change of any job.
+/// The job may be gone when its end is reported; and a report is not a change of a job.
 pub async fn a_notice_outlives_its_job(fixture: Fixture) {
     let job = fixture.add_succeeded().await;
     fixture.clock.advance(Duration::from_secs(60));
@@ -134,8 +134,9 @@ pub async fn a_notice_outlives_its_job(fixture: Fixture) {
     assert_eq!(fixture.store.rev().await.unwrap(), rev);
 }
 
-/// G8: readers have the text so far while the try lasts; it is no change, and only the holder of the job writes it.
-pub async fn g8_the_text_so_far_is_there_while_the_try_lasts(fixture: Fixture) {
+/// G8: readers have the text so far during the attempt; it is not a change, and only the holder of the job
+/// writes it.
+pub async fn g8_the_text_so_far_is_visible_during_the_attempt(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     let id = claimed.job.id;
     assert_eq!(fixture.read(&id).await.partial, None);
@@ -153,8 +154,8 @@ pub async fn g8_the_text_so_far_is_there_while_the_try_lasts(fixture: Fixture) {
     assert_eq!(fixture.read(&id).await.partial, None);
 }
 
-/// G8: whatever ends a try ends its text, and the next try begins with none.
-pub async fn g8_the_text_so_far_never_outlives_its_try(fixture: Fixture) {
+/// G8: the end of an attempt, of any kind, ends its text, and the next attempt starts without text.
+pub async fn g8_the_text_so_far_never_outlives_its_attempt(fixture: Fixture) {
     let retry = Settlement::Retry {
         failure: a_failure("down"),
         wait: Duration::ZERO,

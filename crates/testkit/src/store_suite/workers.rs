@@ -1,10 +1,10 @@
-//! Who is there to run a job.
+//! The workers that are available to run a job.
 
 use outlast_core::{Checkpoint, Dead, JobState, NewJob, Profile, Rescued, Settlement};
 
 use super::fixture::{Fixture, LEASE, a_failure, a_job, worker};
 
-/// From its first claim on, whether or not there was something to claim; for what it claims, and nothing else.
+/// From its first claim on, even if there was nothing to claim; for the profiles it claims, and no others.
 pub async fn a_worker_is_known_from_its_first_claim(fixture: Fixture) {
     assert!(!has(&fixture, "research").await);
     assert!(fixture.try_claim(&worker("w1")).await.is_none());
@@ -17,8 +17,8 @@ pub async fn a_worker_is_known_from_its_first_claim(fixture: Fixture) {
     }
 }
 
-/// Until the last of them has left.
-pub async fn a_dismissed_worker_is_there_no_more(fixture: Fixture) {
+/// Until the last of them has deregistered.
+pub async fn a_deregistered_worker_is_no_longer_available(fixture: Fixture) {
     fixture.try_claim(&worker("w1")).await;
     fixture.try_claim(&worker("w2")).await;
     fixture.store.dismiss(&worker("w1")).await.unwrap();
@@ -31,8 +31,8 @@ pub async fn a_dismissed_worker_is_there_no_more(fixture: Fixture) {
     assert!(has(&fixture, "research").await, "it came back");
 }
 
-/// The jobs of a worker that was dismissed need not wait for its lease to expire.
-pub async fn what_a_dismissed_worker_held_is_rescued_at_once(fixture: Fixture) {
+/// The jobs of a deregistered worker do not wait for their leases to expire.
+pub async fn the_jobs_of_a_deregistered_worker_are_rescued_immediately(fixture: Fixture) {
     let left = fixture.add_claimed().await;
     fixture.add(a_job()).await;
     let held = fixture.try_claim(&worker("w2")).await.unwrap();
@@ -45,7 +45,7 @@ pub async fn what_a_dismissed_worker_held_is_rescued_at_once(fixture: Fixture) {
 }
 
 /// A caller who vouches for its end is believed here too; one who only waited for its lease is not.
-pub async fn a_worker_that_was_declared_dead_is_there_no_more(fixture: Fixture) {
+pub async fn a_worker_that_was_declared_dead_is_no_longer_available(fixture: Fixture) {
     fixture.add_claimed().await;
     fixture.clock.advance(LEASE);
     assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
@@ -54,8 +54,8 @@ pub async fn a_worker_that_was_declared_dead_is_there_no_more(fixture: Fixture) 
     assert!(!has(&fixture, "research").await);
 }
 
-/// Due or not, of these profiles only, and each once however often its profile is given.
-pub async fn what_waits_is_counted_once(fixture: Fixture) {
+/// Due or not, of these profiles only, and each once, even if its profile is given twice.
+pub async fn waiting_jobs_are_counted_once(fixture: Fixture) {
     for profile in ["research", "research", "search"] {
         fixture.add(NewJob { profile: Profile::new(profile), ..a_job() }).await;
     }

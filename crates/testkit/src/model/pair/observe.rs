@@ -1,4 +1,4 @@
-//! Looking at both stores, and comparing what is seen with each other and with what was seen before.
+//! Reads both stores and compares the results with each other and with earlier results.
 
 use outlast_core::{
     ConversationQuery, Day, Fence, Job, JobState, Profile, Rev, Scope, SpendBy, SpendQuery,
@@ -13,8 +13,9 @@ use crate::model::view::Ids;
 impl<S: TestedStore> StorePair<'_, S> {
     /// Compares everything a reader can see: as the operator, and as one of the owners in turn.
     ///
-    /// Not after every step, because reads are what a case spends its time on; the list compared after every step says
-    /// where each job stands, and what is missed between two looks another seed finds.
+    /// Not after every step, because reads take most of the time. The list that is compared after every step
+    /// contains the state of each job, and another seed finds differences that were missed between two
+    /// observations.
     pub(super) async fn observe(&mut self, other: usize) -> Result<(), String> {
         let scopes = [Scope::Operator, Scope::Owner(owner(self.steps % OWNERS))];
         self.list(other, &scopes[1], everything(), None).await?;
@@ -54,7 +55,7 @@ impl<S: TestedStore> StorePair<'_, S> {
         Ok(())
     }
 
-    /// Compares the conversations of one owner in turn: as a list, in pages of two, and one of them whole.
+    /// Compares the conversations of one owner in turn: as a list, in pages of two, and one of them completely.
     async fn conversations(&mut self, other: usize) -> Result<(), String> {
         let owner = owner(self.steps % OWNERS);
         let mut queries = (
@@ -72,7 +73,7 @@ impl<S: TestedStore> StorePair<'_, S> {
                 (Ok(model), Ok(subject)) => (model.next, subject.next),
                 _ => (None, None),
             };
-            // Cursors are each store's own; that there is a next page is not.
+            // Cursors are specific to each store; the existence of a next page is not.
             self.same("conversations", pages, |_, page| (page.conversations, page.next.is_some()))?;
             let (Some(model), Some(subject)) = next else { break };
             (queries.0.after, queries.1.after) = (Some(model), Some(subject));
@@ -90,7 +91,7 @@ impl<S: TestedStore> StorePair<'_, S> {
         Ok(())
     }
 
-    /// Compares every job, whole.
+    /// Compares all fields of every job.
     async fn read_jobs(&mut self, via: usize, scopes: &[Scope]) -> Result<(), String> {
         for number in 0..self.ids.all().len() {
             let ids = (self.model_ids.all()[number], self.ids.all()[number]);
@@ -105,17 +106,20 @@ impl<S: TestedStore> StorePair<'_, S> {
         Ok(())
     }
 
-    /// One terminal transition, a result that never changes, a fence that only rises.
+    /// Checks that a job has one terminal transition, a constant result, and a fence that only rises.
     fn goes_forward(&mut self, job: Job) -> Result<(), String> {
         if let Some(before) = self.seen.insert(job.id, job.clone()) {
             let kept = match (&before.state, &job.state) {
                 (JobState::Queued { .. } | JobState::Running { .. }, _) => true,
-                // What is known of the remote run may still change.
+                // The state of the remote run may still change.
                 (JobState::Cancelled { at, .. }, JobState::Cancelled { at: now, .. }) => at == now,
                 (ended, now) => ended == now,
             };
             if !kept {
-                return Err(format!("an end changed: {:?} became {:?}", before.state, job.state));
+                return Err(format!(
+                    "a final state changed: {:?} became {:?}",
+                    before.state, job.state
+                ));
             }
             if job.fence < before.fence || (job.fence == Fence::NONE && before.was_claimed()) {
                 return Err(format!("a fence fell: {:?} became {:?}", before.fence, job.fence));

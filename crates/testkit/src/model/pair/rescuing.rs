@@ -1,4 +1,4 @@
-//! Jobs of dead workers: what the model cannot know of them, and a rescue that may take several tries.
+//! Jobs of crashed workers: facts that the model cannot know, and a rescue that may need several attempts.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::model::TestedStore;
 use crate::model::operation::WORKERS;
 
 impl<S: TestedStore> StorePair<'_, S> {
-    /// Rescues until as many jobs were put back as by the model, or for long enough: a store may leave one for the next time whose row is in
-    /// use at this moment.
+    /// Rescues until as many jobs were requeued as by the model, or until the limit: a store may skip a job
+    /// whose row is locked at the moment.
     pub(super) async fn rescue(
         &self,
         via: usize,
@@ -30,7 +30,7 @@ impl<S: TestedStore> StorePair<'_, S> {
         Ok(rescued)
     }
 
-    /// Whether a worker whose handle is closed holds a request on its way.
+    /// Returns true if a worker of a closed handle has a request in flight.
     pub(super) async fn a_killed_one_had_begun(&self) -> bool {
         let living: Vec<_> = (0..WORKERS).map(|number| self.name(number)).collect();
         for lease in self.latest.values().filter(|lease| !living.contains(&lease.worker)) {
@@ -42,7 +42,7 @@ impl<S: TestedStore> StorePair<'_, S> {
         false
     }
 
-    /// Live workers of the other handle that hold jobs.
+    /// Counts live workers of the other handle that hold jobs.
     pub(super) async fn others_that_hold(&self, via: usize) -> u32 {
         let mut watched = 0;
         for (number, worker) in self.workers.iter().enumerate() {
@@ -55,7 +55,7 @@ impl<S: TestedStore> StorePair<'_, S> {
         watched
     }
 
-    /// The job, if it runs under this lease.
+    /// Returns the job if it runs under this lease.
     async fn held_by(&self, lease: &Lease) -> Option<Job> {
         let job = self.model.job(&Scope::Operator, &lease.job).await.unwrap()?;
         let is_held = job.fence == lease.fence && matches!(job.state, JobState::Running { .. });
