@@ -40,13 +40,13 @@ pub(super) fn squeeze(text: &str) -> String {
 }
 
 /// Truncates the text to a number of characters.
-pub(super) fn cut(text: &str, longest: usize) -> &str {
+pub(super) fn truncate(text: &str, longest: usize) -> &str {
     text.char_indices().nth(longest).map_or(text, |(at, _)| &text[..at])
 }
 
 /// Truncates the text between words and marks the cut.
-pub(super) fn shortened(text: &str, longest: usize) -> String {
-    let cut = cut(text, longest);
+pub(super) fn shorten(text: &str, longest: usize) -> String {
+    let cut = truncate(text, longest);
     if cut.len() == text.len() {
         return text.to_owned();
     }

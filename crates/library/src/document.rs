@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::clean::{self, cut};
+use super::clean::{self, truncate};
 use super::sentences;
 
 /// Longer paragraphs are split at sentence ends, so that a citation points at a place that is easy to find.
@@ -107,7 +107,7 @@ impl Builder {
     pub(super) fn title(&mut self, text: &str) {
         let text = clean::inline(text);
         if !text.is_empty() {
-            self.document.title.get_or_insert(cut(&text, MAX_HEADING_CHARS).to_owned());
+            self.document.title.get_or_insert(truncate(&text, MAX_HEADING_CHARS).to_owned());
         }
     }
 
@@ -116,7 +116,7 @@ impl Builder {
         if text.is_empty() {
             return;
         }
-        let text = cut(&text, MAX_HEADING_CHARS).to_owned();
+        let text = truncate(&text, MAX_HEADING_CHARS).to_owned();
         self.end_block();
         self.section += 1;
         self.path.retain(|(above, _)| *above < level);
@@ -145,7 +145,7 @@ impl Builder {
             if !part.is_empty() {
                 part.push(' ');
             }
-            part.push_str(cut(sentence, MAX_SENTENCE_CHARS));
+            part.push_str(truncate(sentence, MAX_SENTENCE_CHARS));
         }
         self.add(PassageKind::Paragraph, part, line);
     }
@@ -153,7 +153,7 @@ impl Builder {
     /// Adds a line that stays separate.
     pub(super) fn line(&mut self, raw: &str, line: u32) {
         let text = clean::inline(raw);
-        self.add(PassageKind::Line, cut(&text, MAX_SENTENCE_CHARS).to_owned(), line);
+        self.add(PassageKind::Line, truncate(&text, MAX_SENTENCE_CHARS).to_owned(), line);
     }
 
     /// Adds a list item; `marker` includes its indent.
@@ -162,7 +162,7 @@ impl Builder {
         if !text.is_empty() {
             self.add(
                 PassageKind::Item,
-                format!("{marker} {}", cut(&text, MAX_SENTENCE_CHARS)),
+                format!("{marker} {}", truncate(&text, MAX_SENTENCE_CHARS)),
                 line,
             );
         }

@@ -3,7 +3,7 @@
 use super::clean;
 
 /// Replaces character references by their characters; unknown ones are unchanged.
-pub(super) fn decoded(text: &str) -> String {
+pub(super) fn decode(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
@@ -71,7 +71,7 @@ mod tests {
             ("&#99999999;&#;&;", "&#99999999;&#;&;"),
         ];
         for (coded, plain) in cases {
-            assert_eq!(decoded(coded), plain, "{coded}");
+            assert_eq!(decode(coded), plain, "{coded}");
         }
     }
 }

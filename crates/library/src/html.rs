@@ -58,7 +58,7 @@ impl Reader {
             let blank = raw.len() - raw.trim_start().len();
             self.start = self.lines + ends(&raw[..blank]) + 1;
         }
-        let text = entities::decoded(raw);
+        let text = entities::decode(raw);
         // Text that looks like our own markup is still text of the page.
         self.text.push_str(&if self.open == Open::Pre {
             text

@@ -155,13 +155,16 @@ impl Index {
 
     pub(super) fn passage(&self, id: i64) -> rusqlite::Result<StoredPassage> {
         let sql = format!("{STORED} WHERE p.id = ?1");
-        self.connection.prepare_cached(&sql)?.query_row(params![id], stored)
+        self.connection.prepare_cached(&sql)?.query_row(params![id], read_passage)
     }
 
     /// Returns the passages of a block in the order of the file.
     pub(super) fn block(&self, file: i64, block: u32) -> rusqlite::Result<Vec<StoredPassage>> {
         let sql = format!("{STORED} WHERE p.file = ?1 AND p.block = ?2 ORDER BY p.id");
-        self.connection.prepare_cached(&sql)?.query_map(params![file, block], stored)?.collect()
+        self.connection
+            .prepare_cached(&sql)?
+            .query_map(params![file, block], read_passage)?
+            .collect()
     }
 }
 
@@ -169,7 +172,7 @@ const STORED: &str =
     "SELECT p.id, p.file, f.name, f.title, p.block, p.line, p.kind, p.headings, p.text, f.unit
      FROM passages p JOIN files f ON f.id = p.file";
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<StoredPassage> {
+fn read_passage(row: &Row<'_>) -> rusqlite::Result<StoredPassage> {
     Ok(StoredPassage {
         id: row.get(0)?,
         file: row.get(1)?,

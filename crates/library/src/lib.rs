@@ -1,6 +1,6 @@
 //! Research over the user's own folders: offline, free, without an API key.
 //!
-//! Reports quote the files word for word and say so; nothing here writes a sentence about the subject. The
+//! Reports quote the files verbatim and say so; nothing here writes a sentence about the subject. The
 //! index in the cache directory is optional: if it is lost, damaged or cannot be written, the search still
 //! works.
 //!
@@ -125,7 +125,7 @@ impl Library {
             hasher.update([0]);
         }
         let hash = hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let folders = Folder::named(paths).into();
+        let folders = Folder::with_names(paths).into();
         let LibraryOptions { cache_dir, converters, clock, .. } = options;
         Ok(Self { folders, hash, cache_dir, converters: Arc::new(converters), clock })
     }

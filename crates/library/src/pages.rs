@@ -36,7 +36,8 @@ pub(super) fn parse(output: &str) -> Document {
     drop_running_lines(&mut pages);
     let hyphenated = hyphenated_words(&pages);
     let paragraphs = paragraphs(pages);
-    let texts: Vec<_> = paragraphs.iter().map(|paragraph| joined(paragraph, &hyphenated)).collect();
+    let texts: Vec<_> =
+        paragraphs.iter().map(|paragraph| join_lines(paragraph, &hyphenated)).collect();
     let mut builder = Builder::counting(Unit::Page);
     builder.title(&title(head));
     for (at, (paragraph, text)) in paragraphs.iter().zip(&texts).enumerate() {
@@ -61,7 +62,7 @@ pub(super) fn parse(output: &str) -> Document {
 /// Returns the title from the file's metadata, unless it is the name of another file.
 fn title(head: &str) -> String {
     let title = head.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
-    let title = clean::line(&entities::decoded(title.map_or("", |(title, _)| title)));
+    let title = clean::line(&entities::decode(title.map_or("", |(title, _)| title)));
     let is_file = title.starts_with("Microsoft ") || title.contains(['/', '\\']);
     let has_ending = title.rsplit_once('.').is_some_and(|(_, ending)| ending.len() <= 4);
     if title.contains(' ') && !is_file && !has_ending { title } else { String::new() }
@@ -127,7 +128,8 @@ fn paragraphs(pages: Vec<Vec<String>>) -> Vec<Paragraph> {
     for (page, lines) in (1..).zip(pages) {
         let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
         for line in lines {
-            match paragraphs.last_mut().filter(|paragraph| goes_on(paragraph, page, &line, width)) {
+            match paragraphs.last_mut().filter(|paragraph| continues(paragraph, page, &line, width))
+            {
                 Some(paragraph) => paragraph.lines.push(line),
                 None => paragraphs.push(Paragraph { page, lines: vec![line] }),
             }
@@ -137,7 +139,7 @@ fn paragraphs(pages: Vec<Vec<String>>) -> Vec<Paragraph> {
 }
 
 /// Returns true if a line continues the lines before it: the last of them had no room for its first word.
-fn goes_on(paragraph: &Paragraph, page: u32, line: &str, width: usize) -> bool {
+fn continues(paragraph: &Paragraph, page: u32, line: &str, width: usize) -> bool {
     let Some(last) = paragraph.lines.last() else { return false };
     if paragraph.lines.len() >= MAX_PARAGRAPH_LINES || item(line).is_some() {
         return false;
@@ -155,7 +157,7 @@ fn goes_on(paragraph: &Paragraph, page: u32, line: &str, width: usize) -> bool {
 
 /// Joins the lines of a paragraph. A hyphen at a line's end is removed unless the file writes the same word
 /// with a hyphen elsewhere.
-fn joined(paragraph: &Paragraph, hyphenated: &HashSet<String>) -> String {
+fn join_lines(paragraph: &Paragraph, hyphenated: &HashSet<String>) -> String {
     let mut text = String::new();
     for line in &paragraph.lines {
         let word = text.rsplit(' ').next().unwrap_or("");

@@ -3,7 +3,7 @@
 
 use outlast_core::{ResearchAsk, Role};
 
-use super::clean::{self, cut};
+use super::clean::{self, truncate};
 use super::words;
 
 /// More words than this take time and do not improve the result.
@@ -55,13 +55,13 @@ impl Name {
 impl Query {
     pub(super) fn new(ask: &ResearchAsk) -> Self {
         let question = clean::line(ask.question());
-        let asked = cut(&question, MAX_QUESTION_CHARS);
+        let asked = truncate(&question, MAX_QUESTION_CHARS);
         let mut query = Self { together: together(asked), names: names(asked), ..Self::default() };
         query.add(asked, 1.0);
         let mut earlier = ask.messages.iter().rev().filter(|message| message.role == Role::User);
         earlier.next();
         for message in earlier.take(4) {
-            query.add(cut(&clean::line(&message.content), MAX_QUESTION_CHARS), 0.25);
+            query.add(truncate(&clean::line(&message.content), MAX_QUESTION_CHARS), 0.25);
         }
         query.question = question;
         query

@@ -17,7 +17,7 @@ const CLOSE: usize = 160;
 const FORM: f64 = 0.7;
 const PROPER_FORM: f64 = 0.3;
 /// The weight of a word with nearly the same meaning.
-const KIN: f64 = 0.35;
+const SYNONYM: f64 = 0.35;
 /// The weight of a code, a version or a variable: a user who writes one means exactly that.
 const CODE: f64 = 1.5;
 /// The weight of one word of a name next to the whole name.
@@ -57,7 +57,7 @@ struct Weight {
     /// A word, the word joined with the next one, or the words of a name separated by single spaces.
     whole: Vec<String>,
     forms: Vec<String>,
-    kin: Vec<String>,
+    synonyms: Vec<String>,
     /// The weights of the whole word, of another form and of a word with nearly the same meaning.
     worth: [f64; 3],
     /// The degree to which another form covers the term.
@@ -73,13 +73,13 @@ impl Weights {
         let all: Vec<_> = words::of(text).collect();
         let line = format!(" {} ", all.join(" "));
         let found = self.terms.iter().map(|term| {
-            let [whole, form, kin] = term.worth;
+            let [whole, form, synonyms] = term.worth;
             if term.whole.iter().any(|whole| line.contains(&format!(" {whole} "))) {
                 whole
             } else if all.iter().any(|word| term.forms.contains(word)) {
                 form
-            } else if all.iter().any(|word| term.kin.contains(word)) {
-                kin
+            } else if all.iter().any(|word| term.synonyms.contains(word)) {
+                synonyms
             } else {
                 0.0
             }
@@ -108,7 +108,7 @@ impl Weights {
     fn covered(&self, found: &[TermMatch]) -> f64 {
         let worth = found.iter().zip(&self.terms).map(|(found, term)| match found {
             TermMatch::Not => 0.0,
-            TermMatch::Kin => term.worth[0] * 0.5,
+            TermMatch::Synonym => term.worth[0] * 0.5,
             TermMatch::Form => term.worth[0] * term.form_covers,
             TermMatch::Whole => term.worth[0],
         });
@@ -121,13 +121,13 @@ impl Weights {
 enum TermMatch {
     #[default]
     Not,
-    Kin,
+    Synonym,
     Form,
     Whole,
 }
 
 /// The terms of the question that a passage contains.
-struct Sum {
+struct CoveredTerms {
     file: i64,
     section: u32,
     /// For each term, how it was found and its score.
@@ -136,7 +136,7 @@ struct Sum {
 }
 
 /// The passages that contain a term, and how.
-struct Matched {
+struct TermMatches {
     passages: Vec<(PassageMatch, TermMatch)>,
     weight: Weight,
 }
@@ -152,7 +152,7 @@ pub(super) fn rank(
     let mut matched = Vec::new();
     let mut named: Vec<&str> = Vec::new();
     for name in &query.names {
-        reporter.go_on()?;
+        reporter.check()?;
         let whole = index.matches(&quoted(&name.words))?;
         if whole.is_empty() && !name.is_identifier() {
             continue;
@@ -165,18 +165,18 @@ pub(super) fn rank(
             named.extend(name.words.split(' '));
         }
         let passages =
-            evened(whole, passages, worth).map(|found| (found, TermMatch::Whole)).collect();
+            rescore(whole, passages, worth).map(|found| (found, TermMatch::Whole)).collect();
         let weight = Weight {
             whole: vec![name.words.clone()],
             forms: Vec::new(),
-            kin: Vec::new(),
+            synonyms: Vec::new(),
             worth: [worth, 0.0, 0.0],
             form_covers: 0.0,
         };
-        matched.push(Matched { passages, weight });
+        matched.push(TermMatches { passages, weight });
     }
     for term in &query.terms {
-        reporter.go_on()?;
+        reporter.check()?;
         let is_part = named.contains(&term.word.as_str());
         let found = matches(index, passages, term, if is_part { PART } else { 1.0 })?;
         if found.passages.is_empty() && term.weight >= 1.0 {
@@ -187,11 +187,11 @@ pub(super) fn rank(
         }
         matched.push(found);
     }
-    let mut sums: HashMap<i64, Sum> = HashMap::new();
+    let mut sums: HashMap<i64, CoveredTerms> = HashMap::new();
     let all = matched.len();
-    for (number, Matched { passages, weight }) in matched.into_iter().enumerate() {
+    for (number, TermMatches { passages, weight }) in matched.into_iter().enumerate() {
         for (found, how) in passages {
-            let sum = sums.entry(found.passage).or_insert_with(|| Sum {
+            let sum = sums.entry(found.passage).or_insert_with(|| CoveredTerms {
                 file: found.file,
                 section: found.section,
                 terms: vec![Default::default(); all],
@@ -205,7 +205,7 @@ pub(super) fn rank(
     let asked: Vec<_> = words::of(&query.question).take(64).collect();
     ranked.weights.pairs = asked.iter().cloned().zip(asked.iter().skip(1).cloned()).collect();
     for expression in &query.together {
-        reporter.go_on()?;
+        reporter.check()?;
         let matches = index.matches(expression)?;
         let rare = rarity(passages, matches.len());
         for found in &matches {
@@ -214,12 +214,12 @@ pub(super) fn rank(
             }
         }
     }
-    ranked.hits = closely(index, query, &ranked.weights, sums, reporter)?;
+    ranked.hits = examine(index, query, &ranked.weights, sums, reporter)?;
     Ok(ranked)
 }
 
 /// Finds the passages that contain a word, another form of it, or a word with nearly the same meaning.
-fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::Result<Matched> {
+fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::Result<TermMatches> {
     let any = |words: &[String]| match words {
         [] => Ok(Vec::new()),
         words => {
@@ -229,9 +229,9 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
     let mut forms = index.forms(&term.word)?;
     forms.retain(|form| *form != term.word);
     let whole_words: Vec<_> = term.joined.iter().chain([&term.word]).cloned().collect();
-    let mut kin = Vec::new();
-    for word in words::kin(&term.word) {
-        kin.extend(index.forms(word)?);
+    let mut synonyms = Vec::new();
+    for word in words::synonyms(&term.word) {
+        synonyms.extend(index.forms(word)?);
     }
     let whole = any(&whole_words)?;
     let form = any(&forms)?;
@@ -246,20 +246,22 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
     // replace it.
     let rare =
         if whole.is_empty() { common } else { (common + rarity(passages, whole.len())) / 2.0 };
-    let worth = [rare, common * form_share, common * KIN].map(|worth| worth * weight);
+    let worth = [rare, common * form_share, common * SYNONYM].map(|worth| worth * weight);
     let mut found: Vec<_> = Vec::new();
-    found.extend(evened(any(&kin)?, passages, worth[2]).map(|found| (found, TermMatch::Kin)));
-    found.extend(evened(form, passages, worth[1]).map(|found| (found, TermMatch::Form)));
-    found.extend(evened(whole, passages, worth[0]).map(|found| (found, TermMatch::Whole)));
-    Ok(Matched {
+    found.extend(
+        rescore(any(&synonyms)?, passages, worth[2]).map(|found| (found, TermMatch::Synonym)),
+    );
+    found.extend(rescore(form, passages, worth[1]).map(|found| (found, TermMatch::Form)));
+    found.extend(rescore(whole, passages, worth[0]).map(|found| (found, TermMatch::Whole)));
+    Ok(TermMatches {
         passages: found,
-        weight: Weight { whole: whole_words, forms, kin, worth, form_covers },
+        weight: Weight { whole: whole_words, forms, synonyms, worth, form_covers },
     })
 }
 
 /// Rescores matches by the weight of their word. SQLite's own weight is close to zero for a word that occurs in
 /// most passages, which in a small library is every word. Several words of one expression count once.
-fn evened(matches: Vec<PassageMatch>, all: f64, worth: f64) -> impl Iterator<Item = PassageMatch> {
+fn rescore(matches: Vec<PassageMatch>, all: f64, worth: f64) -> impl Iterator<Item = PassageMatch> {
     let rarity = sqlite_rarity(all, matches.len());
     matches.into_iter().map(move |found| {
         // The remaining factor depends on the frequency of the word and the length of the text, and BM25 keeps
@@ -279,11 +281,11 @@ fn sqlite_rarity(all: f64, having: usize) -> f64 {
     ((all - having + 0.5) / (having + 0.5)).ln().max(1e-6)
 }
 
-fn closely(
+fn examine(
     index: &Index,
     query: &Query,
     weights: &Weights,
-    sums: HashMap<i64, Sum>,
+    sums: HashMap<i64, CoveredTerms>,
     reporter: &Reporter,
 ) -> Result<Vec<Hit>, SearchError> {
     let mut sections: HashMap<(i64, u32), Vec<TermMatch>> = HashMap::new();
@@ -313,7 +315,7 @@ fn closely(
     let asked: Vec<_> = query.terms.iter().map(|term| words::stem(&term.word)).collect();
     let mut hits = Vec::with_capacity(scored.len());
     for (id, score, coverage) in scored {
-        reporter.go_on().map_err(|Stopped| SearchError::Stopped)?;
+        reporter.check().map_err(|Stopped| SearchError::Stopped)?;
         let stored = index.passage(id)?;
         let score = score
             * (1.0 + 0.5 * heading_fits(&stored, &asked))

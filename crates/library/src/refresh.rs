@@ -49,7 +49,7 @@ pub(super) fn refresh(
     left_out: &mut LeftOut,
     reporter: &mut Reporter,
 ) -> Result<(), SearchError> {
-    let known = known(index)?;
+    let known = indexed_files(index)?;
     let is_new = |file: &&FoundFile| {
         let Some(known) = known.get(&file.name) else { return true };
         // If the converter is no longer installed, the text it produced earlier is kept.
@@ -97,7 +97,7 @@ pub(super) fn refresh(
 }
 
 /// A file as stored in the index.
-struct Known {
+struct IndexedFile {
     size: i64,
     modified: i64,
     converter: String,
@@ -110,11 +110,12 @@ struct ReadFile<'a> {
     read: Result<Document, Skip>,
 }
 
-fn known(index: &Index) -> rusqlite::Result<HashMap<String, Known>> {
+fn indexed_files(index: &Index) -> rusqlite::Result<HashMap<String, IndexedFile>> {
     let sql = "SELECT name, size, modified, converter FROM files";
     let mut statement = index.connection.prepare(sql)?;
     let row = |row: &rusqlite::Row<'_>| {
-        let known = Known { size: row.get(1)?, modified: row.get(2)?, converter: row.get(3)? };
+        let known =
+            IndexedFile { size: row.get(1)?, modified: row.get(2)?, converter: row.get(3)? };
         Ok((row.get(0)?, known))
     };
     statement.query_map([], row)?.collect()
@@ -194,11 +195,11 @@ fn write(
 ) -> Result<(), SearchError> {
     let transaction = index.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for name in vanished.drain(..) {
-        reporter.go_on()?;
+        reporter.check()?;
         forget(&transaction, name)?;
     }
     for read in batch.drain(..) {
-        reporter.go_on()?;
+        reporter.check()?;
         forget(&transaction, &read.file.name)?;
         insert(&transaction, read)?;
     }

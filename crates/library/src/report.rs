@@ -3,7 +3,7 @@
 use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, Source, Usage};
 
 use super::cite::Citations;
-use super::clean::{self, shortened};
+use super::clean::{self, shorten};
 use super::document::{HEADING_SEPARATOR, PassageKind};
 use super::note::{Searched, loose, note, nothing};
 use super::query::Query;
@@ -78,7 +78,7 @@ pub(super) fn write(
             for block in blocks {
                 let number = citations.cite(block);
                 page.push(format!("**{}** ({})", block.heading(), place(block)));
-                page.push(shown(block, &number, &ranked.weights));
+                page.push(format_block(block, &number, &ranked.weights));
             }
         }
         AskKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
@@ -104,7 +104,7 @@ fn title(question: &str) -> String {
     if question.is_empty() {
         return "A question without words".to_owned();
     }
-    shortened(&question, MAX_TITLE_CHARS)
+    shorten(&question, MAX_TITLE_CHARS)
 }
 
 /// Writes the blocks, best first, each under its heading from the file.
@@ -124,7 +124,7 @@ fn passages(
             }
         }
         let number = citations.cite(block);
-        page.push(shown(block, &number, weights));
+        page.push(format_block(block, &number, weights));
     }
 }
 
@@ -140,7 +140,7 @@ fn place(block: &Block) -> String {
 }
 
 /// Formats a block as Markdown, with its number at the end.
-fn shown(block: &Block, number: &str, weights: &Weights) -> String {
+fn format_block(block: &Block, number: &str, weights: &Weights) -> String {
     let mut text = String::new();
     let mut last = None;
     for part in &block.parts {
@@ -160,7 +160,7 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
                 let columns = cells(&part.text).len();
                 text.push_str(&format!("{}\n|{}", part.text, "---|".repeat(columns)));
             }
-            PassageKind::Code => text.push_str(&fenced(&part.text, weights)),
+            PassageKind::Code => text.push_str(&format_code(&part.text, weights)),
         }
         last = Some(part.kind);
     }
@@ -183,7 +183,7 @@ fn shown(block: &Block, number: &str, weights: &Weights) -> String {
     }
 }
 
-fn fenced(code: &str, weights: &Weights) -> String {
+fn format_code(code: &str, weights: &Weights) -> String {
     let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let lines: Vec<_> = code.lines().collect();
@@ -215,7 +215,7 @@ fn results(page: &mut Vec<String>, citations: &mut Citations, weights: &Weights,
             Some((at, _)) => said[at..].iter().take(2).cloned().collect::<Vec<_>>().join(" "),
             None => clean::squeeze(&block.best.text),
         };
-        let snippet = shortened(&snippet, 400);
+        let snippet = shorten(&snippet, 400);
         let source = citations.source(block);
         // If a page has several passages, the first one, which is the best, represents it.
         source.snippet.get_or_insert_with(|| snippet.clone());

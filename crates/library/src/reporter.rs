@@ -26,19 +26,23 @@ impl Reporter {
     }
 
     /// Fails once the run has been dropped.
-    pub(super) fn go_on(&self) -> Result<(), Stopped> {
+    pub(super) fn check(&self) -> Result<(), Stopped> {
         if self.stop.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(()) }
     }
 
     /// Reports progress. The percentage never goes down.
-    pub(super) fn say(&mut self, percent: u8, message: impl Into<String>) -> Result<(), Stopped> {
-        self.go_on()?;
+    pub(super) fn report(
+        &mut self,
+        percent: u8,
+        message: impl Into<String>,
+    ) -> Result<(), Stopped> {
+        self.check()?;
         self.percent = self.percent.max(percent);
         let progress = Progress { percent: Some(self.percent), message: message.into() };
         self.steps.send(Ok(Step::Progress(progress))).map_err(|_| Stopped)
     }
 
-    /// Like [`Self::say`], for `done` out of `all` items between two percentages; reports only if the
+    /// Like [`Self::report`], for `done` out of `all` items between two percentages; reports only if the
     /// percentage changes.
     pub(super) fn count(
         &mut self,
@@ -46,14 +50,14 @@ impl Reporter {
         (done, all): (usize, usize),
         message: impl FnOnce() -> String,
     ) -> Result<(), Stopped> {
-        self.go_on()?;
+        self.check()?;
         let share = done.saturating_mul(usize::from(to - from)) / all.max(1);
         let percent = from.saturating_add(u8::try_from(share).unwrap_or(u8::MAX)).min(to);
-        if percent > self.percent || done == 1 { self.say(percent, message()) } else { Ok(()) }
+        if percent > self.percent || done == 1 { self.report(percent, message()) } else { Ok(()) }
     }
 
     /// Sends the result.
-    pub(super) fn end(self, end: Result<Step, ProviderError>) {
+    pub(super) fn finish(self, end: Result<Step, ProviderError>) {
         // A run that was dropped at the last moment receives no result.
         drop(self.steps.send(end));
     }
@@ -71,8 +75,8 @@ mod tests {
     #[test]
     fn progress_never_goes_down_and_counts_report_only_changes() {
         let (mut reporter, mut said) = reporter();
-        reporter.say(40, "a").unwrap();
-        reporter.say(30, "b").unwrap();
+        reporter.report(40, "a").unwrap();
+        reporter.report(30, "b").unwrap();
         for done in 1..=1000 {
             reporter.count((40, 60), (done, 1000), || format!("{done}")).unwrap();
         }
@@ -88,6 +92,6 @@ mod tests {
     fn a_raised_flag_ends_the_work_at_its_next_check() {
         let (mut reporter, _said) = reporter();
         reporter.stop.store(true, Ordering::Relaxed);
-        assert!(reporter.go_on().is_err() && reporter.say(30, "x").is_err());
+        assert!(reporter.check().is_err() && reporter.report(30, "x").is_err());
     }
 }

@@ -27,10 +27,10 @@ impl Research {
         &self,
         reporter: &mut Reporter,
     ) -> Result<Result<Output, ProviderError>, Stopped> {
-        reporter.say(25, "Searching the library...")?;
+        reporter.report(25, "Searching the library...")?;
         let walked = walk(&self.folders, reporter)?;
         if walked.gone.len() == self.folders.len() {
-            return Ok(Err(gone(&walked)));
+            return Ok(Err(folders_missing(&walked)));
         }
         match self.over_any_index(&walked, reporter) {
             Ok(output) => Ok(Ok(output)),
@@ -82,29 +82,29 @@ impl Research {
         // From here on, a single view of the index that ignores concurrent writes.
         index.connection.execute_batch("BEGIN")?;
         let passages = index.passages()?;
-        reporter.say(75, format!("Searching {} passages", grouped(passages)))?;
+        reporter.report(75, format!("Searching {} passages", grouped(passages)))?;
         let query = Query::new(&self.ask);
         let ranked = rank::rank(&index, &query, reporter)?;
         let blocks = select::select(&index, &ranked, report::wanted(&self.ask))?;
-        reporter.say(90, "Writing the report")?;
+        reporter.report(90, "Writing the report")?;
         let searched = Searched {
             folders: self.folders.len() - walked.gone.len(),
             files: walked.files.len().saturating_sub(unread),
             passages,
             left_out,
-            gone: gone_folders(walked),
+            gone: missing_folders(walked),
         };
         Ok(report::write(&self.ask, &query, &ranked, &blocks, &searched))
     }
 }
 
-fn gone(walked: &Walked) -> ProviderError {
+fn folders_missing(walked: &Walked) -> ProviderError {
     let sentence = "the folders of the library no longer exist; restore them, or start with others";
     let error = ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence);
-    ProviderError { detail: Some(gone_folders(walked).join(", ")), ..error }
+    ProviderError { detail: Some(missing_folders(walked).join(", ")), ..error }
 }
 
 /// Returns the names of the folders that no longer exist.
-fn gone_folders(walked: &Walked) -> Vec<String> {
+fn missing_folders(walked: &Walked) -> Vec<String> {
     walked.gone.iter().map(|path| clean::line(&path.to_string_lossy())).collect()
 }

@@ -46,7 +46,7 @@ fn work(research: Research, mut reporter: Reporter) {
         Ok(Err(error)) => Err(error),
         Err(Stopped) => return tracing::debug!("stopped a search of the library"),
     };
-    reporter.end(end);
+    reporter.finish(end);
 }
 
 #[async_trait]

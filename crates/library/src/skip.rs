@@ -46,7 +46,7 @@ impl Skip {
     }
 
     /// Describes the files for the closing note of a report.
-    fn counted(self, names: &[String]) -> String {
+    fn describe(self, names: &[String]) -> String {
         let count = names.len();
         let plural =
             |one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
@@ -97,7 +97,7 @@ pub(super) struct LeftOut(BTreeMap<Skip, Vec<String>>);
 impl LeftOut {
     /// Adds a file and logs its name at debug level.
     pub(super) fn add(&mut self, skip: Skip, name: String) {
-        let reason = skip.counted(std::slice::from_ref(&name));
+        let reason = skip.describe(std::slice::from_ref(&name));
         let reason = reason.strip_prefix("1 ").unwrap_or(&reason);
         tracing::debug!(file = name, reason, "left a file out of the library");
         self.0.entry(skip).or_default().push(name);
@@ -109,6 +109,6 @@ impl LeftOut {
 
     /// Returns each reason with the number of files it applies to.
     pub(super) fn reasons(&self) -> Vec<String> {
-        self.0.iter().map(|(skip, names)| skip.counted(names)).collect()
+        self.0.iter().map(|(skip, names)| skip.describe(names)).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Turns passages into sentences for the snippets of ranked results; table rows are written out.
 
-use super::clean::shortened;
+use super::clean::shorten;
 use super::document::PassageKind;
 use super::select::Block;
 use super::sentences;
@@ -22,7 +22,7 @@ pub(super) fn statements(block: &Block) -> Vec<String> {
             }
             PassageKind::Head => head = cells(&part.text),
             PassageKind::Row => {
-                statements.push(shortened(&row_in_words(&head, &cells(&part.text)), 300));
+                statements.push(shorten(&row_in_words(&head, &cells(&part.text)), 300));
             }
             PassageKind::Code => {}
         }

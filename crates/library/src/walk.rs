@@ -29,7 +29,7 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Names folders so that reports can distinguish them; a single folder gets no name.
-    pub(super) fn named(paths: Vec<PathBuf>) -> Vec<Self> {
+    pub(super) fn with_names(paths: Vec<PathBuf>) -> Vec<Self> {
         if let [_] = paths.as_slice() {
             return paths.into_iter().map(|path| Self { path, prefix: String::new() }).collect();
         }
@@ -116,7 +116,7 @@ pub(super) fn walk(folders: &[Folder], reporter: &Reporter) -> Result<Walked, St
     }
     let read: BTreeSet<_> = walked.files.iter().map(|file| file.path.clone()).collect();
     for (name, path) in links {
-        reporter.go_on()?;
+        reporter.check()?;
         if let Some(skip) = unread_link(folders, &read, &path) {
             walked.left_out.add(skip, name);
         }
@@ -160,7 +160,7 @@ fn list(
         .build();
     let open = walked.folders.len() - 1;
     for entry in walker {
-        reporter.go_on()?;
+        reporter.check()?;
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {

@@ -73,7 +73,7 @@ fn without_doubled_end(rest: &str) -> String {
 }
 
 /// Returns words with nearly the same meaning; they weigh less.
-pub(super) fn kin(word: &str) -> Vec<&'static str> {
+pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
     let wanted = stem(word);
     let groups = RELATED.lines().map(str::split_whitespace);
     let mut all: Vec<_> =
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn synonyms_do_not_include_the_word_itself() {
-        assert!(kin("crashes").contains(&"kill") && !kin("crashes").contains(&"crash"));
-        assert!(kin("zebra").is_empty());
+        assert!(synonyms("crashes").contains(&"kill") && !synonyms("crashes").contains(&"crash"));
+        assert!(synonyms("zebra").is_empty());
     }
 }

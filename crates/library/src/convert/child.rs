@@ -53,11 +53,11 @@ pub(super) fn run_child(
     let mut stderr_pipe = group.child.stderr.take();
     let deadline = Instant::now() + limits.time;
     loop {
-        reporter.go_on()?;
+        reporter.check()?;
         if Instant::now() >= deadline {
             return Err(ConvertError::LeftOut(Skip::TooSlow));
         }
-        let ended = group.ended();
+        let ended = group.exit_status();
         if ended.is_some() {
             // Processes that the converter left behind must not go on writing.
             group.kill();
@@ -114,7 +114,7 @@ struct Group {
 impl Group {
     /// Returns the exit status of the child if it has exited. The child is reaped only on drop; until then its
     /// process id cannot be reused.
-    fn ended(&self) -> Option<WaitIdStatus> {
+    fn exit_status(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.leader), options).ok().flatten()
     }
@@ -142,7 +142,7 @@ impl Slot {
     fn take(reporter: &Reporter) -> Result<Self, Stopped> {
         let mut taken = Self::taken();
         while *taken >= AT_ONCE {
-            reporter.go_on()?;
+            reporter.check()?;
             let waited = GIVEN_BACK.wait_timeout(taken, LOOK);
             taken = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

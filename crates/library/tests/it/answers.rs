@@ -103,7 +103,7 @@ const FIRST: &[(&str, &str)] = &[
 
 /// `scripts/library-questions` asks sixty more, about other documents.
 #[tokio::test]
-async fn the_first_passage_says_what_was_asked() {
+async fn the_first_passage_answers_the_question() {
     let ours = our_documents();
     let library = ours.library();
     let mut misses = Vec::new();

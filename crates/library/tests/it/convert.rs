@@ -183,7 +183,7 @@ async fn a_file_is_converted_once_and_again_when_it_or_its_converter_changes() {
 
 /// Two libraries over the same folder, as two processes would have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn conversions_side_by_side_do_no_harm() {
+async fn concurrent_conversions_do_no_harm() {
     let bench = Bench::new();
     for number in 0..12 {
         bench.write(
