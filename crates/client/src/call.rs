@@ -42,7 +42,8 @@ impl Connection {
         Box::pin(async move {
             let options = PeerRequestOptions::no_options();
             let sending = self.peer.send_request_with_option(request, options);
-            let handle = self.wait(timer, sending).await?.map_err(|error| self.failed(error))?;
+            let handle =
+                self.wait(timer, sending).await?.map_err(|error| self.to_client_error(error))?;
             let mut sent = SentRequest { connection: self, handle: Some(handle) };
             let answer = match self.wait(timer, sent.answer()).await {
                 Err(ClientError::TimedOut(timed_out)) => {
@@ -52,7 +53,7 @@ impl Connection {
                 answer => answer?,
             };
             sent.handle = None;
-            answer.map_err(|error| self.failed(error))
+            answer.map_err(|error| self.to_client_error(error))
         })
     }
 
@@ -65,7 +66,7 @@ impl Connection {
         let mut work = pin!(work);
         loop {
             let done = work.as_mut().now_or_never();
-            timer.tell_progress();
+            timer.report_progress();
             if let Some(done) = done {
                 return Ok(done);
             }
@@ -78,7 +79,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 done = &mut work => {
-                    timer.tell_progress();
+                    timer.report_progress();
                     return Ok(done);
                 }
                 () = self.pending.broken.cancelled() => return Err(self.too_long()),
@@ -110,7 +111,7 @@ impl Connection {
         drop(tokio::time::timeout(CANCEL_GRACE, sent).await);
     }
 
-    fn failed(&self, error: ServiceError) -> ClientError {
+    fn to_client_error(&self, error: ServiceError) -> ClientError {
         match error {
             ServiceError::McpError(error) if error.data.as_ref().is_some_and(is_not_utf8) => {
                 ClientError::NotUtf8
@@ -143,8 +144,8 @@ impl CallTimer {
     }
 
     /// Passes on progress that the caller has not seen.
-    fn tell_progress(&self) {
-        while let Some(progress) = self.call.unread() {
+    fn report_progress(&self) {
+        while let Some(progress) = self.call.take_unread() {
             let Some(callback) = &self.options.on_progress else { continue };
             if catch_unwind(AssertUnwindSafe(|| callback(&progress))).is_err() {
                 tracing::warn!("the progress callback panicked; continuing the call");
@@ -201,8 +202,8 @@ impl SentRequest<'_> {
             Limit::Idle => "the client's timeout was reached",
             Limit::Total => "the client's total timeout was reached",
         };
-        let telling = self.connection.peer.send_notification(cancelled(handle.id, reason));
-        matches!(tokio::time::timeout(CANCEL_GRACE, telling).await, Ok(Ok(())))
+        let sending = self.connection.peer.send_notification(cancellation(handle.id, reason));
+        matches!(tokio::time::timeout(CANCEL_GRACE, sending).await, Ok(Ok(())))
     }
 }
 
@@ -211,7 +212,7 @@ impl Drop for SentRequest<'_> {
         let Some(handle) = self.handle.take() else { return };
         self.connection.pending.remove(&handle.id);
         self.connection.cancel_later(async move {
-            handle.peer.send_notification(cancelled(handle.id, "the caller has gone away")).await
+            handle.peer.send_notification(cancellation(handle.id, "the caller has gone away")).await
         });
     }
 }
@@ -220,7 +221,7 @@ fn is_not_utf8(data: &serde_json::Value) -> bool {
     data.as_str() == Some(NOT_UTF8)
 }
 
-fn cancelled(id: RequestId, reason: &str) -> ClientNotification {
+fn cancellation(id: RequestId, reason: &str) -> ClientNotification {
     let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
     CancelledNotification::new(params).into()
 }

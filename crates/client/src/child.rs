@@ -151,7 +151,7 @@ impl Child {
     }
 
     /// Adds the exit status and the last output to an error if the child exited.
-    pub(crate) async fn explained(&self, error: ClientError) -> ClientError {
+    pub(crate) async fn add_child_details(&self, error: ClientError) -> ClientError {
         match error {
             ClientError::Gone { .. } => ClientError::Gone { how: self.end().await },
             ClientError::Handshake(why) => match self.end().await {
@@ -179,9 +179,9 @@ impl Child {
 }
 
 /// Adds what is known about the child to an error, if there is a child.
-pub(crate) async fn explained(child: Option<&Child>, error: ClientError) -> ClientError {
+pub(crate) async fn add_child_details(child: Option<&Child>, error: ClientError) -> ClientError {
     match child {
-        Some(child) => child.explained(error).await,
+        Some(child) => child.add_child_details(error).await,
         None => error,
     }
 }

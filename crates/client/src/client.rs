@@ -71,7 +71,7 @@ impl Client {
             let (child, output, input) = Child::start(&program)?;
             match Self::connect(output, input, options).await {
                 Ok(client) => Ok(Self { child: Some(child), ..client }),
-                Err(error) => Err(child.explained(error).await),
+                Err(error) => Err(child.add_child_details(error).await),
             }
         })
     }
@@ -163,7 +163,7 @@ impl Client {
             Ok(_) => ClientError::Unexpected("not a tool's result".to_owned()),
             Err(error) => error,
         };
-        Err(self.explained(error).await)
+        Err(self.add_child_details(error).await)
     }
 
     /// Returns the tools of the server, each as the server describes it. The limits apply to each page of the
@@ -201,7 +201,7 @@ impl Client {
         match self.connection.ask(request, &timer).await {
             Ok(result) => serde_json::to_value(result)
                 .map_err(|error| ClientError::Unexpected(error.to_string())),
-            Err(error) => Err(self.explained(error).await),
+            Err(error) => Err(self.add_child_details(error).await),
         }
     }
 
@@ -261,8 +261,8 @@ impl Client {
         TaskCall::new(&self.connection, self.child.as_ref(), timer, id, seen)
     }
 
-    async fn explained(&self, error: ClientError) -> ClientError {
-        child::explained(self.child.as_ref(), error).await
+    async fn add_child_details(&self, error: ClientError) -> ClientError {
+        child::add_child_details(self.child.as_ref(), error).await
     }
 }
 

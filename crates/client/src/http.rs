@@ -60,7 +60,7 @@ pub(crate) fn client(proxy: Option<&ProxyOptions>) -> Result<reqwest::Client, Cl
     builder.build().map_err(|error| ClientError::Usage(error_chain(&error)))
 }
 
-type Failed = StreamableHttpError<HttpError>;
+type TransportError = StreamableHttpError<HttpError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The HTTP client of one connection.
@@ -142,7 +142,7 @@ impl StreamableHttpClient for HttpClient {
         session: Option<Arc<str>>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let request = self.request(Method::POST, session.as_deref(), headers);
         let request = request.header(ACCEPT, format!("{JSON}, {SSE}")).json(&message);
         let response = self.send(request).await?;
@@ -153,13 +153,13 @@ impl StreamableHttpClient for HttpClient {
         let expects = matches!(message, ClientJsonRpcMessage::Request(_));
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(HttpError::Unauthorized.into()),
-            StatusCode::NOT_FOUND if session.is_some() => Err(Failed::SessionExpired),
+            StatusCode::NOT_FOUND if session.is_some() => Err(TransportError::SessionExpired),
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
                 Ok(StreamableHttpPostResponse::Accepted)
             }
             _ if !status.is_success() => {
                 let body = self.body(response).await?;
-                refused(&message, session.is_some(), status, &body)
+                interpret_refusal(&message, session.is_some(), status, &body)
             }
             _ if !expects => Ok(StreamableHttpPostResponse::Accepted),
             _ if kind.starts_with(SSE) => {
@@ -181,7 +181,7 @@ impl StreamableHttpClient for HttpClient {
         session: Arc<str>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), TransportError> {
         let request = self.request(Method::DELETE, Some(&session), headers);
         // The server may keep the session; that is its own decision.
         self.send(request).await?;
@@ -195,7 +195,7 @@ impl StreamableHttpClient for HttpClient {
         last_event: Option<String>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Events, Failed> {
+    ) -> Result<Events, TransportError> {
         let request = self.request(Method::GET, session.as_deref(), headers);
         let mut request = request.header(ACCEPT, SSE);
         if let Some(last_event) = last_event {
@@ -203,7 +203,7 @@ impl StreamableHttpClient for HttpClient {
         }
         let response = self.send(request).await?;
         match response.status() {
-            StatusCode::METHOD_NOT_ALLOWED => Err(Failed::ServerDoesNotSupportSse),
+            StatusCode::METHOD_NOT_ALLOWED => Err(TransportError::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(HttpError::Status(status, String::new()).into()),
             _ if content_type(&response).starts_with(SSE) => Ok(self.events(response)),
             _ => Err(HttpError::NotMcp.into()),
@@ -213,12 +213,12 @@ impl StreamableHttpClient for HttpClient {
 
 /// Interprets a refusal, which may be a JSON-RPC error. For the question about the newest era, any refusal is
 /// an answer.
-fn refused(
+fn interpret_refusal(
     message: &ClientJsonRpcMessage,
     in_session: bool,
     status: StatusCode,
     body: &[u8],
-) -> Result<StreamableHttpPostResponse, Failed> {
+) -> Result<StreamableHttpPostResponse, TransportError> {
     let said = match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
         Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
         _ => None,

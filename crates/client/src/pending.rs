@@ -57,7 +57,7 @@ impl PendingCalls {
     }
 
     /// Settles a request that was answered; returns false if no such request is waiting.
-    pub(crate) fn answered(&self, id: &RequestId) -> bool {
+    pub(crate) fn settle(&self, id: &RequestId) -> bool {
         let known = self.remove(id);
         lock(&self.requests).dropped.stray_answers += u64::from(!known);
         known
@@ -115,7 +115,7 @@ impl WaitingCall {
     }
 
     /// Takes the oldest progress the caller has not seen.
-    pub(crate) fn unread(&self) -> Option<Progress> {
+    pub(crate) fn take_unread(&self) -> Option<Progress> {
         lock(&self.state).unread.pop_front()
     }
 

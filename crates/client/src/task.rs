@@ -72,8 +72,8 @@ impl<'a> TaskCall<'a> {
         &self.guard.id
     }
 
-    /// Keeps the task running at the server when this value is dropped, even if it would be cancelled at a
-    /// limit. Use it once the id was recorded and the task can be resumed.
+    /// Leaves the task running at the server when this value is dropped; a limit still cancels it if the caller
+    /// asked for that. Use it once the id is recorded, so that the task can be resumed.
     pub fn left_running(mut self) -> Self {
         self.guard.cancels_on_drop = false;
         self
@@ -85,7 +85,7 @@ impl<'a> TaskCall<'a> {
             let Self { connection, child, timer, guard, seen } = self;
             match connection.follow(&timer, guard, seen).await {
                 Ok(result) => Ok(ToolAnswer::from(result)),
-                Err(error) => Err(child::explained(child, error).await),
+                Err(error) => Err(child::add_child_details(child, error).await),
             }
         })
     }
@@ -96,7 +96,7 @@ impl<'a> TaskCall<'a> {
         guard.cancels_on_drop = false;
         match connection.ask(cancel_request(&guard.id), &timer).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(child::explained(child, unknown(error, &guard.id)).await),
+            Err(error) => Err(child::add_child_details(child, unknown(error, &guard.id)).await),
         }
     }
 }
@@ -207,7 +207,7 @@ impl Connection {
                 }
                 TaskPayload::Completed { result } => serde_json::from_value(Value::Object(result))
                     .map_err(|error| ClientError::Unexpected(error.to_string())),
-                TaskPayload::Failed { error } => Err(failed(&error)),
+                TaskPayload::Failed { error } => Err(task_failure(&error)),
                 TaskPayload::Cancelled => {
                     Err(ClientError::TaskCancelled { task: guard.id.clone() })
                 }
@@ -274,7 +274,7 @@ fn interval(task: &Task) -> Duration {
     asked.clamp(POLL_BOUNDS.0, POLL_BOUNDS.1)
 }
 
-fn failed(error: &Map<String, Value>) -> ClientError {
+fn task_failure(error: &Map<String, Value>) -> ClientError {
     let code = error.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
     let message = error.get("message").and_then(Value::as_str);
     ClientError::Refused {

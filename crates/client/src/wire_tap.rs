@@ -34,7 +34,7 @@ pub(crate) struct WireTap<T> {
 
 impl<T: Transport<RoleClient>> WireTap<T> {
     /// Returns the message that rmcp should see, if any.
-    fn passed(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+    fn process(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Notification(note) => match note.notification {
                 ServerNotification::ProgressNotification(mut progress) => {
@@ -50,7 +50,7 @@ impl<T: Transport<RoleClient>> WireTap<T> {
                 _ => Some(JsonRpcMessage::Notification(note)),
             },
             JsonRpcMessage::Response(answer) => {
-                if !self.pending.answered(&answer.id) {
+                if !self.pending.settle(&answer.id) {
                     return None;
                 }
                 let names_no_era = !matches!(answer.result, ServerResult::DiscoverResult(_));
@@ -63,7 +63,7 @@ impl<T: Transport<RoleClient>> WireTap<T> {
                 Some(JsonRpcMessage::Response(answer))
             }
             JsonRpcMessage::Error(error) => {
-                let mine = error.id.as_ref().is_none_or(|id| self.pending.answered(id));
+                let mine = error.id.as_ref().is_none_or(|id| self.pending.settle(id));
                 mine.then_some(JsonRpcMessage::Error(error))
             }
             JsonRpcMessage::Request(request) => {
@@ -119,7 +119,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WireTap<T> {
                 () = self.pending.broken.cancelled() => return None,
                 message = self.inner.receive() => message?,
             };
-            if let Some(message) = self.passed(message) {
+            if let Some(message) = self.process(message) {
                 return Some(message);
             }
         }

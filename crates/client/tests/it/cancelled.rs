@@ -45,7 +45,7 @@ async fn d11_either_timeout_puts_the_cancellation_on_the_wire_before_the_error()
 
 /// An in-memory pipe that accepts the request and not one byte more.
 #[tokio::test(start_paused = true)]
-async fn d11_a_wedged_pipe_holds_the_error_up_for_a_second_at_most() {
+async fn d11_a_wedged_pipe_delays_the_error_by_at_most_a_second() {
     let (client_end, server_end) = tokio::io::duplex(1024);
     let (mut from_client, mut to_client) = tokio::io::split(server_end);
     let (read, write) = tokio::io::split(client_end);
@@ -122,7 +122,7 @@ async fn a_server_that_answers_with_an_empty_result_gets_initialize() {
 
 /// A caller that goes away: a lost `select!`, an aborted task.
 #[tokio::test(start_paused = true)]
-async fn a_dropped_call_is_cancelled_and_the_connection_serves_on() {
+async fn a_dropped_call_is_cancelled_and_the_connection_keeps_working() {
     let (client, mut peer) = greeted().await;
     let call = calling(&client, CallOptions::default());
     let asked = peer.call().await;

@@ -66,7 +66,7 @@ async fn a_silent_process_reaches_the_limit_and_the_connection_keeps_working() {
 
 /// D11 on a real pipe that is full, because the server does not read it.
 #[tokio::test]
-async fn d11_a_real_pipe_that_is_full_delays_the_error_by_a_second_at_most() {
+async fn d11_a_full_pipe_delays_the_error_by_at_most_a_second() {
     let client = spawn(Misbehaviour::NeverReads).await;
     // Several times the capacity of a pipe.
     let long = json!({ "text": "x".repeat(512 * 1024) });
@@ -122,7 +122,7 @@ async fn an_endless_line_ends_in_an_error_and_bounded_memory() {
 
 /// Progress for unknown requests as fast as a pipe allows: the limit is still reached, and nothing accumulates.
 #[tokio::test]
-async fn a_flood_does_not_hold_up_the_limit_nor_fill_memory() {
+async fn a_flood_neither_delays_the_limit_nor_fills_memory() {
     let client = spawn(Misbehaviour::Floods).await;
     let before = resident();
     let options = CallOptions::default().timeout(ms(1_500)).reset_timeout_on_progress();

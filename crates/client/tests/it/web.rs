@@ -106,7 +106,7 @@ async fn d11_in_the_initialize_era_the_cancellation_is_posted_before_the_error()
 
 /// D11: a server that does not even accept the cancellation.
 #[tokio::test]
-async fn d11_a_post_without_an_answer_holds_the_error_up_for_a_second_at_most() {
+async fn d11_a_post_without_an_answer_delays_the_error_by_at_most_a_second() {
     let (client, mut web) = greeted(Era::Initialize).await;
     let began = Instant::now();
     let call = calling(&client, CallOptions::default().timeout(ms(300)));
