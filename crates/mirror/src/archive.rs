@@ -11,7 +11,7 @@ use std::sync::Arc;
 use outlast_core::{ConversationId, OwnerId, Scope, StoreError, Timestamp};
 
 use crate::documents::{ConversationFile, StatusFile};
-use crate::folder::{CONVERSATION, STATUS, if_there};
+use crate::folder::{CONVERSATION, STATUS, ignore_not_found};
 use crate::folder_name::FolderName;
 use crate::mirror::Mirror;
 
@@ -149,7 +149,7 @@ impl Mirror {
         folder: &Path,
         file: &'static str,
     ) -> Result<Option<FileRead>, ArchiveError> {
-        let read = if_there(read(&self.logs_dir, &folder.join(file)));
+        let read = ignore_not_found(read(&self.logs_dir, &folder.join(file)));
         let read = read.map_err(|source| ArchiveError::Unreadable { file, source })?.flatten();
         if read.as_ref().is_some_and(|read| read.bytes.len() as u64 > MAX_FILE_BYTES) {
             let why = format!("it is larger than {} MiB", MAX_FILE_BYTES / 1024 / 1024);

@@ -47,7 +47,7 @@ impl Backlog {
     }
 
     /// Adds changes.
-    pub(crate) fn take_in(&mut self, changes: &Changes) {
+    pub(crate) fn add(&mut self, changes: &Changes) {
         let since = self.rev;
         self.unsorted.extend(changes.jobs.iter().map(|change| (*change, since)));
         self.rev = changes.rev.max(self.rev);
@@ -102,7 +102,7 @@ impl Backlog {
     }
 
     /// Records that a conversation was written.
-    pub(crate) fn wrote(&mut self, id: ConversationId, now: Instant) {
+    pub(crate) fn record_written(&mut self, id: ConversationId, now: Instant) {
         // Conversations that were written longer ago do not have to wait.
         self.written.retain(|_, (_, at)| *at + PROGRESS_EVERY > now);
         match self.waiting.remove(&id) {
@@ -114,7 +114,7 @@ impl Backlog {
     }
 
     /// Records that a conversation could not be written.
-    pub(crate) fn failed(&mut self, id: &ConversationId, now: Instant) {
+    pub(crate) fn record_failure(&mut self, id: &ConversationId, now: Instant) {
         let Some(waiting) = self.waiting.get_mut(id) else { return };
         let wait = FIRST_RETRY.saturating_mul(1 << waiting.failures.min(10)).min(MAX_RETRY);
         waiting.due = now + wait;
@@ -122,7 +122,7 @@ impl Backlog {
     }
 
     /// Returns the revision up to which everything is written.
-    pub(crate) fn done(&self) -> Rev {
+    pub(crate) fn written_up_to(&self) -> Rev {
         let unsorted = self.unsorted.iter().map(|(_, since)| *since);
         let waiting = self.waiting.values().map(|waiting| waiting.since);
         unsorted.chain(waiting).min().unwrap_or(self.rev)
@@ -151,14 +151,14 @@ mod tests {
     }
 
     fn sort(backlog: &mut Backlog, rev: u64, state: StateKind, now: Instant) {
-        backlog.take_in(&Changes { rev: Rev(rev), jobs: vec![change(state)], next_due: None });
+        backlog.add(&Changes { rev: Rev(rev), jobs: vec![change(state)], next_due: None });
         backlog.sort(id(), now);
     }
 
     fn write(backlog: &mut Backlog, now: Instant) -> usize {
         let due = backlog.due(Some(now), ALL);
         let number = due.len();
-        due.into_iter().for_each(|id| backlog.wrote(id, now));
+        due.into_iter().for_each(|id| backlog.record_written(id, now));
         number
     }
 
@@ -180,23 +180,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_cursor_stays_behind_unwritten_changes() {
         let (mut backlog, now) = (Backlog::new(Rev(5)), Instant::now());
-        assert_eq!(backlog.done(), Rev(5));
-        backlog.take_in(&Changes {
+        assert_eq!(backlog.written_up_to(), Rev(5));
+        backlog.add(&Changes {
             rev: Rev(8),
             jobs: vec![change(StateKind::Queued)],
             next_due: None,
         });
-        assert_eq!(backlog.done(), Rev(5), "unsorted");
+        assert_eq!(backlog.written_up_to(), Rev(5), "unsorted");
         backlog.sort(id(), now);
         sort(&mut backlog, 9, StateKind::Running, now);
-        assert_eq!(backlog.done(), Rev(5), "unwritten");
+        assert_eq!(backlog.written_up_to(), Rev(5), "unwritten");
         let due = backlog.due(Some(now), ALL);
-        assert_eq!(backlog.done(), Rev(5), "being written");
-        backlog.failed(&due[0], now);
-        assert_eq!(backlog.done(), Rev(5), "not writable");
+        assert_eq!(backlog.written_up_to(), Rev(5), "being written");
+        backlog.record_failure(&due[0], now);
+        assert_eq!(backlog.written_up_to(), Rev(5), "not writable");
         assert_eq!(backlog.due(Some(now), ALL).len(), 0, "it waits");
         assert_eq!(write(&mut backlog, now + FIRST_RETRY), 1);
-        assert_eq!(backlog.done(), Rev(9));
+        assert_eq!(backlog.written_up_to(), Rev(9));
     }
 
     #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ mod tests {
         let (mut backlog, now) = (Backlog::new(Rev(0)), Instant::now());
         sort(&mut backlog, 1, StateKind::Queued, now);
         let due = backlog.due(Some(now), ALL);
-        backlog.failed(&due[0], now);
+        backlog.record_failure(&due[0], now);
         sort(&mut backlog, 2, StateKind::Running, now);
         assert_eq!(write(&mut backlog, now), 0);
         assert_eq!(backlog.due(None, ALL).len(), 1, "but a process that exits tries once more");

@@ -12,7 +12,7 @@ use outlast_core::{ConversationId, Scope};
 
 use crate::folder::{make_private_dir, open_private, remove_file};
 use crate::folder_name::FolderName;
-use crate::mirror::{IfAbsent, Mirror};
+use crate::mirror::{AbsentConversation, Mirror};
 use crate::unwritten::MirrorError;
 
 impl Mirror {
@@ -42,7 +42,7 @@ impl Mirror {
     /// all.
     pub(crate) async fn finish_deletion(&self, id: &ConversationId) {
         let Some(name) = FolderName::of(id) else { return };
-        let removed = match self.sync(id, IfAbsent::Remove).await {
+        let removed = match self.sync(id, AbsentConversation::Remove).await {
             Ok(()) => remove_file(&self.deletion_note(&name)).map_err(MirrorError::Io),
             Err(error) => Err(error),
         };

@@ -397,7 +397,7 @@ mod tests {
 
     /// P1: a conversation known only from its file still belongs to the vendor that began it.
     #[test]
-    fn p1_the_file_names_the_vendor_that_a_model_s_name_does_not_tell() {
+    fn p1_the_file_names_the_vendor_if_the_model_does_not() {
         let cases = [
             ("perplexity/agent https://api.example 0", None, "perplexity"),
             ("library 0", None, "library"),
@@ -416,7 +416,7 @@ mod tests {
     /// P1: the contents of the file decide. Text of the library stays the library's, no matter who answered
     /// last.
     #[test]
-    fn p1_a_file_that_holds_text_of_the_library_is_the_library_s() {
+    fn p1_a_file_with_text_of_the_library_belongs_to_the_library() {
         let (mut first, mut moved) = (
             turn("1", JobState::Running { since: NOW }),
             turn("2", JobState::Running { since: NOW }),

@@ -21,7 +21,7 @@ pub(crate) const JOB: &str = "job.json";
 pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io::Result<()> {
     make_private_dir(logs_dir)?;
     let folder = logs_dir.join(name.as_str());
-    match if_there(fs::symlink_metadata(&folder))? {
+    match ignore_not_found(fs::symlink_metadata(&folder))? {
         Some(found) if found.is_dir() => {}
         Some(_) => {
             return Err(io::Error::other("the path of the folder is not a directory"));
@@ -32,14 +32,14 @@ pub(crate) fn write(logs_dir: &Path, name: &FolderName, bytes: &FileBytes) -> io
     let status = bytes.status.as_ref().map(|status| (STATUS, status));
     let job = bytes.job.as_ref().map(|job| (JOB, job));
     let wanted: Vec<(&str, &Vec<u8>)> = [conversation, status, job].into_iter().flatten().collect();
-    put(&folder, &wanted)?;
+    replace_files(&folder, &wanted)?;
     if bytes.job.is_none() { remove_with_temporary(&folder, JOB) } else { Ok(()) }
 }
 
 /// Removes the three files, and the folder if it is empty then.
 pub(crate) fn remove(logs_dir: &Path, name: &FolderName) -> io::Result<()> {
     let folder = logs_dir.join(name.as_str());
-    let found = if_there(fs::symlink_metadata(&folder))?;
+    let found = ignore_not_found(fs::symlink_metadata(&folder))?;
     if !found.is_some_and(|found| found.is_dir()) {
         return Ok(());
     }
@@ -75,11 +75,11 @@ pub(crate) fn open_private() -> OpenOptions {
 
 /// Removes a file if it exists.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
-    if_there(fs::remove_file(path)).map(drop)
+    ignore_not_found(fs::remove_file(path)).map(drop)
 }
 
 /// Turns "not found" into `None`.
-pub(crate) fn if_there<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn ignore_not_found<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
     match looked {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -89,12 +89,12 @@ pub(crate) fn if_there<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
 
 /// Moves files into place, in this order: a reader that sees a completed status finds the report, and a reader
 /// that finds no job file finds the result of the job.
-fn put(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
+fn replace_files(folder: &Path, wanted: &[(&str, &Vec<u8>)]) -> io::Result<()> {
     let mut changed = Vec::new();
     for (file, bytes) in wanted {
         // Left over from a crash: there is only one writer at a time.
         remove_file(&folder.join(temporary(file)))?;
-        if !holds(&folder.join(file), bytes)? {
+        if !has_contents(&folder.join(file), bytes)? {
             changed.push((*file, bytes.as_slice()));
         }
     }
@@ -120,8 +120,8 @@ fn temporary(file: &str) -> String {
 }
 
 /// Returns true if the file contains these bytes.
-fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let Some(found) = if_there(fs::symlink_metadata(path))? else { return Ok(false) };
+fn has_contents(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let Some(found) = ignore_not_found(fs::symlink_metadata(path))? else { return Ok(false) };
     Ok(found.is_file() && found.len() == bytes.len() as u64 && fs::read(path)? == bytes)
 }
 

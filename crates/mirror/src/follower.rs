@@ -179,7 +179,7 @@ impl Follower<'_> {
     async fn look(&mut self, wait: Duration) -> Result<(), StoreError> {
         let wait = ChangeWait { at_most: wait, look_every: LOOK_EVERY };
         let changes = self.mirror.store.changes(self.backlog.rev, wait).await?;
-        self.backlog.take_in(&changes);
+        self.backlog.add(&changes);
         Ok(())
     }
 
@@ -211,15 +211,15 @@ impl Follower<'_> {
         let now = Instant::now();
         for (written, id) in written {
             if written {
-                self.backlog.wrote(id, now);
+                self.backlog.record_written(id, now);
             } else {
-                self.backlog.failed(&id, now);
+                self.backlog.record_failure(&id, now);
             }
         }
     }
 
     fn save_cursor(&mut self) {
-        let done = self.backlog.done();
+        let done = self.backlog.written_up_to();
         if done == self.saved {
             return;
         }

@@ -59,7 +59,7 @@ pub struct Mirror {
 
 /// The handling of files whose conversation is not in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfAbsent {
+pub(crate) enum AbsentConversation {
     /// Keep them: they belong to an older server.
     Keep,
     /// Remove them: the conversation was deleted.
@@ -99,7 +99,7 @@ impl Mirror {
     }
 
     /// Returns true if the files of this job must exist before its id is promised (C2).
-    fn shows(&self, job: &Job) -> bool {
+    fn must_be_written(&self, job: &Job) -> bool {
         job.new.owner == self.owner && job.new.visibility.caller_has_id()
     }
 
@@ -107,7 +107,7 @@ impl Mirror {
     /// written. Files that are not written in time are left to the follower, because the jobs are durable
     /// without them.
     pub(crate) async fn write(&self, id: &ConversationId) -> bool {
-        let written = self.sync(id, IfAbsent::Keep).await;
+        let written = self.sync(id, AbsentConversation::Keep).await;
         match &written {
             Ok(()) => self.unwritten.remove(id, self.is_follower.load(Ordering::Relaxed)),
             Err(error) => self.unwritten.add(id, &self.logs_dir, error),
@@ -119,7 +119,7 @@ impl Mirror {
     pub(crate) async fn sync(
         &self,
         id: &ConversationId,
-        if_absent: IfAbsent,
+        absent: AbsentConversation,
     ) -> Result<(), MirrorError> {
         let Some(name) = FolderName::of(id) else { return Ok(()) };
         let syncing = async {
@@ -134,7 +134,9 @@ impl Mirror {
                 let _lock = lock;
                 match bytes {
                     Some(bytes) => folder::write(&logs_dir, &name, &bytes),
-                    None if if_absent == IfAbsent::Remove => folder::remove(&logs_dir, &name),
+                    None if absent == AbsentConversation::Remove => {
+                        folder::remove(&logs_dir, &name)
+                    }
                     None => Ok(()),
                 }
             });
@@ -173,7 +175,7 @@ impl StoreWrapper for Mirror {
         let inserted = self.store.insert(insert).await?;
         // Existing jobs too: the process that created one may have crashed before its files were written.
         let (Inserted::New(job) | Inserted::Existing { job, .. }) = &inserted;
-        if let Some(id) = job.new.conversation.as_ref().filter(|_| self.shows(job)) {
+        if let Some(id) = job.new.conversation.as_ref().filter(|_| self.must_be_written(job)) {
             self.write(id).await;
         }
         Ok(inserted)

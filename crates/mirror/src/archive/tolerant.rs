@@ -21,18 +21,18 @@ pub(super) fn conversation(
     Ok(ConversationFile {
         // The folder's name is authoritative, because a copied file may contain another id.
         conversation_id: id.as_str().to_owned(),
-        created_at: shaped(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
-        updated_at: shaped(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
-        model: shaped(&fields, "model"),
+        created_at: parse_field(&fields, "createdAt").unwrap_or_else(|| modified.to_string()),
+        updated_at: parse_field(&fields, "updatedAt").unwrap_or_else(|| modified.to_string()),
+        model: parse_field(&fields, "model"),
         // It is shown to callers, so an invalid name counts as none.
-        provider: shaped(&fields, "provider").filter(|name: &String| {
+        provider: parse_field(&fields, "provider").filter(|name: &String| {
             name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase())
         }),
         message_count: messages.len(),
         messages,
-        usage: shaped(&fields, "usage"),
-        cost: shaped(&fields, "cost"),
-        search_results: shaped(&fields, "searchResults"),
+        usage: parse_field(&fields, "usage"),
+        cost: parse_field(&fields, "cost"),
+        search_results: parse_field(&fields, "searchResults"),
     })
 }
 
@@ -43,18 +43,18 @@ pub(super) fn status(
     modified: Timestamp,
 ) -> Result<Option<StatusFile>, String> {
     let fields = object(bytes)?;
-    let Some(status) = shaped::<StatusWord>(&fields, "status") else { return Ok(None) };
-    let moment = |key: &str| shaped(&fields, key).unwrap_or_else(|| modified.to_string());
+    let Some(status) = parse_field::<StatusWord>(&fields, "status") else { return Ok(None) };
+    let moment = |key: &str| parse_field(&fields, key).unwrap_or_else(|| modified.to_string());
     let history = fields.get("errorHistory").and_then(Value::as_array);
     Ok(Some(StatusFile {
         conversation_id: id.as_str().to_owned(),
-        job_id: shaped(&fields, "jobId"),
+        job_id: parse_field(&fields, "jobId"),
         status,
-        tool_name: shaped(&fields, "toolName")
+        tool_name: parse_field(&fields, "toolName")
             .unwrap_or_else(|| "perplexity_deep_research".to_owned()),
         started_at: moment("startedAt"),
         updated_at: moment("updatedAt"),
-        completed_at: shaped(&fields, "completedAt"),
+        completed_at: parse_field(&fields, "completedAt"),
         attempts: usize::try_from(number(fields.get("attempts"))).unwrap_or_default(),
         progress: fields.get("progress").and_then(progress),
         error: fields.get("error").and_then(error),
@@ -111,7 +111,7 @@ fn number(value: Option<&Value>) -> u64 {
     value.clamp(0.0, 1e15) as u64
 }
 
-fn shaped<T: DeserializeOwned>(fields: &Map<String, Value>, key: &str) -> Option<T> {
+fn parse_field<T: DeserializeOwned>(fields: &Map<String, Value>, key: &str) -> Option<T> {
     serde_json::from_value(fields.get(key)?.clone()).ok()
 }
 

@@ -73,7 +73,7 @@ async fn only_the_owners_conversations_are_shown() {
 /// A held follow-up is shown once it succeeds, and the status includes it, because an earlier turn was
 /// promised.
 #[tokio::test]
-async fn a_held_follow_up_shows_when_it_succeeds() {
+async fn a_held_follow_up_is_shown_when_it_succeeds() {
     let place = TestDir::new();
     let process = place.process().await;
     let id = new_id();

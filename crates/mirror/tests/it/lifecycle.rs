@@ -66,7 +66,7 @@ async fn c2_a_repeated_call_finds_its_files_too() {
 
 /// B3, B14, C3.
 #[tokio::test]
-async fn b3_a_job_goes_from_pending_to_completed_and_its_job_file_goes() {
+async fn b3_a_job_goes_from_pending_to_completed_and_its_job_file_is_removed() {
     let place = TestDir::new();
     let mut process = place.face().await;
     process.follow();

@@ -12,7 +12,7 @@ use crate::log_lines::LogLines;
 
 /// C2: if the mirror cannot write, the call is still answered and a warning is logged.
 #[tokio::test]
-async fn c2_without_room_for_files_jobs_are_answered_and_the_files_follow_later() {
+async fn c2_without_room_for_files_jobs_are_answered_and_files_are_written_later() {
     let log = LogLines::collect();
     let place = TestDir::new();
     let process = place.process().await;
