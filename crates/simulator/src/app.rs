@@ -42,7 +42,7 @@ impl App {
             let scenario = self.scenario(&ask.prompt)?;
             self.runs.submit(ask, scenario)
         });
-        accepted.inspect_err(|_| self.runs.refused())
+        accepted.inspect_err(|_| self.runs.count_refusal())
     }
 
     pub(crate) fn scenario(&self, prompt: &str) -> Result<Scenario, Refusal> {
@@ -121,10 +121,10 @@ pub(crate) async fn answer(
         Delivery::Stream(opening) => {
             event_stream(stream::events(app.runs.clone(), *opening, naming, hangup.clone()))
         }
-        Delivery::Queued(object) => transport.json(named(object, naming)),
+        Delivery::Queued(object) => transport.json(apply_naming(object, naming)),
         Delivery::Wait => {
             stream::finished(&app.runs, &receipt.id).await;
-            transport.json(named(app.runs.outcome(&receipt.id)?, naming))
+            transport.json(apply_naming(app.runs.outcome(&receipt.id)?, naming))
         }
     };
     let mut response = transport.apply(response, &app.runs.clock, hangup);
@@ -159,7 +159,7 @@ pub(crate) fn mark(response: &mut Response, id: &str) {
     }
 }
 
-fn named(mut object: Value, naming: Naming) -> Value {
+fn apply_naming(mut object: Value, naming: Naming) -> Value {
     if naming == Naming::Nameless
         && let Some(fields) = object.as_object_mut()
     {

@@ -18,7 +18,7 @@ impl Clock {
         Self { started: Instant::now(), hand: None, speed }
     }
 
-    pub(crate) fn standing(speed: f64) -> Self {
+    pub(crate) fn manual(speed: f64) -> Self {
         Self { hand: Some(watch::Sender::new(Duration::ZERO)), ..Self::real(speed) }
     }
 
@@ -60,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_virtual_clock_moves_only_by_hand() {
-        let clock = Clock::standing(1.0);
+        let clock = Clock::manual(1.0);
         assert_eq!(clock.now(), Duration::ZERO);
         let sleeping = clock.sleep_until(Duration::from_secs(5));
         let waking = async {

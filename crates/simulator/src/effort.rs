@@ -10,7 +10,7 @@ pub(crate) enum Effort {
 }
 
 impl Effort {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "fast" => Self::Fast,
             "low" | "pro-search" => Self::Low,

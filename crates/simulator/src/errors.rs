@@ -19,7 +19,7 @@ pub(crate) struct Refusal(Box<Response>);
 /// The type and message of an error envelope, stored with the response because other APIs word them
 /// differently.
 #[derive(Clone)]
-pub(crate) struct Said {
+pub(crate) struct ErrorText {
     pub(crate) kind: String,
     pub(crate) message: String,
 }
@@ -108,7 +108,7 @@ impl Refusal {
     pub(crate) fn envelope(status: StatusCode, kind: &str, message: String) -> Self {
         let error = json!({"message": message, "type": kind, "code": status.as_u16()});
         let mut refusal = Self::new(status, Json(json!({"error": error})));
-        refusal.0.extensions_mut().insert(Said { kind: kind.to_owned(), message });
+        refusal.0.extensions_mut().insert(ErrorText { kind: kind.to_owned(), message });
         refusal
     }
 
@@ -131,7 +131,7 @@ impl IntoResponse for Refusal {
 }
 
 /// Replaces the error envelope by the one of another API.
-pub(crate) fn reworded(response: Response, status: StatusCode, error: Value) -> Response {
+pub(crate) fn replace_error(response: Response, status: StatusCode, error: Value) -> Response {
     let (mut parts, _) = response.into_parts();
     parts.status = status;
     parts.headers.remove(header::CONTENT_LENGTH);

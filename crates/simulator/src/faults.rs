@@ -83,7 +83,7 @@ pub(crate) enum Channel {
 
 impl Malformed {
     /// Returns true if the fault affects responses of this kind.
-    pub(crate) fn strikes(&self, channel: Channel) -> bool {
+    pub(crate) fn affects(&self, channel: Channel) -> bool {
         match (self.on, channel) {
             (None, channel) => channel != Channel::Submit,
             (Some(Channel::Submit), Channel::Whole) => true,
@@ -216,7 +216,7 @@ mod tests {
         let malformed =
             |on| Malformed { kind: Malformation::NotJson, times: None, on, bytes: 1_000 };
         let all = [Channel::Submit, Channel::Poll, Channel::Stream, Channel::Whole];
-        let struck = |on| all.map(|channel| malformed(on).strikes(channel));
+        let struck = |on| all.map(|channel| malformed(on).affects(channel));
         assert_eq!(struck(None), [false, true, true, true]);
         assert_eq!(struck(Some(Channel::Submit)), [true, false, false, true]);
         assert_eq!(struck(Some(Channel::Poll)), [false, true, false, false]);

@@ -45,20 +45,20 @@ impl Frame {
     /// Encodes the frame.
     pub(crate) fn bytes(self) -> Vec<u8> {
         let data = self.data.to_string();
-        self.framed(data.as_bytes())
+        self.encode(data.as_bytes())
     }
 
     /// Encodes the frame with corrupted data; a truncated one has no end.
-    pub(crate) fn spoilt(self, malformed: &Malformed) -> Vec<u8> {
-        let data = malformed::spoil(self.data.clone(), malformed);
-        let mut bytes = self.framed(&data);
+    pub(crate) fn corrupted_bytes(self, malformed: &Malformed) -> Vec<u8> {
+        let data = malformed::corrupt(self.data.clone(), malformed);
+        let mut bytes = self.encode(&data);
         if malformed.kind == Malformation::Truncated {
             bytes.truncate(bytes.len() - 2);
         }
         bytes
     }
 
-    fn framed(&self, data: &[u8]) -> Vec<u8> {
+    fn encode(&self, data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(data.len() + 64);
         let name = self.data["type"].as_str().or(self.data["event_type"].as_str());
         if let Some(name) = name.filter(|_| self.named) {

@@ -50,7 +50,7 @@ pub(crate) fn router(app: Arc<App>, sonar: SonarMode) -> Router {
 }
 
 #[derive(Deserialize)]
-struct Look {
+struct LookQuery {
     stream: Option<String>,
     starting_after: Option<i64>,
     last_event_id: Option<String>,
@@ -62,9 +62,9 @@ pub(crate) fn looks(api: Api) -> MethodRouter<Arc<App>> {
         async move |State(app): SharedApp,
                     ConnectInfo(hangup): ConnectInfo<Hangup>,
                     Path(id): Path<String>,
-                    query: Result<Query<Look>, QueryRejection>| {
+                    query: Result<Query<LookQuery>, QueryRejection>| {
             let Ok(Query(look)) = query else { return Err(Refusal::invalid("invalid request")) };
-            let (response, transport) = shown(&app, api, &id, &look, &hangup)?;
+            let (response, transport) = show(&app, api, &id, &look, &hangup)?;
             let mut response = transport.apply(response, &app.runs.clock, &hangup);
             mark(&mut response, &id);
             Ok(response)
@@ -72,11 +72,11 @@ pub(crate) fn looks(api: Api) -> MethodRouter<Arc<App>> {
     )
 }
 
-fn shown(
+fn show(
     app: &App,
     api: Api,
     id: &str,
-    look: &Look,
+    look: &LookQuery,
     hangup: &Hangup,
 ) -> Result<(Response, TransportFault), Refusal> {
     match look.stream.as_deref() {
@@ -95,7 +95,7 @@ fn shown(
 }
 
 /// Returns the number of the first event that a stream should send.
-fn first_event(api: Api, look: &Look) -> Result<usize, Refusal> {
+fn first_event(api: Api, look: &LookQuery) -> Result<usize, Refusal> {
     let first = match (api, look.starting_after) {
         (Api::Gemini, _) => look.last_event_id.as_deref().map_or(Some(0), gemini::events::after),
         (Api::OpenAi, None) => Some(0),

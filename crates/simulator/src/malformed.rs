@@ -21,7 +21,7 @@ const SPARED: [&str; 12] = [
 ];
 
 /// Corrupts the JSON of a response.
-pub(crate) fn spoil(mut object: Value, malformed: &Malformed) -> Vec<u8> {
+pub(crate) fn corrupt(mut object: Value, malformed: &Malformed) -> Vec<u8> {
     match malformed.kind {
         Malformation::Truncated => {
             let mut bytes = object.to_string().into_bytes();
@@ -115,26 +115,26 @@ fn with_bad_utf8(mut bytes: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn spoilt(kind: Malformation) -> Vec<u8> {
+    fn corrupted(kind: Malformation) -> Vec<u8> {
         let object = json!({
             "id": "resp_1", "status": "completed", "model": "m", "usage": {"cost": {"total_cost": 1}},
             "output": [{"type": "message", "content": [{"type": "output_text", "text": "report", "annotations": []}]}],
         });
-        spoil(object, &Malformed { kind, times: None, on: None, bytes: 5_000 })
+        corrupt(object, &Malformed { kind, times: None, on: None, bytes: 5_000 })
     }
 
     #[test]
     fn some_kinds_are_not_json_at_all() {
         for kind in [Malformation::Truncated, Malformation::NotJson, Malformation::BadUtf8] {
-            let bytes = spoilt(kind);
+            let bytes = corrupted(kind);
             assert!(serde_json::from_slice::<Value>(&bytes).is_err(), "{kind:?}");
         }
-        assert!(std::str::from_utf8(&spoilt(Malformation::BadUtf8)).is_err());
+        assert!(std::str::from_utf8(&corrupted(Malformation::BadUtf8)).is_err());
     }
 
     #[test]
     fn the_others_are_json_with_other_contents() {
-        let read = |kind| serde_json::from_slice::<Value>(&spoilt(kind)).unwrap();
+        let read = |kind| serde_json::from_slice::<Value>(&corrupted(kind)).unwrap();
         assert_eq!(read(Malformation::WrongType)["status"], 7);
         let nulled = read(Malformation::NullFields);
         assert!(nulled["model"].is_null() && nulled["usage"].is_null());
@@ -143,7 +143,7 @@ mod tests {
         assert!(nulled["output"][0]["content"][0]["annotations"].is_null());
         assert_eq!(read(Malformation::UnknownItem)["output"][0]["type"], "mystery_item");
         assert_eq!(read(Malformation::UnknownStatus)["status"], "reticulating");
-        assert!(spoilt(Malformation::Huge).len() > 5_000);
+        assert!(corrupted(Malformation::Huge).len() > 5_000);
         assert_eq!(read(Malformation::Huge)["status"], "completed");
     }
 }

@@ -129,7 +129,7 @@ impl Run {
     }
 
     /// Returns the scripted error for the `nth` request of this kind, counted from 1.
-    pub(crate) fn meet(&self, call: Call, nth: u64) -> Result<(), Refusal> {
+    pub(crate) fn scripted_error(&self, call: Call, nth: u64) -> Result<(), Refusal> {
         let fault = self.scenario.fault(call, nth - 1);
         fault.map_or(Ok(()), |fault| Err(Refusal::scripted(fault)))
     }
@@ -159,7 +159,7 @@ impl Run {
 
     /// Returns the transport fault of a response of this kind.
     pub(crate) fn transport(&mut self, channel: Channel) -> TransportFault {
-        let struck = self.scenario.malformed.is_some_and(|fault| fault.strikes(channel));
+        let struck = self.scenario.malformed.is_some_and(|fault| fault.affects(channel));
         let malformed = self.scenario.malformation(channel, self.counts.carried);
         self.counts.carried += u64::from(struck);
         // The receipt of a job is spared, because `drop_submit` is for losing it.
@@ -173,7 +173,7 @@ impl Run {
     /// Counts a poll; returns the number of visible events and the transport fault.
     pub(crate) fn poll(&mut self, clock: &Clock) -> Result<(usize, TransportFault), Refusal> {
         self.counts.polls += 1;
-        self.meet(Call::Poll, self.counts.polls)?;
+        self.scripted_error(Call::Poll, self.counts.polls)?;
         self.readable(clock)?;
         let mut seen = self.seen(clock.now());
         if self.last(seen).is_terminal() {

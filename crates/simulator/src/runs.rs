@@ -148,7 +148,7 @@ impl Runs {
     }
 
     /// Counts a submit that was answered with an error.
-    pub(crate) fn refused(&self) {
+    pub(crate) fn count_refusal(&self) {
         self.lock().stats.refused += 1;
     }
 
@@ -180,7 +180,7 @@ impl Runs {
         let allowance = state.take_for(id, &self.clock)?;
         let run = state.find(api, id)?;
         run.counts.attaches += 1;
-        run.meet(Call::Attach, run.counts.attaches)?;
+        run.scripted_error(Call::Attach, run.counts.attaches)?;
         run.readable(&self.clock)?;
         let has_stream = match api {
             Api::Agent => run.ask.background && run.ask.stream,
@@ -208,7 +208,7 @@ impl Runs {
             found => found?,
         };
         run.counts.cancels += 1;
-        run.meet(Call::Cancel, run.counts.cancels)?;
+        run.scripted_error(Call::Cancel, run.counts.cancels)?;
         let readable = run.readable(&self.clock);
         let last = run.last(run.seen(now));
         if api == Api::OpenAi {

@@ -253,10 +253,10 @@ impl Scenario {
 
     /// Returns the malformation of the `nth` response of this kind, counted from 0.
     pub(crate) fn malformation(&self, channel: Channel, nth: u64) -> Option<Malformed> {
-        let strikes = |fault: &Malformed| {
-            fault.strikes(channel) && fault.times.is_none_or(|times| nth < times)
+        let affects = |fault: &Malformed| {
+            fault.affects(channel) && fault.times.is_none_or(|times| nth < times)
         };
-        self.malformed.filter(strikes)
+        self.malformed.filter(affects)
     }
 
     /// Returns the name of the limit at which a run ends, if the scenario has one.
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_are_no_part_of_the_question() {
+    fn markers_are_not_part_of_the_question() {
         assert_eq!(without_markers("How [[sim:ok;words=3]] far? [[sim:lost]]"), "How  far?");
         assert_eq!(without_markers("How far? [[sim:unclosed"), "How far?");
     }

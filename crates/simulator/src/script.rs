@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_like_run_takes_its_phases_and_speed_divides_them() {
+    fn a_realistic_run_has_phases_that_speed_divides() {
         let shape = Shape { words: Some(60), ..Shape::default() };
         let end = |speed| {
             script(&Ending::Completed, &shape, speed)

@@ -47,7 +47,7 @@ impl Simulator {
         let url = format!("http://{address}");
         let clock = Arc::new(match options.clock {
             ClockMode::Real => Clock::real(options.speed),
-            ClockMode::Virtual => Clock::standing(options.speed),
+            ClockMode::Virtual => Clock::manual(options.speed),
         });
         let app = Arc::new(App {
             runs: Arc::new(Runs::new(options.seed, clock)),

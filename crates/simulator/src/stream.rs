@@ -17,7 +17,7 @@ use crate::socket::Hangup;
 
 /// Events that are due together are sent together, up to about this number of bytes.
 const BATCH: usize = 32 * 1024;
-/// `gap` leaves out every event with a multiple of this number.
+/// The interval at which `gap` leaves out an event.
 const GAP_EVERY: usize = 4;
 
 /// Selects whether the events contain the id of the run.
@@ -67,7 +67,7 @@ impl Follower {
                 if !batch.is_empty() {
                     return Some(Ok(batch.into()));
                 }
-                return Some(Err(self.broken(cut).await));
+                return Some(Err(self.break_connection(cut).await));
             }
             match self.runs.step(&self.opening.id, self.opening.next) {
                 Step::Frames(frames) => {
@@ -90,7 +90,7 @@ impl Follower {
         }
     }
 
-    async fn broken(&mut self, cut: Cut) -> io::Error {
+    async fn break_connection(&mut self, cut: Cut) -> io::Error {
         self.over = true;
         // Lets hyper flush: an immediate error would swallow the events before it.
         tokio::task::yield_now().await;
@@ -116,7 +116,7 @@ impl Follower {
             let done = frame.terminal && sse.done.unwrap_or(frame.closes());
             match self.opening.transport.malformed.filter(|_| frame.terminal) {
                 Some(malformed) => {
-                    batch.extend(frame.spoilt(&malformed));
+                    batch.extend(frame.corrupted_bytes(&malformed));
                     self.over |= malformed.kind == Malformation::Truncated;
                 }
                 None => {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_and_what_is_due_agree() {
+    fn seen_events_and_due_times_agree() {
         for scenario in ["ok;delay_ms=1000", "ok;hold;delay_ms=1000", "fail;delay_ms=1000", "stuck"]
         {
             let mut timeline = timeline(scenario);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancel_ends_a_run_once_and_keeps_what_happened() {
+    fn a_cancel_ends_a_run_once_and_keeps_earlier_events() {
         let mut timeline = timeline("ok;delay_ms=1000");
         timeline.cancel(Duration::from_millis(500));
         timeline.cancel(Duration::from_millis(1));

@@ -31,7 +31,7 @@ impl TransportFault {
     pub(crate) fn json(&self, object: Value) -> Response {
         let bytes = match &self.malformed {
             None => object.to_string().into_bytes(),
-            Some(malformed) => malformed::spoil(object, malformed),
+            Some(malformed) => malformed::corrupt(object, malformed),
         };
         ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
     }
@@ -51,7 +51,7 @@ impl TransportFault {
             return Response::from_parts(parts, body);
         }
         let first_byte_ms = self.slow.map_or(0, |slow| slow.first_byte_ms);
-        let transported = Transported {
+        let transported = ThrottledBody {
             body: body.into_data_stream().boxed(),
             rest: Bytes::new(),
             slow: self.slow,
@@ -70,7 +70,7 @@ impl TransportFault {
 }
 
 /// A response being sent: in small pieces that split frames and characters, or only its first bytes.
-struct Transported {
+struct ThrottledBody {
     body: stream::BoxStream<'static, Result<Bytes, axum::Error>>,
     rest: Bytes,
     slow: Option<Slow>,
@@ -84,7 +84,7 @@ struct Transported {
     hangup: Hangup,
 }
 
-impl Transported {
+impl ThrottledBody {
     async fn next(&mut self) -> Result<Option<Bytes>, axum::Error> {
         if self.clock.now() < self.due {
             self.clock.sleep_until(self.due).await;

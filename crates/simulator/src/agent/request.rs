@@ -100,7 +100,7 @@ fn message(item: &Value, api: Api) -> Option<String> {
 
 fn chosen_model(body: &Value) -> Result<(Effort, String, &'static str), Refusal> {
     if let Some(name) = body["effort"].as_str().or(body["preset"].as_str()) {
-        let Some(effort) = Effort::named(name) else {
+        let Some(effort) = Effort::from_name(name) else {
             let message = format!("effort \"{name}\" is not supported");
             return Err(Refusal::bad_parameter("invalid_parameter", message));
         };

@@ -6,11 +6,11 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::GOOGLE_KEY;
-use crate::errors::{Refusal, Said, reworded};
+use crate::errors::{ErrorText, Refusal, replace_error};
 
 /// Converts a refusal to the format of this API.
 pub(super) async fn in_google_words(response: Response) -> Response {
-    let Some(Said { kind, message }) = response.extensions().get().cloned() else {
+    let Some(ErrorText { kind, message }) = response.extensions().get().cloned() else {
         return response;
     };
     // An empty account has one response here, whatever status the scenario uses for other APIs.
@@ -21,7 +21,7 @@ pub(super) async fn in_google_words(response: Response) -> Response {
         json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")})
     });
     let error = error(status, &message, details);
-    reworded(response, status, error)
+    replace_error(response, status, error)
 }
 
 /// Refuses a request whose key is missing, says that it is wrong, or is part of the URL.

@@ -14,7 +14,7 @@ use super::prices::MODELS;
 use super::request;
 use crate::app::{App, SharedApp, cancels, submits, with_key};
 use crate::ask::Api;
-use crate::errors::{Refusal, Said, reworded};
+use crate::errors::{ErrorText, Refusal, replace_error};
 use crate::http::looks;
 
 pub(crate) fn router() -> Router<Arc<App>> {
@@ -41,7 +41,7 @@ async fn models() -> Json<Value> {
 
 /// Replaces the other vendor's error envelope; other responses are unchanged.
 async fn in_its_envelope(response: Response) -> Response {
-    let Some(Said { kind, message }) = response.extensions().get().cloned() else {
+    let Some(ErrorText { kind, message }) = response.extensions().get().cloned() else {
         return response;
     };
     let status = response.status();
@@ -58,5 +58,5 @@ async fn in_its_envelope(response: Response) -> Response {
         _ => "invalid_request_error",
     };
     let error = json!({"message": message, "type": kind, "param": param, "code": code});
-    reworded(response, status, error)
+    replace_error(response, status, error)
 }

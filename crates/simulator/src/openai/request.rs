@@ -37,7 +37,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Ask, Refusal> {
     };
     let effort = match body["reasoning"]["effort"].as_str() {
         None => Effort::Medium,
-        Some(word) => Effort::named(word).ok_or_else(|| {
+        Some(word) => Effort::from_name(word).ok_or_else(|| {
             Refusal::bad_parameter("unsupported_value", format!("Unsupported value: '{word}'."))
         })?,
     };

@@ -9,7 +9,7 @@ use crate::transport_faults::TransportFault;
 
 impl Runs {
     /// Counts and bills a search, unless the scenario responds with an error.
-    pub(crate) fn searched(
+    pub(crate) fn count_search(
         &self,
         input: &str,
         scenario: &Scenario,

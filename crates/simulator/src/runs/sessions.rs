@@ -58,7 +58,7 @@ impl Runs {
         self.attach(Api::Anthropic, id, next).map(Some)
     }
 
-    /// Stops the run of a session; an idle session accepts it too.
+    /// Stops the run of a session; succeeds for an idle session too.
     pub(crate) fn interrupt(&self, id: &str) -> Result<(), Refusal> {
         let idle = {
             let state = self.lock();

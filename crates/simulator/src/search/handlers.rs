@@ -37,7 +37,7 @@ async fn search(
     let scenario = app.scenario(&prompt)?;
     let cost = if query.fast { FAST_NANOS } else { NANOS };
     let clock = &app.runs.clock;
-    let transport = app.runs.searched(&prompt, &scenario, cost)?;
+    let transport = app.runs.count_search(&prompt, &scenario, cost)?;
     if let Some(ms) = scenario.shape.delay_ms {
         clock.sleep_until(clock.now() + clock.scaled(ms as f64)).await;
     }

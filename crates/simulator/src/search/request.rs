@@ -61,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_out_of_bounds_is_refused() {
+    fn out_of_bounds_values_are_refused() {
         for body in [
             json!({}),
             json!({"query": ""}),

@@ -35,7 +35,7 @@ pub(crate) enum Context {
 impl Context {
     pub(crate) const NAMES: [&'static str; 3] = ["low", "medium", "high"];
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Low, Self::Medium, Self::High].into_iter().find(|size| size.name() == name)
     }
 

@@ -108,7 +108,7 @@ fn ask(request: &Value, api: Api) -> Result<Ask, Refusal> {
         stream: request["stream"] == true && api == Api::SonarChat,
         sonar: Some(Sonar {
             model,
-            context: context.and_then(Context::named).unwrap_or(Context::Low),
+            context: context.and_then(Context::from_name).unwrap_or(Context::Low),
             related_questions: request["return_related_questions"] == true,
         }),
         ..Ask::new(api, &request["messages"], &texts)

@@ -143,7 +143,7 @@ async fn a_cancelled_run_keeps_its_searches_and_hides_its_cost() {
 }
 
 #[tokio::test]
-async fn wrong_requests_are_refused_in_the_vendors_words() {
+async fn invalid_requests_are_refused_in_the_vendors_format() {
     let bench = Bench::new().await;
     let invalid = "invalid_request";
     for (body, kind, message) in [
@@ -209,7 +209,7 @@ async fn unknown_ids_differ_from_malformed_ones_except_for_cancel() {
 }
 
 #[tokio::test]
-async fn every_other_address_is_answered_with_the_envelope() {
+async fn every_other_path_is_answered_with_the_envelope() {
     let bench = Bench::new().await;
     assert_eq!(refusal(bench.get("/v2/nothing").await).await.0, 404);
     assert_eq!(refusal(bench.get("/v1/agent").await).await.0, 405);

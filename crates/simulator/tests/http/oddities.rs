@@ -180,7 +180,7 @@ async fn strange_streams_still_contain_the_whole_run() {
 }
 
 #[tokio::test]
-async fn a_chat_may_end_without_its_mark() {
+async fn a_chat_may_end_without_its_done_marker() {
     let bench = live().await;
     let mut body = request("wind [[sim:sse;done=false;pings;delay_ms=0]]");
     body["stream"] = true.into();

@@ -165,7 +165,7 @@ async fn g5_refusals_have_the_envelope_of_the_vendor() {
 
 /// G5: the list of models contains the day on which one will be shut down; Azure's key header works too.
 #[tokio::test]
-async fn g5_models_are_listed_with_the_day_they_end() {
+async fn g5_models_are_listed_with_their_shutdown_day() {
     let bench = Bench::new().await;
     let models: Value = bench.get("/openai/v1/models").await.json().await.unwrap();
     assert_eq!(models["data"][3]["shutdown_date"], "2027-01-31");
