@@ -109,7 +109,7 @@ impl ServerHandler for Fixtures {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(fixture) = Fixture::named(&request.name) else {
+        let Some(fixture) = Fixture::from_name(&request.name) else {
             return self.server.call_tool(request, context).await;
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
@@ -151,7 +151,7 @@ impl ServerHandler for Fixtures {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        Fixture::named(name).map(Fixture::tool)
+        Fixture::from_name(name).map(Fixture::tool)
     }
 
     async fn get_task(

@@ -52,7 +52,7 @@ pub(crate) const FIXTURES: &[Fixture] = &[
 
 impl Fixture {
     /// Returns the fixture with this name.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+    pub(crate) fn from_name(name: &str) -> Option<&'static Self> {
         FIXTURES.iter().find(|fixture| fixture.name == name)
     }
 

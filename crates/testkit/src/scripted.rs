@@ -110,7 +110,7 @@ impl Scripted {
         self.state().stops.extend(answers);
     }
 
-    /// Makes the adapter panic the next times it is asked for its nature.
+    /// Makes the adapter panic the next `times` times it is asked for its nature.
     pub fn panic_in_nature(&self, times: u32) {
         self.state().panics_in_nature = times;
     }
@@ -219,7 +219,7 @@ impl Provider for Handle {
         match begin {
             Begin::Run => {}
             Begin::RunAfter(notify) => {
-                let on_its_way = OnItsWay(&self.0);
+                let on_its_way = InFlightRequest(&self.0);
                 notify.notified().await;
                 std::mem::forget(on_its_way);
             }
@@ -264,9 +264,9 @@ impl Provider for Handle {
 }
 
 /// A request in flight; counted when its caller drops it.
-struct OnItsWay<'a>(&'a Scripted);
+struct InFlightRequest<'a>(&'a Scripted);
 
-impl Drop for OnItsWay<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         if let Ok(mut state) = self.0.state.lock() {
             state.begins_dropped += 1;

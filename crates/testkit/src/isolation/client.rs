@@ -21,7 +21,7 @@ pub(super) struct Client {
 
 /// A complete answer.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct Answer {
     pub(super) status: u16,
     /// The headers except the date.
     pub(super) head: String,
@@ -35,7 +35,7 @@ impl Client {
     }
 
     /// Sends the request and reads the whole answer.
-    pub(super) async fn make(&mut self, request: &Request) -> Heard {
+    pub(super) async fn make(&mut self, request: &Request) -> Answer {
         let bytes = request.bytes(&self.address.to_string(), &self.token);
         let talk = async {
             // A server may close an idle connection; only then the request is sent a second time.
@@ -53,7 +53,7 @@ impl Client {
             .unwrap_or_else(|_| panic!("no answer within {LIMIT:?}: {request:?}"))
     }
 
-    async fn talk(&mut self, mut stream: BufReader<TcpStream>, bytes: &[u8]) -> Option<Heard> {
+    async fn talk(&mut self, mut stream: BufReader<TcpStream>, bytes: &[u8]) -> Option<Answer> {
         let began = Instant::now();
         stream.write_all(bytes).await.ok()?;
         let (mut head, mut line) = (String::new(), String::new());
@@ -72,7 +72,7 @@ impl Client {
         if header(&head, "connection") != Some("close") {
             self.stream = Some(stream);
         }
-        Some(Heard { status, head, body, took })
+        Some(Answer { status, head, body, took })
     }
 }
 
@@ -103,7 +103,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     found.next().map(|(_, value)| value.trim())
 }
 
-impl Heard {
+impl Answer {
     /// Returns the final answer without the notifications before it; null if there is none.
     pub(super) fn answer(&self) -> Value {
         if let Ok(answer) = serde_json::from_str(&self.body) {

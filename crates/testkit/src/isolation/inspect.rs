@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::client::Heard;
+use super::client::Answer;
 use super::ledger::Ledger;
 use super::owners::{MIRRORED, NAMES, token};
 use super::request::Request;
@@ -24,7 +24,7 @@ impl Secrets {
         ledger: &Ledger,
         owner: usize,
         request: &Request,
-        heard: &Heard,
+        heard: &Answer,
     ) -> Option<String> {
         let said = format!("{}\n{}", heard.head, heard.body);
         if let Some(name) = foreign_words(owner, &said) {
@@ -37,7 +37,7 @@ impl Secrets {
             return Some("it names the folder of the servers".to_owned());
         }
         for id in ids(&said).filter(|id| !request.says(id)) {
-            if let Some(other) = ledger.told(owner, id) {
+            if let Some(other) = ledger.record(owner, id) {
                 return Some(format!("it has the id {id}, which belongs to {other}"));
             }
         }

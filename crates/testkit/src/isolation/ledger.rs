@@ -39,7 +39,7 @@ struct Own {
 
 impl Ledger {
     /// Records that an owner received an id; returns the name of another owner who received the same id.
-    pub(super) fn told(&self, owner: usize, id: &str) -> Option<&'static str> {
+    pub(super) fn record(&self, owner: usize, id: &str) -> Option<&'static str> {
         let first = *self.open().told.entry(id.to_owned()).or_insert(owner);
         (first != owner).then(|| NAMES[first])
     }

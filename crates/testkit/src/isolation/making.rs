@@ -51,15 +51,15 @@ impl Worker {
             let mut arguments = messages(text);
             arguments["idempotency_key"] = json!(key);
             let request = Request::tool(self.request_id(), "perplexity_research_start", arguments);
-            let heard = self.hear(&request).await;
+            let heard = self.send(&request).await;
             let result = heard.answer()["result"].clone();
             if ids.len() < 2 {
                 let Some(id) = result["structuredContent"]["jobId"].as_str() else {
-                    self.broken(self.number(), "the owner's own key was refused", &request, &heard);
+                    self.fail(self.number(), "the owner's own key was refused", &request, &heard);
                 };
                 ids.push(id.to_owned());
             } else if result["_meta"]["outlast/error"]["code"] != "IDEMPOTENCY_CONFLICT" {
-                self.broken(
+                self.fail(
                     self.number(),
                     "one key was accepted for two questions",
                     &request,
@@ -67,7 +67,7 @@ impl Worker {
                 );
             }
             if ids.len() == 2 && ids[0] != ids[1] {
-                self.broken(self.number(), "one key has two jobs", &request, &heard);
+                self.fail(self.number(), "one key has two jobs", &request, &heard);
             }
         }
         self.keep(Kind::Job, &json!(ids[0]));

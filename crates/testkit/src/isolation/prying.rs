@@ -46,7 +46,7 @@ impl Worker {
         let order = if foreign_first { [0, 1] } else { [1, 0] };
         let mut heard = Vec::new();
         for which in order {
-            heard.push(self.hear(&asked[which]).await);
+            heard.push(self.send(&asked[which]).await);
         }
         if !foreign_first {
             heard.swap(0, 1);
@@ -56,7 +56,7 @@ impl Worker {
                 "{way} distinguishes a foreign id from an invented one, for which the answer is: {} {}\n{}",
                 heard[1].status, heard[1].head, heard[1].body
             );
-            self.broken(self.number(), &why, &asked[0], &heard[0]);
+            self.fail(self.number(), &why, &asked[0], &heard[0]);
         }
         // A text that cannot be an id never reaches a store, so its time means nothing.
         if form >= 5 {
@@ -75,10 +75,10 @@ impl Worker {
         let tools = ["get_conversation_histories", "await_conversation_histories"];
         let tool = tools[self.random.usize(..tools.len())];
         let request = Request::tool(self.request_id(), tool, json!({ "conversationIds": ids }));
-        let heard = self.hear(&request).await;
+        let heard = self.send(&request).await;
         let entries = heard.answer()["result"]["structuredContent"].clone();
         if entries[&own]["conversation"].is_null() || entries[&foreign] != entries[&invented] {
-            self.broken(self.number(), "the batch mixes them up", &request, &heard);
+            self.fail(self.number(), "the batch mixes them up", &request, &heard);
         }
     }
 

@@ -23,13 +23,13 @@ impl Worker {
         let Some(id) = self.own(Kind::Job) else { return };
         let arguments = json!({ "jobId": id });
         let request = Request::tool(self.request_id(), "perplexity_research_poll", arguments);
-        let heard = self.hear(&request).await;
+        let heard = self.send(&request).await;
         let status = heard.answer()["result"]["structuredContent"]["status"].clone();
         if status == "NOT_FOUND" || !status.is_string() {
-            self.broken(self.number(), "the owner's own job was not found", &request, &heard);
+            self.fail(self.number(), "the owner's own job was not found", &request, &heard);
         }
         if status == "CANCELLED" && !self.shared.ledger.may_be_cancelled(self.owner, &id) {
-            self.broken(self.number(), "another owner has cancelled it", &request, &heard);
+            self.fail(self.number(), "another owner has cancelled it", &request, &heard);
         }
     }
 
@@ -48,13 +48,13 @@ impl Worker {
     async fn read_a_task(&mut self) {
         let Some(id) = self.own(Kind::Job) else { return };
         let request = Request::task(self.request_id(), "tasks/get", &id);
-        let heard = self.hear(&request).await;
+        let heard = self.send(&request).await;
         let status = heard.answer()["result"]["status"].clone();
         if !status.is_string() {
-            self.broken(self.number(), "the owner's own task was not found", &request, &heard);
+            self.fail(self.number(), "the owner's own task was not found", &request, &heard);
         }
         if status == "cancelled" && !self.shared.ledger.may_be_cancelled(self.owner, &id) {
-            self.broken(self.number(), "another owner has cancelled it", &request, &heard);
+            self.fail(self.number(), "another owner has cancelled it", &request, &heard);
         }
     }
 
@@ -82,13 +82,13 @@ impl Worker {
             _ => ("get_conversation_history", json!({ "conversationId": first })),
         };
         let request = Request::tool(self.request_id(), tool, arguments);
-        let heard = self.hear(&request).await;
+        let heard = self.send(&request).await;
         let result = heard.answer()["result"].clone();
         let error = |entry: &Value| entry.get("error").is_some_and(|it| it["code"] == "NOT_FOUND");
         let entries = result["structuredContent"].as_object();
         if result["isError"] == true || entries.into_iter().flat_map(|all| all.values()).any(error)
         {
-            self.broken(
+            self.fail(
                 self.number(),
                 "the owner's own conversation was not found",
                 &request,
@@ -101,10 +101,10 @@ impl Worker {
     pub(super) async fn read_pages(&mut self) {
         let page = ["/metrics", "/health"][self.random.usize(..2)];
         let request = Request::get(page);
-        let heard = self.hear(&request).await;
+        let heard = self.send(&request).await;
         let named = NAMES.iter().any(|name| heard.body.contains(name));
         if heard.status != 200 || named || ids(&heard.body).next().is_some() {
-            self.broken(
+            self.fail(
                 self.number(),
                 "metrics and health must not contain an owner or an id",
                 &request,

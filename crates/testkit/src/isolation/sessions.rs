@@ -25,18 +25,18 @@ impl Worker {
             "clientInfo": { "name": "isolation", "version": "0" }
         } });
         let request = Request::post(&hello);
-        let heard = self.hear(&request).await;
+        let heard = self.send(&request).await;
         let Some(session) = heard.session().map(str::to_owned) else {
-            self.broken(self.number(), "there is no session", &request, &heard);
+            self.fail(self.number(), "there is no session", &request, &heard);
         };
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.hear(&Request::in_session(&session, &ready)).await;
+        self.send(&Request::in_session(&session, &ready)).await;
         self.shared.ledger.add_session(self.owner, self.door, &session);
     }
 
     async fn end(&mut self, session: &str) {
         self.shared.ledger.end_session(self.owner, session);
-        self.hear(&Request::delete(session)).await;
+        self.send(&Request::delete(session)).await;
     }
 
     /// Cancels requests by their ids, which are also ids of other owners' requests.
@@ -44,7 +44,7 @@ impl Worker {
         let id = self.request_id();
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": { "requestId": id, "reason": "timeout" } });
-        self.hear(&Request::in_session(session, &cancelled)).await;
+        self.send(&Request::in_session(session, &cancelled)).await;
     }
 
     async fn call(&mut self, session: &str) {
@@ -52,7 +52,7 @@ impl Worker {
         let message = json!({ "jsonrpc": "2.0", "id": self.request_id(), "method": "tools/call",
             "params": { "name": "perplexity_research_poll", "arguments": { "jobId": id } } });
         // Another connection of this owner may have ended the session or cancelled the request.
-        self.hear(&Request::in_session(session, &message)).await;
+        self.send(&Request::in_session(session, &message)).await;
     }
 
     /// Another owner's session must look as if it never existed.
@@ -73,9 +73,9 @@ impl Worker {
         let ends = self.random.u8(..4) == 0;
         let asked = [&foreign, &invented]
             .map(|id| if ends { Request::delete(id) } else { Request::in_session(id, &ping) });
-        let heard = [self.hear(&asked[0]).await, self.hear(&asked[1]).await];
+        let heard = [self.send(&asked[0]).await, self.send(&asked[1]).await];
         if heard[0].status != 404 || heard[0].masked(&foreign) != heard[1].masked(&invented) {
-            self.broken(self.number(), "a foreign session is not unknown", &asked[0], &heard[0]);
+            self.fail(self.number(), "a foreign session is not unknown", &asked[0], &heard[0]);
         }
         self.shared.timings.add("a session", heard[0].took, heard[1].took);
     }

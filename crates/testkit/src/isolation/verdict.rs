@@ -19,8 +19,8 @@ const ENOUGH: usize = 100;
 const CLASS: f64 = 3.0;
 
 pub(super) async fn check(shared: &Arc<Shared>, servers: Servers, upstream: &[Value]) {
-    attacked_jobs_live(shared).await;
-    lists_are_ones_own(shared).await;
+    attacked_jobs_still_run(shared).await;
+    lists_contain_only_own_jobs(shared).await;
     for sent in upstream {
         let sent = sent.to_string().to_ascii_lowercase();
         let named = NAMES.iter().filter(|name| sent.contains(**name)).count();
@@ -46,23 +46,23 @@ pub(super) async fn check(shared: &Arc<Shared>, servers: Servers, upstream: &[Va
     }
 }
 
-async fn attacked_jobs_live(shared: &Arc<Shared>) {
+async fn attacked_jobs_still_run(shared: &Arc<Shared>) {
     let mut owners: Vec<Worker> =
         (0..NAMES.len()).map(|owner| Worker::new(Arc::clone(shared), owner, 0)).collect();
     for (owner, id) in shared.ledger.attacked() {
         let worker = &mut owners[owner];
         let request = Request::task(1, "tasks/get", &id);
-        let heard = worker.hear(&request).await;
+        let heard = worker.send(&request).await;
         let status = heard.answer()["result"]["status"].clone();
         let cancelled = status == "cancelled" && !shared.ledger.may_be_cancelled(owner, &id);
         if cancelled || !status.is_string() {
-            worker.broken(worker.number(), "another owner has ended it", &request, &heard);
+            worker.fail(worker.number(), "another owner has ended it", &request, &heard);
         }
     }
 }
 
 /// Checks the lists to the last page.
-async fn lists_are_ones_own(shared: &Arc<Shared>) {
+async fn lists_contain_only_own_jobs(shared: &Arc<Shared>) {
     for owner in 0..NAMES.len() {
         let mut worker = Worker::new(Arc::clone(shared), owner, 0);
         let mut arguments = json!({ "limit": 100 });

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 
 use super::Shared;
-use super::client::{Client, Heard};
+use super::client::{Answer, Client};
 use super::ledger::Kind;
 use super::owners::{NAMES, token};
 use super::request::Request;
@@ -56,28 +56,28 @@ impl Worker {
     }
 
     /// Sends a request; the answer must not contain anything of another owner.
-    pub(super) async fn hear(&mut self, request: &Request) -> Heard {
+    pub(super) async fn send(&mut self, request: &Request) -> Answer {
         let number = self.shared.done.fetch_add(1, Ordering::Relaxed);
         let heard = self.client.make(request).await;
         let Shared { secrets, ledger, .. } = &*self.shared;
         if let Some(leak) = secrets.leak(ledger, self.owner, request, &heard) {
-            self.broken(number, &leak, request, &heard);
+            self.fail(number, &leak, request, &heard);
         }
         heard
     }
 
     /// Sends a call that is answered in MCP; returns the `result`, or null.
     pub(super) async fn result(&mut self, request: &Request) -> Value {
-        let heard = self.hear(request).await;
+        let heard = self.send(request).await;
         let answer = heard.answer();
         if heard.status != 200 || answer.is_null() {
-            self.broken(self.number(), "it is not an answer", request, &heard);
+            self.fail(self.number(), "it is not an answer", request, &heard);
         }
         answer["result"].clone()
     }
 
     /// Panics with everything needed to reproduce the failure.
-    pub(super) fn broken(&self, number: u64, why: &str, request: &Request, heard: &Heard) -> ! {
+    pub(super) fn fail(&self, number: u64, why: &str, request: &Request, heard: &Answer) -> ! {
         let super::Plan { operations, seed, .. } = self.shared.plan;
         panic!(
             "operation {number} of seed {seed}, by {}: {why}\n--- asked: {request:?}\n--- heard: {} {}\n{}\n\

@@ -252,11 +252,12 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 self.same("cancel", cancelled, Ids::cancelled)?;
             }
             Action::RescueProven => {
-                if S::BEGUN_WAITS_FOR_ITS_LEASE && self.a_killed_one_had_begun().await {
+                if S::BEGUN_WAITS_FOR_ITS_LEASE && self.killed_worker_has_request_in_flight().await
+                {
                     self.clock.set(moved(self.clock.now(), LONGER_THAN_ANY_LEASE));
                 }
                 // The model has one handle and therefore no other workers to watch.
-                let watched = self.others_that_hold(via).await;
+                let watched = self.count_other_holders(via).await;
                 let model = self.model.rescue(&Dead::Proven).await;
                 let model = model.map(|rescued| Rescued { watched, ..rescued });
                 let subject = self.rescue(via, &Dead::Proven, &model).await;

@@ -31,7 +31,7 @@ impl<S: TestedStore> StorePair<'_, S> {
     }
 
     /// Returns true if a worker of a closed handle has a request in flight.
-    pub(super) async fn a_killed_one_had_begun(&self) -> bool {
+    pub(super) async fn killed_worker_has_request_in_flight(&self) -> bool {
         let living: Vec<_> = (0..WORKERS).map(|number| self.name(number)).collect();
         for lease in self.latest.values().filter(|lease| !living.contains(&lease.worker)) {
             let job = self.held_by(lease).await;
@@ -43,7 +43,7 @@ impl<S: TestedStore> StorePair<'_, S> {
     }
 
     /// Counts live workers of the other handle that hold jobs.
-    pub(super) async fn others_that_hold(&self, via: usize) -> u32 {
+    pub(super) async fn count_other_holders(&self, via: usize) -> u32 {
         let mut watched = 0;
         for (number, worker) in self.workers.iter().enumerate() {
             let mut holds = false;
