@@ -188,6 +188,7 @@ impl PostgresStore {
         if schema != Some(newest) {
             return Ok(None);
         }
+        alone::refuse_closed(&client).await?;
         let time = Time::of(None, &client).await?;
         let id = schema::store_id(&client).await?;
         driving.abort();

@@ -62,6 +62,7 @@ async fn servers_sleep(world: &World) {
 }
 
 fn world_with_patient_workers(mut world: World) -> World {
+    world.set("OUTLAST_DETACH", "auto");
     world.set("OUTLAST_TEST_WORKER_IDLE_MS", "600000");
     world
 }

@@ -40,7 +40,8 @@ async fn b9a_a_dump_in_a_new_server_is_refused_until_store_restore() {
         jobs.push(start(&mut server, "ok;words=60;delay_ms=0").await);
     }
     leave(server).await;
-    let file = world.data_dir().join("dump");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump");
     let file = file.to_str().unwrap();
     program("pg_dump", &["--format=custom", "--file", file, &first.url]).await;
     let mut server = world.serve().await;

@@ -168,7 +168,8 @@ impl Target {
 
 /// Recognizes the database before the first write over a fresh connection, and moves its change numbers on.
 async fn begin_writing(client: &Client, lineage: &Lineage) -> Result<(), Fault> {
-    lineage.recognize(&FoundDatabase::look(client).await?)?;
+    let before = lineage.seen();
+    lineage.recognize(&FoundDatabase::look(client).await?, &before)?;
     let expected = lineage.expected();
     let rows = client.query_typed(SKIP_LOST_REVS, &[]).await?;
     let rev = rows.first().map(|row| row.try_get(0)).transpose()?;

@@ -248,24 +248,37 @@ impl Lineage {
             None => record_first(client, &found).await?,
         };
         let file = MarkFile::of(state_dir, store, &found.identity);
+        // A restore that this process did not see decided about everything that was unfinished.
+        let mark = file.read().filter(|mark| mark.restored_at >= origin.restored_at);
+        // Other processes go on meanwhile: only a database that is looked at after the mark cannot be behind it.
+        let found = FoundDatabase::look(client).await?;
         let position = found.position(&origin);
         // The number that is found may have been drawn by a commit that a crash still undoes.
         let start = Position { rev: Rev::default(), ..position };
-        // A restore that this process did not see decided about everything that was unfinished.
-        let mark = file.read().filter(|mark| mark.restored_at >= origin.restored_at);
+        let seen = mark.unwrap_or(start);
         let lineage = Self {
             origin,
-            seen: Mutex::new(mark.unwrap_or(start)),
+            seen: Mutex::new(seen),
             failovers: 0.into(),
             commits_last: AtomicBool::new(found.commits_last),
             file,
         };
-        lineage.recognize(&found)?;
+        lineage.recognize(&found, &seen)?;
         Ok(lineage)
     }
 
-    /// Refuses a database that is not the one that was opened, or has gone back; a failover is logged.
-    pub(super) fn recognize(&self, found: &FoundDatabase) -> Result<(), StoreError> {
+    /// Returns the position that was seen last. A database that is looked at afterwards is not behind it.
+    pub(super) fn seen(&self) -> Position {
+        *locked(&self.seen)
+    }
+
+    /// Refuses a database that is not the one that was opened, or is behind what was seen before it was looked at; a failover is
+    /// logged.
+    pub(super) fn recognize(
+        &self,
+        found: &FoundDatabase,
+        before: &Position,
+    ) -> Result<(), StoreError> {
         if let Some(why) = found.identity.difference(&self.origin.identity) {
             return Err(StoreError::Outdated { why });
         }
@@ -276,7 +289,9 @@ impl Lineage {
         self.commits_last.store(found.commits_last, Ordering::Relaxed);
         let position = found.position(&self.origin);
         let mut seen = locked(&self.seen);
-        match History::of(&position, &seen) {
+        match History::of(&position, before) {
+            // Another connection has noticed the failover already.
+            History::FailedOver { .. } if seen.timeline == position.timeline => {}
             History::Continues => seen.timeline = position.timeline.or(seen.timeline),
             History::FailedOver { lost } => {
                 tracing::warn!(
@@ -357,11 +372,15 @@ pub(super) async fn outdated(
         return Ok(None);
     }
     let store = schema::store_id(client).await?;
-    let seen = MarkFile::of(state_dir, &store, &found.identity).read();
-    Ok(seen.and_then(|seen| match History::of(&found.position(&origin), &seen) {
+    let Some(seen) = MarkFile::of(state_dir, &store, &found.identity).read() else {
+        return Ok(None);
+    };
+    // Other processes go on meanwhile: only a database that is looked at after the mark cannot be behind it.
+    let found = FoundDatabase::look(client).await?;
+    Ok(match History::of(&found.position(&origin), &seen) {
         History::Outdated { why } => Some(why),
         History::Continues | History::FailedOver { .. } => None,
-    }))
+    })
 }
 
 /// Makes this database the store's own, within a transaction, with change numbers above every one that it may have given out since the

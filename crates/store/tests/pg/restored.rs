@@ -211,3 +211,27 @@ async fn f1_a_server_that_does_not_identify_itself_is_served() {
     let found = PostgresStore::inspect(&url, None).await.unwrap();
     assert!(!found.is_identified && found.outdated.is_none(), "{found:?}");
 }
+
+/// F6: connections that are opened while others commit find the database ahead of what was seen before, never behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn f6_a_database_that_others_write_meanwhile_is_not_refused() {
+    const STORES: usize = 25;
+    const INSERTS: usize = 12;
+    let (_, url) = database(None).await;
+    let folder = TempDir::new().unwrap();
+    for _ in 0..STORES {
+        let store = std::sync::Arc::new(open(&url, Some(folder.path())).await.unwrap());
+        let mut inserts = tokio::task::JoinSet::new();
+        for _ in 0..INSERTS {
+            let store = std::sync::Arc::clone(&store);
+            // Inserts of one owner share a connection, reads do not.
+            inserts.spawn(async move {
+                let job = add(&store).await;
+                store.job(&Scope::Operator, &job.id).await.unwrap();
+                add(&store).await;
+            });
+        }
+        inserts.join_all().await;
+        store.close().await;
+    }
+}
