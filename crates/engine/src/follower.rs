@@ -46,9 +46,10 @@ pub(crate) async fn follow(
     let mut next_due: Option<Timestamp> = None;
     let mut looked_at = store.now();
     loop {
-        let every = match wakeups.interest() {
-            Interest::Waiting => WAITING,
-            Interest::Working => WORKING,
+        let (every, longest) = match wakeups.interest() {
+            // Short, because a look does not end when its last caller leaves.
+            Interest::Waiting => (WAITING, LONGEST_LOOK),
+            Interest::Working => (WORKING, IDLE_LOOK),
             Interest::None => {
                 tokio::select! {
                     () = wakeups.interest_grew() => {}
@@ -59,9 +60,10 @@ pub(crate) async fn follow(
                 continue;
             }
         };
-        let look_ends = Instant::now() + wait;
+        let at_most = wait.min(longest);
+        let look_ends = Instant::now() + at_most;
         let looked = tokio::select! {
-            looked = store.changes(rev, ChangeWait { at_most: wait, look_every: every }) => looked,
+            looked = store.changes(rev, ChangeWait { at_most, look_every: every }) => looked,
             // The caller has read its job after it came; only how often is looked may change. The look ends when it would have:
             // callers that come without a pause must not put off what the clock makes due.
             () = wakeups.interest_grew() => {

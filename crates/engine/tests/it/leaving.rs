@@ -134,7 +134,7 @@ async fn a_worker_that_was_killed_is_not_registered_any_more() {
     bench.quiet().await;
     assert_eq!(bench.store.looking(), 1);
     process.worker.as_ref().unwrap().abort();
-    tokio::time::sleep(seconds(10)).await;
+    tokio::time::sleep(seconds(70)).await;
     assert_eq!(bench.store.looking(), 0);
 }
 

@@ -25,7 +25,7 @@ async fn a_worker_that_cannot_claim_tries_again() {
     let process = bench.process().await;
     let id = process.start(research()).await;
     tokio::time::sleep(seconds(5)).await;
-    assert!(!log.lines_with("no job can be claimed").is_empty());
+    assert!(!log.lines_with("failed to claim a job").is_empty());
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
 }

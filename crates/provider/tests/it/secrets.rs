@@ -155,7 +155,7 @@ async fn no_log_at_any_level_and_no_error_shows_a_seeded_secret() {
         tracing::trace!("the log works");
     })
     .await;
-    assert!(log.contains("the log works") && log.contains("a check failed"), "{log}");
+    assert!(log.contains("the log works") && log.contains("failed to check the run"), "{log}");
     let head = &server.seen()[0].head;
     assert!(head.contains("proxy-authorization") && head.contains(KEY));
     errors.push(log);

@@ -220,9 +220,12 @@ async fn f2_an_insert_whose_commit_stays_unheard_of_says_so() {
         relay.link.ends.store(ends, Ordering::SeqCst);
         relay.link.unheard.store(if ends { 1 } else { 3 }, Ordering::SeqCst);
         let inserted = store.insert(an_insert()).await;
-        assert!(matches!(inserted, Err(StoreError::Unconfirmed(_))), "{ends}: {inserted:?}");
+        let Err(StoreError::InsertUnconfirmed { job, .. }) = inserted else {
+            panic!("{ends}: {inserted:?}")
+        };
         let query = outlast_core::JobQuery { limit: 10, ..Default::default() };
-        assert_eq!(direct.list(&Scope::Operator, &query).await.unwrap().jobs.len(), 1);
+        let listed = direct.list(&Scope::Operator, &query).await.unwrap().jobs;
+        assert_eq!(listed.iter().map(|it| it.id).collect::<Vec<_>>(), [job]);
     }
 }
 

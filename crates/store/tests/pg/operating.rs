@@ -212,7 +212,7 @@ async fn f1_a_full_disk_and_damage_are_told_apart() {
         assert_eq!(at, format!("so it is ({code})"));
     }
     let other = refused("XX000").await;
-    assert!(matches!(other, StoreError::Unavailable(_)), "{other:?}");
+    assert!(matches!(other, StoreError::NotInserted(_)), "{other:?}");
 }
 
 /// I6: the words of jobs are put though no one searches.

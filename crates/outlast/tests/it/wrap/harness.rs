@@ -187,7 +187,7 @@ impl Wrapping {
 
     /// How many files with this ending keepers have.
     pub(super) fn left(&self, ending: &str) -> usize {
-        let files = std::fs::read_dir(self.path("data/wrap")).unwrap().flatten();
+        let files = std::fs::read_dir(self.path("data/wrap")).into_iter().flatten().flatten();
         files.filter(|file| file.path().extension().is_some_and(|it| it == ending)).count()
     }
 }
