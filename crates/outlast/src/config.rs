@@ -309,7 +309,11 @@ impl Config {
             log: layers.log(),
             log_is_set: layers.is_set(settings::SERVER_LOG)
                 || layers.is_set(settings::PERPLEXITY_LOG_LEVEL),
-            log_format: layers.parsed(settings::SERVER_LOG_FORMAT, "text or json", LogFormat::parse)?,
+            log_format: layers.parsed(
+                settings::SERVER_LOG_FORMAT,
+                "text or json",
+                LogFormat::parse,
+            )?,
             drain_timeout: layers.drain_timeout()?,
             conversation_logs: layers.conversation_logs(&store)?,
             connection_defaults: layers.connection_defaults(),

@@ -117,7 +117,14 @@ fn options(url: &str) -> PostgresOptions {
     let notices = EndNotices::Kept;
     let limits =
         ConnectionLimits { statement: Duration::from_secs(60), ..ConnectionLimits::default() };
-    PostgresOptions { url: url.to_owned(), clock: None, judgement, notices, limits, state_dir: None }
+    PostgresOptions {
+        url: url.to_owned(),
+        clock: None,
+        judgement,
+        notices,
+        limits,
+        state_dir: None,
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "fills the tables past the store")]

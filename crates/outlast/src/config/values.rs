@@ -303,7 +303,9 @@ impl Layers {
 
     fn duration_within(
         &self,
-        setting: &'static Setting, range: RangeInclusive<u64>) -> ConfigResult<Duration> {
+        setting: &'static Setting,
+        range: RangeInclusive<u64>,
+    ) -> ConfigResult<Duration> {
         let allowed = format!("a duration from {} s to {} s", range.start(), range.end());
         self.parsed(setting, &allowed, |text| {
             let duration = crate::duration::parse(text).ok()?;
