@@ -1,4 +1,4 @@
-//! Between records and the columns of a database: the same words, numbers and JSON in SQLite and in PostgreSQL.
+//! Converts between records and the columns of a database. SQLite and PostgreSQL hold the same words, numbers and JSON.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// A row, by the names of its columns.
+/// A row with named columns.
 pub(crate) trait Columns {
-    /// Why a column cannot be read.
+    /// The error for a column that cannot be read.
     type Fault: From<StoreError>;
 
-    /// Text as the caller gave it.
+    /// Text exactly as the caller passed it.
     fn maybe_text(&self, column: &str) -> Result<Option<String>, Self::Fault>;
     fn maybe_number(&self, column: &str) -> Result<Option<i64>, Self::Fault>;
     fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Self::Fault>;
@@ -33,12 +33,12 @@ pub(crate) trait Columns {
         self.maybe_number(column)?.ok_or_else(|| empty(column))
     }
 
-    /// A number counted up from zero.
+    /// A number that counts up from zero.
     fn count(&self, column: &str) -> Result<u64, Self::Fault> {
         Ok(self.number(column)?.unsigned_abs())
     }
 
-    /// A number that its type keeps small.
+    /// A number of a narrow type.
     fn small<T: TryFrom<i64>>(&self, column: &str) -> Result<T, Self::Fault> {
         Ok(small(column, self.number(column)?)?)
     }
@@ -65,7 +65,7 @@ pub(crate) trait Columns {
         Ok(parse(id, column, &self.text(column)?)?)
     }
 
-    /// A unit variant that is stored as its name in JSON.
+    /// A unit variant, stored as its name in JSON.
     fn word<T: DeserializeOwned>(&self, id: &str, column: &str) -> Result<T, Self::Fault> {
         let word = Value::String(self.text(column)?);
         Ok(serde_json::from_value(word).map_err(|_| damaged(id, column))?)
@@ -79,7 +79,7 @@ pub(crate) trait Columns {
         Ok(StateKind::parse(&self.text("state")?).ok_or_else(|| damaged(id, "state"))?)
     }
 
-    /// A job and its run that is to be stopped, if it has one.
+    /// A job and its run that must be stopped, if it has one.
     fn owed_stop(&self) -> Result<Option<(JobId, RemoteRun)>, Self::Fault> {
         Ok(match self.json(&self.text("id")?, CHECKPOINT)? {
             Checkpoint::Running(run) => Some((self.job_id()?, run)),
@@ -87,7 +87,7 @@ pub(crate) trait Columns {
         })
     }
 
-    /// When an owner is served.
+    /// The owner's position in the queue.
     fn turn(&self) -> Result<Turn, Self::Fault> {
         let (running, served) = (self.count("running")?, self.count("served")?);
         Ok(Turn { running, served, arrived: self.count("arrived")? })
@@ -95,7 +95,7 @@ pub(crate) trait Columns {
 
     /// A job with its request, and its result if it has one.
     fn record(&self, ask: Value, output: Option<Output>) -> Result<Record, Self::Fault> {
-        // About in the order of the columns: SQLite finds them sooner.
+        // Roughly in the order of the columns: SQLite finds them faster that way.
         let id = self.text("id")?;
         let owner = OwnerId::new(self.text("owner")?);
         let conversation = self.maybe_text("conversation")?.map(ConversationId::new);
@@ -134,7 +134,7 @@ pub(crate) trait Columns {
                 None => None,
             },
             progress: self.progress()?,
-            // Read beside the row, where it is wanted.
+            // Callers that need it read it in a separate query.
             partial: None,
             fence,
             created_at: self.time("created_at")?,
@@ -216,7 +216,7 @@ pub(crate) trait Columns {
         Ok((self.count("seq")?, summary))
     }
 
-    /// A row of what changed.
+    /// A row of the changes.
     fn change(&self) -> Result<Change, Self::Fault> {
         let id = self.text("id")?;
         let state = self.state_kind(&id)?;
@@ -264,7 +264,7 @@ pub(crate) trait Columns {
     }
 }
 
-/// How long the identity of a call is valid, in two columns: `span` and `span_answered`.
+/// The validity of a call's identity, as two columns: `span` and `span_answered`.
 pub(crate) fn identity_life(life: KeyLife) -> (i64, i64) {
     match life {
         KeyLife::Replays { unanswered, answered } => (millis(unanswered), millis(answered)),
@@ -278,7 +278,7 @@ fn small<T: TryFrom<i64>>(column: &str, number: i64) -> Result<T, StoreError> {
     number.try_into().map_err(|_| corrupt(format!("{column} of {number}")))
 }
 
-/// What a state keeps in columns of its own.
+/// The values of a state that have separate columns.
 #[derive(Default)]
 pub(crate) struct StateColumns {
     pub(crate) run_at: Option<i64>,
@@ -303,8 +303,9 @@ impl StateColumns {
 
 const CHECKPOINT: &str = "checkpoint";
 
-/// What the column `remote` holds: the words of the first schema. Earlier versions, which may be running on the same
-/// database, know no others; what they cannot tell apart is in [`AfterCancel`], which they ignore.
+/// The value of the column `remote`: the words of the first schema. Earlier versions, which may be running on the same
+/// database, know no other words. [`AfterCancel`] holds the details that these words cannot express; earlier versions ignore
+/// it.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StopWord {
@@ -315,14 +316,14 @@ enum StopWord {
     Unsupported,
 }
 
-/// The part of the column `checkpoint` that a cancelled job adds to it.
+/// The part of the column `checkpoint` that only a cancelled job has.
 #[derive(Deserialize)]
 struct AfterCancel {
     #[serde(default, deserialize_with = "known_or_none")]
     after_cancel: Option<FoundRun>,
 }
 
-/// A run as it was found after a cancel.
+/// The outcome of a run, found after the cancel.
 #[derive(Serialize, Deserialize)]
 struct FoundRun {
     run: FoundWord,
@@ -344,14 +345,14 @@ impl StopWord {
             RemoteStop::MaybeBegun => Self::MaybeBegun,
             RemoteStop::Owed => Self::Owed,
             RemoteStop::Told | RemoteStop::Ended => Self::Done,
-            // As an earlier version shows it: the run may go on, and only consent begins another.
+            // Earlier versions show it this way: the run may go on, and a new run needs the user's consent.
             RemoteStop::Completed | RemoteStop::GoesOn | RemoteStop::Unsupported => {
                 Self::Unsupported
             }
         }
     }
 
-    /// The state, and the cost of the run, where that was found out.
+    /// Returns the state of the stop and the cost of the run, as far as they are known.
     fn with(self, found: Option<FoundRun>) -> (RemoteStop, Cost) {
         let (word, cost) = found.map(|found| (found.run, found.cost)).unzip();
         let remote = match (self, word) {
@@ -368,7 +369,7 @@ impl StopWord {
     }
 }
 
-/// A value of a later version than this one counts as absent.
+/// Treats a value from a later version as absent.
 fn known_or_none<'de, D: Deserializer<'de>>(value: D) -> Result<Option<FoundRun>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(value)?).ok())
 }
@@ -393,7 +394,7 @@ pub(crate) fn checkpoint_column(job: &Job) -> Result<String, StoreError> {
     json(&checkpoint)
 }
 
-/// How long a key is valid, in three columns: `holds`, `span` and `span_answered`.
+/// The validity of a key, as three columns: `holds`, `span` and `span_answered`.
 pub(crate) fn key_life(life: KeyLife) -> (&'static str, i64, Option<i64>) {
     match life {
         KeyLife::For(window) => ("for", millis(window), None),
@@ -404,12 +405,12 @@ pub(crate) fn key_life(life: KeyLife) -> (&'static str, i64, Option<i64>) {
     }
 }
 
-/// What a job's paid runs may cost, as a column holds it.
+/// The column for the most that a job's paid runs may cost.
 pub(crate) fn allowance(job: &Job) -> Result<Option<String>, StoreError> {
     job.allowance.as_ref().map(json).transpose()
 }
 
-/// Returns whether a notice of the end is wanted, as a column holds it.
+/// The column that records if a notice of the end is wanted.
 pub(crate) fn notice(notice: EndNotices) -> i64 {
     match notice {
         EndNotices::Off => 0,
@@ -417,10 +418,10 @@ pub(crate) fn notice(notice: EndNotices) -> i64 {
     }
 }
 
-/// From so many bytes on the text of a report has a column of its own.
+/// A report text of at least this many bytes has a separate column.
 pub(crate) const LONG_TEXT: usize = 64 * 1024;
 
-/// The text of a long report, and the result without it.
+/// Splits a result into the text of a long report and the rest.
 pub(crate) fn split_text(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
     match &output.body {
         Body::Report { text, sources, thinking, related } if text.len() >= LONG_TEXT => {
@@ -438,7 +439,7 @@ pub(crate) fn split_text(output: &Output) -> (Cow<'_, Output>, Option<&str>) {
     }
 }
 
-/// Puts the text back into a long report; `None` where it is not text, or the result not a report.
+/// Puts the text back into a long report. Returns `None` if the bytes are not text or the result is not a report.
 pub(crate) fn join_text(mut output: Output, text: Vec<u8>) -> Option<Output> {
     match &mut output.body {
         Body::Report { text: place, .. } => *place = String::from_utf8(text).ok()?,
@@ -447,17 +448,17 @@ pub(crate) fn join_text(mut output: Output, text: Vec<u8>) -> Option<Output> {
     Some(output)
 }
 
-/// The id that a column holds as text.
+/// Parses the id that a column holds as text.
 pub(crate) fn job_id(text: &str) -> Result<JobId, StoreError> {
     text.parse().map_err(|_| damaged(text, "id"))
 }
 
-/// A number counted up from zero.
+/// Converts a number that counts up from zero.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The change number that a column holds.
+/// The change number in a column.
 pub(crate) fn rev(value: i64) -> Rev {
     Rev(value.unsigned_abs())
 }
@@ -472,12 +473,12 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Unavailable(error.into()))
 }
 
-/// A unit variant by its name in JSON, so that SQL and JSON have one word for it.
+/// Returns a unit variant as its name in JSON, so that SQL and JSON use the same word.
 pub(crate) fn word(value: &impl Serialize) -> Result<String, StoreError> {
     Ok(json(value)?.trim_matches('"').to_owned())
 }
 
-/// JSON text of a job's column.
+/// Parses the JSON text in a column of a job.
 pub(crate) fn parse<T: DeserializeOwned>(
     id: &str,
     column: &str,

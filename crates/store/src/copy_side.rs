@@ -1,68 +1,68 @@
-//! What a store can do that is copied, or copied to: see `transfer`.
+//! The operations of a store that is copied, or copied to: see `transfer`.
 
 use async_trait::async_trait;
 use outlast_core::rules::{IdentityRecord, KeyRecord};
 use outlast_core::{LedgerRow, Record, StoreError};
 
-/// How many jobs are in memory at a time.
+/// The maximum number of jobs in memory at a time.
 pub(crate) const BATCH_JOBS: usize = 200;
 
-/// How many rows of the ledger are.
+/// The maximum number of ledger rows in memory at a time.
 pub(crate) const BATCH_ROWS: usize = 1000;
 
-/// What a server is told that opens a store which is being copied or restored.
+/// The error for a server that opens a store which is being copied or restored.
 pub(crate) const IS_CLOSED: &str =
     "it is being copied or restored by `outlast store`; try again when that is done";
 
-/// What a server is told that opens the target of an interrupted copy.
+/// The error for a server that opens the target of an interrupted copy.
 pub(crate) const IS_PARTIAL: &str =
     "the copy into it was interrupted; run the same `outlast store copy` again to complete it";
 
-/// Why a store cannot be the source or the target of a copy.
+/// The reason why a store cannot be the source or the target of a copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyRefusal {
-    /// A server, a worker or another command uses it.
+    /// A server, a worker or another command is using the store.
     #[error("it is in use")]
     InUse,
-    /// There is no store.
+    /// The store does not exist.
     #[error("there is no job store")]
     Missing,
-    /// Its tables are those of an older version.
+    /// The store's tables are those of an older version.
     #[error("it has schema {schema}, and this program copies schema {newest}")]
     OldSchema {
-        /// Which it has.
+        /// The version of its schema.
         schema: u32,
-        /// Which it should have.
+        /// The current version of the schema.
         newest: u32,
     },
-    /// It has jobs, or rows of the ledger, that are no part of this copy.
+    /// The store has jobs or ledger rows that are not part of this copy.
     #[error("it has jobs of its own: {jobs}, and paid runs: {runs}")]
     NotEmpty {
-        /// How many jobs.
+        /// The number of jobs.
         jobs: u64,
-        /// How many runs its ledger has.
+        /// The number of paid runs in its ledger.
         runs: u64,
     },
-    /// It cannot be used.
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A job with everything that belongs to it.
+/// A job with all its related rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WholeJob {
-    /// The number of its arrival.
+    /// The job's number in the order of arrival.
     pub(crate) seq: i64,
     pub(crate) record: Record,
-    /// What the key is called that names it, and the key.
+    /// The name of the job's key, and the key.
     pub(crate) key: Option<(String, KeyRecord)>,
-    /// The identity of its call, if it is one of a held research call.
+    /// The identity of its call, if it is a held research call.
     pub(crate) identity: Option<IdentityRecord>,
-    /// The provider's last word as it came.
+    /// The provider's last response, unchanged.
     pub(crate) raw: Option<Vec<u8>>,
 }
 
-/// How many jobs a store has, and how many rows its ledger.
+/// The numbers of a store's jobs and ledger rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobCounts {
     pub(crate) jobs: u64,
@@ -70,27 +70,27 @@ pub(crate) struct JobCounts {
     pub(crate) runs: u64,
 }
 
-/// A store that is copied, or copied to. While it is open no server can use the store.
+/// A store that is copied, or copied to. No server can use the store while it is open.
 #[async_trait]
 pub(crate) trait CopySide: Send {
-    /// Tells one store from another.
+    /// An id that distinguishes this store from others.
     fn id(&self) -> i64;
 
     async fn counts(&mut self) -> Result<JobCounts, CopyRefusal>;
 
-    /// The numbers and the bytes of the next jobs after this one, at most [`BATCH_JOBS`].
+    /// The numbers and sizes in bytes of the next jobs after this one, at most [`BATCH_JOBS`].
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal>;
 
-    /// The jobs after this one, up to and with the last.
+    /// The jobs after `after`, up to and including `last`.
     async fn jobs(&mut self, after: i64, last: i64) -> Result<Vec<WholeJob>, CopyRefusal>;
 
-    /// The store that is being copied to this one, if a copy was begun and not completed.
+    /// The id of the store that is being copied to this one, if a copy was begun and not completed.
     async fn source(&mut self) -> Result<Option<i64>, CopyRefusal>;
 
-    /// Records that this store is being copied to this one: servers refuse it from now on.
+    /// Records that the store `source` is being copied to this one. From then on, servers refuse to open it.
     async fn begin(&mut self, source: i64) -> Result<(), CopyRefusal>;
 
-    /// Replaces the jobs after this one, up to and with the last, by others, in one transaction.
+    /// Replaces the jobs after `after`, up to and including `last`, in one transaction.
     async fn replace(
         &mut self,
         after: i64,
@@ -98,7 +98,7 @@ pub(crate) trait CopySide: Send {
         jobs: &[WholeJob],
     ) -> Result<(), CopyRefusal>;
 
-    /// The rows of the ledger after this one, at most [`BATCH_ROWS`], in the order of their jobs.
+    /// The ledger rows after this one, at most [`BATCH_ROWS`], in the order of their jobs.
     async fn ledger(&mut self, after: Option<&LedgerRow>) -> Result<Vec<LedgerRow>, CopyRefusal>;
 
     /// Empties the ledger.
@@ -107,9 +107,9 @@ pub(crate) trait CopySide: Send {
     /// Adds rows to the ledger, in one transaction.
     async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), CopyRefusal>;
 
-    /// Makes it a store that can be served: numbers go on after those that were copied.
+    /// Marks the store as complete, so that servers can open it. New numbers continue after the copied ones.
     async fn complete(&mut self) -> Result<(), CopyRefusal>;
 
-    /// Lets servers in.
+    /// Closes the store, so that servers can open it again.
     async fn close(self: Box<Self>);
 }

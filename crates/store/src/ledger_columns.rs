@@ -1,4 +1,4 @@
-//! Between rows of the ledger and the columns of a database.
+//! Converts between ledger rows and the columns of a database.
 
 use outlast_core::{
     ChargeState, Cost, Day, LedgerRow, NanoUsd, OwnerId, SpendBy, SpendSum, StoreError,
@@ -6,16 +6,17 @@ use outlast_core::{
 
 use crate::columns::{Columns, damaged, job_id};
 
-/// What a row counts for: `LedgerRow::counts`.
+/// The amount that a row counts for: `LedgerRow::counts`.
 pub(crate) const COUNTED: &str =
     "CASE state WHEN 'spent' THEN amount WHEN 'released' THEN 0 ELSE coalesce(reserved, 0) END";
 
-/// The sum of what rows count for, at most `NanoUsd::MAX_SUM`. `filter` is empty or an aggregate's FILTER clause.
+/// The sum of the amounts that rows count for, at most `NanoUsd::MAX_SUM`. `filter` is empty or an aggregate's FILTER clause.
 pub(crate) fn counted_sum(filter: &str) -> String {
     bounded_sum(&format!("({COUNTED}) / 1000000000"), &format!("({COUNTED}) % 1000000000"), filter)
 }
 
-/// The sum of amounts in dollars and the billionths beside them. A plain sum of billionths could overflow: SQLite makes that an error.
+/// Sums amounts that are split into dollars and billionths. A plain sum of billionths could overflow, which is an error in
+/// SQLite.
 fn bounded_sum(dollars: &str, rest: &str, filter: &str) -> String {
     let whole = format!("coalesce(sum({dollars}) {filter}, 0)");
     let rest = format!("coalesce(sum({rest}) {filter}, 0)");
@@ -25,7 +26,7 @@ fn bounded_sum(dollars: &str, rest: &str, filter: &str) -> String {
     )
 }
 
-/// The model and the money of the job whose row is read, as columns of a list.
+/// The columns of a list for the model and the cost of the job in the row.
 pub(crate) fn charge_columns() -> String {
     let counted = counted_sum("");
     format!(
@@ -36,8 +37,8 @@ pub(crate) fn charge_columns() -> String {
     )
 }
 
-/// The sums over the days (`ledger_days`) that a condition names: of one owner or all, from a day on. Each table has a part of
-/// every day.
+/// Sums the days in `ledger_days` that match a condition: of one owner or all owners, from a given day on. Each table has a
+/// part of every day.
 pub(crate) fn sums(by: SpendBy, condition: &str, tables: &[&str]) -> String {
     let key = match by {
         SpendBy::Day => "CAST(day AS TEXT)",
@@ -58,13 +59,13 @@ pub(crate) fn sums(by: SpendBy, condition: &str, tables: &[&str]) -> String {
     )
 }
 
-/// Sums in the order of their keys.
+/// Sorts sums by their keys.
 pub(crate) fn in_order(mut sums: Vec<SpendSum>) -> Vec<SpendSum> {
     sums.sort_by(|one, other| one.key.cmp(&other.key));
     sums
 }
 
-/// A row of the ledger, or of its sums.
+/// A ledger row, or a row of its sums.
 pub(crate) trait LedgerColumns: Columns {
     fn nanos(&self, column: &str) -> Result<Option<NanoUsd>, Self::Fault> {
         Ok(self.maybe_number(column)?.map(|nanos| NanoUsd(nanos.unsigned_abs())))

@@ -1,7 +1,7 @@
-//! Where jobs live: adapters of [`outlast_core::Store`].
+//! Adapters of [`outlast_core::Store`]: the databases that hold the jobs.
 //!
-//! They lock, load, ask [`outlast_core::rules`] and save; none of them decides anything. The memory store is
-//! the reference, the SQLite store is what people run. One suite, `outlast_testkit::store_suite`, tests both.
+//! They lock, load, ask [`outlast_core::rules`] and save; none of them makes a decision. The memory store is the reference;
+//! users run the SQLite or the PostgreSQL store. One suite, `outlast_testkit::store_suite`, tests all of them.
 
 mod clock;
 mod columns;
@@ -32,7 +32,7 @@ pub use transfer::{Copied, CopyError, CopyPass, StorePlace, copy};
 
 use outlast_core::{BoxError, Cursor, StoreError};
 
-/// The first `limit` of these numbered items, and where the next page starts if there are more.
+/// Returns the first `limit` of these numbered items, and the start of the next page if there are more.
 fn page<T, E>(
     items: impl IntoIterator<Item = Result<(u64, T), E>>,
     limit: u32,
@@ -49,12 +49,12 @@ fn page<T, E>(
     Ok((page, None))
 }
 
-/// Trouble with the store itself, not a refusal.
+/// An error of the store itself, not a refusal.
 fn unavailable(why: impl Into<BoxError>) -> StoreError {
     StoreError::Unavailable(why.into())
 }
 
-/// A copy of an error, for each call of a transaction that failed.
+/// Copies an error, so that every call of a failed transaction receives one.
 fn copied(error: &StoreError) -> StoreError {
     match error {
         StoreError::Full => StoreError::Full,
@@ -65,12 +65,12 @@ fn copied(error: &StoreError) -> StoreError {
         StoreError::InsertUnconfirmed { job, source } => {
             StoreError::InsertUnconfirmed { job: *job, source: source.to_string().into() }
         }
-        // A refusal ends its own call, never the transaction.
+        // A refusal affects only its own call, never the transaction.
         refused => unavailable(refused.to_string()),
     }
 }
 
-/// A number of things, as the port counts them.
+/// A number of items in the type that the port uses.
 fn count(things: usize) -> u32 {
     u32::try_from(things).unwrap_or(u32::MAX)
 }

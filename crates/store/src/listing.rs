@@ -1,13 +1,13 @@
-//! What both databases understand of the statements for lists.
+//! SQL for lists that both databases understand.
 
 use outlast_core::{ConversationQuery, StateKind};
 
-/// The condition for jobs in these states, and one by which a database knows the index that has them.
+/// Returns the condition for jobs in these states, and a second condition that lets the database choose the matching index.
 pub(crate) fn of_states(states: &[StateKind]) -> Vec<String> {
     let ended = match states {
         [] => return Vec::new(),
         states if all_unfinished(states) => Some("ended_at IS NULL"),
-        // The indexes of ends have the order of a list for one state alone.
+        // The indexes of ended jobs return the order of a list only for a single state.
         [StateKind::Failed | StateKind::Cancelled] => {
             Some("ended_at IS NOT NULL AND state <> 'succeeded'")
         }
@@ -17,19 +17,20 @@ pub(crate) fn of_states(states: &[StateKind]) -> Vec<String> {
     [in_states(states)].into_iter().chain(ended.map(str::to_owned)).collect()
 }
 
-/// Whether only jobs that have not ended are asked for.
+/// Returns whether the query asks only for jobs that have not ended.
 pub(crate) fn all_unfinished(states: &[StateKind]) -> bool {
     !states.is_empty() && states.iter().all(|state| !state.is_terminal())
 }
 
 fn in_states(states: &[StateKind]) -> String {
-    // Words of our own, none of them with a quote.
+    // Constant words from our own code; none of them contains a quote.
     let words: Vec<_> = states.iter().map(|state| format!("'{}'", state.as_str())).collect();
     format!("state IN ({})", words.join(", "))
 }
 
-/// Selects a page of an owner's (`$1`) conversations, and one more: as they are seen at a moment (`$2`), before a number (`$3`). Each
-/// stands where its last shown turn does in the order of arrival. `index` names the index, in a database that is told.
+/// Selects a page of an owner's (`$1`) conversations, plus one more, as of a given time (`$2`) and before a number (`$3`). A
+/// conversation has the position of its last shown turn in the order of arrival. `index` names the index, for a database that
+/// needs it.
 pub(crate) fn conversations(query: &ConversationQuery, index: &str) -> String {
     const KEPT: &str = "(expires_at IS NULL OR expires_at > $2)";
     // The same test as `Job::is_shown`.

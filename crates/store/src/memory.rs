@@ -1,4 +1,5 @@
-//! The reference store: a mutex over maps. Its jobs end with the process. For tests, and for those who want no files.
+//! The reference store: maps behind a mutex. Its jobs are lost when the process exits. For tests, and for users who want no
+//! files.
 
 mod tables;
 
@@ -23,7 +24,7 @@ use tables::{
     Decided, StoredKey, StoredNotice, Tables, matches, same_conversation, summary, visible, waits,
 };
 
-/// Keeps jobs in memory.
+/// A store that keeps jobs in memory.
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     notices: EndNotices,
@@ -31,22 +32,22 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Makes an empty store that dates things by `clock`.
+    /// Creates an empty store that takes times from `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, notices: EndNotices::Off, tables: Mutex::default() }
     }
 
-    /// The same store, which keeps a notice of every end or none.
+    /// Sets if this store keeps a notice of every end.
     pub fn with_notices(self, notices: EndNotices) -> Self {
         Self { notices, ..self }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        // A record is replaced whole or not at all, so a panic elsewhere leaves nothing half done.
+        // A record is replaced completely or not at all, so a panic elsewhere leaves nothing half done.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a notice of the job's end, if this process keeps them or the insert asked for one.
+    /// Stores a notice of the job's end, if this process keeps notices or the insert asked for one.
     fn announce(&self, tables: &mut Tables, record: &Record) {
         let notice = match self.notices.max(record.notice) {
             EndNotices::Off => None,
@@ -59,7 +60,7 @@ impl MemoryStore {
         );
     }
 
-    /// Applies `rule` to a job, all or nothing; `missing` is the error where there is no such job.
+    /// Applies `rule` to a job, all or nothing. `missing` is the error if the job does not exist.
     fn change(
         &self,
         id: &JobId,
@@ -72,7 +73,7 @@ impl MemoryStore {
         Ok(tables.save(seq, record))
     }
 
-    /// Gives the job to the worker under a new fence.
+    /// Assigns the job to the worker under a new fence.
     fn hand_over(
         &self,
         tables: &mut Tables,
@@ -104,7 +105,7 @@ impl Store for MemoryStore {
             insert;
         let mut tables = self.tables();
         let now = self.clock.now();
-        // Before anything is decided, as with a claim: a carrier lives though its call is refused.
+        // This comes before the decision, as with a claim: the worker is running even if its call is refused.
         if let Some(Carrier { worker, .. }) = &carrier {
             tables.workers.entry(worker.clone()).or_default();
         }
@@ -236,7 +237,7 @@ impl Store for MemoryStore {
         rules::show_text(record, lease, text)
     }
 
-    /// The provider's raw response is not kept: later versions may read it, and this store ends with its process.
+    /// The provider's raw response is not stored: it exists for later versions, and this store ends with its process.
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
         let mut tables = self.tables();
         let (seq, mut record) = tables.find(&lease.job).ok_or(StoreError::LeaseLost)?;
@@ -265,7 +266,7 @@ impl Store for MemoryStore {
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
-        // A worker is on the list from its first claim until it is dismissed: there is no other proof.
+        // A worker is on the list from its first claim until it is deregistered. There is no other proof.
         let is_listed = |worker: &WorkerId| tables.workers.contains_key(worker);
         let is_dead = |record: &Record| match dead {
             Dead::Proven => record.holder.as_ref().is_some_and(|holder| !is_listed(&holder.worker)),
@@ -321,7 +322,7 @@ impl Store for MemoryStore {
 
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
         let (mut tables, now) = (self.tables(), self.clock.now());
-        // Of those that are due at the same moment, the first.
+        // If several are due at the same time, the first is claimed.
         Ok(match tables.notices.iter_mut().min_by_key(|notice| notice.due_at) {
             Some(notice) if notice.due_at <= now => {
                 notice.due_at = now.after(lease);
@@ -512,7 +513,7 @@ impl Store for MemoryStore {
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         let mut rev = self.tables().rev.subscribe();
-        // Whether a change came or the time ran out is read from the tables below.
+        // The tables below show if a change came or the time ran out.
         let _ = tokio::time::timeout(wait.at_most, rev.wait_for(|rev| *rev > after)).await;
         let (tables, now) = (self.tables(), self.clock.now());
         let mut changed: Vec<&Job> = tables.jobs().filter(|job| job.rev > after).collect();

@@ -1,8 +1,8 @@
-//! The store of a team: one PostgreSQL database, shared by the processes of many machines.
+//! The store of a team: one PostgreSQL database that the processes of many machines share.
 //!
-//! A step is one transaction: lock, load, ask core's rules, save. Steps of one kind that come together share one. Change
-//! numbers come from a sequence with marks, so that writers do not wait for one another and readers miss nothing; a session
-//! with locks proves workers alive. The server's clock dates everything.
+//! Each step is one transaction: lock, load, ask core's rules, save. Concurrent steps of one kind share a transaction. Change
+//! numbers come from a sequence with marks, so writers do not wait for one another and readers miss nothing. A session with
+//! locks proves that workers are alive. All times come from the server's clock.
 
 mod port;
 
@@ -71,52 +71,52 @@ use time::Time;
 use workers::Suspects;
 use writes::{Effect, Write};
 
-/// How a store is opened.
+/// Options for opening a store.
 pub struct PostgresOptions {
     /// The database: `postgres://user:password@host[:port][,host...]/database?sslmode=...`.
     pub url: String,
-    /// Dates everything in the place of the server's clock: for tests.
+    /// Replaces the server's clock, for tests.
     pub clock: Option<Arc<dyn Clock>>,
-    /// When a worker counts as dead.
+    /// The rules by which a worker counts as dead.
     pub judgement: Judgement,
-    /// Whether a notice is kept of every end.
+    /// Sets if a notice of every end is stored.
     pub notices: EndNotices,
-    /// The limits of its connections.
+    /// The limits of the store's connections.
     pub limits: ConnectionLimits,
-    /// The user's state directory, which has a mark of how far the store has come.
+    /// The user's state directory, which holds a mark of the store's latest state.
     pub state_dir: Option<PathBuf>,
 }
 
-/// Keeps jobs in a PostgreSQL database.
+/// A store that keeps jobs in a PostgreSQL database.
 pub struct PostgresStore {
     shared: Arc<Shared>,
     closed: CancellationToken,
     id: String,
 }
 
-/// The connections of one process.
+/// The state of one process's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     /// Open connections of the pool.
     pub open: usize,
-    /// Those that do nothing.
+    /// Idle connections of the pool.
     pub idle: usize,
-    /// Steps that wait for one.
+    /// Steps that wait for a connection.
     pub waiting: usize,
-    /// How late other processes hear of a change of this one.
+    /// The delay before other processes receive a change of this one.
     pub lag: Duration,
-    /// The time for which the database has not answered; `None` while it does.
+    /// The time since the database stopped responding; `None` while it responds.
     pub silent_for: Option<Duration>,
-    /// The time since it answered again after such a silence, less the limit of a statement: a step that failed before may have
-    /// met the silence.
+    /// The time since the database responded again after such a silence, minus the statement timeout. A step that failed
+    /// before may have been affected by the silence.
     pub sound_for: Option<Duration>,
 }
 
-/// What the parts of a store share.
+/// The state that all parts of a store share.
 struct Shared {
     pool: Pool,
     time: Time,
-    /// `None` in a store that was opened only to be read.
+    /// `None` in a store that was opened only for reading.
     lineage: Option<Arc<Lineage>>,
     session: Arc<Session>,
     wakeups: Arc<Wakeups>,
@@ -128,14 +128,14 @@ struct Shared {
     writes: Queue<Write, (Job, Effect)>,
     notes: Queue<Write, (Job, Effect)>,
     claims: Queue<Claim, Option<Claimed>>,
-    /// Told when the words of a job are to be put.
+    /// Notified when the words of a job must be indexed.
     owed_words: Arc<Notify>,
-    /// Shared by answers that are being recorded; an insert waits for them, because its key may be theirs.
+    /// Held shared while answers are recorded. An insert waits for these answers, because its key may be one of theirs.
     answers: RwLock<()>,
 }
 
 impl PostgresStore {
-    /// Connects, and makes or updates the tables.
+    /// Connects, and creates or updates the tables.
     pub fn open(options: PostgresOptions) -> BoxFuture<'static, Result<Self, StoreError>> {
         Self::connect(options).boxed()
     }
@@ -165,7 +165,7 @@ impl PostgresStore {
         let shared =
             Shared::new(pool, (session, wakeups), time, Some(Arc::clone(&lineage)), judged, limits);
         let shared = Arc::new(shared);
-        // A store that cannot be opened ends its session when it is dropped.
+        // If opening fails, dropping the store ends its session.
         let store = Self { shared, closed, id };
         let Self { shared, closed, .. } = &store;
         shared.session.live().await?;
@@ -177,8 +177,8 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Opens a database to read it, also on a standby: nothing is made or changed in it, and no other process is told. `None` if its tables
-    /// are not of this version.
+    /// Opens a database only for reading, which also works on a standby. It creates and changes nothing, and notifies no
+    /// other process. Returns `None` if the tables are not of this version.
     pub async fn read(url: &str, limits: ConnectionLimits) -> Result<Option<Self>, StoreError> {
         let target = Target::parse(url)?;
         let (client, connection) = target.connect_within(limits.connect).await?;
@@ -199,17 +199,17 @@ impl PostgresStore {
         Ok(Some(Self { shared, closed: CancellationToken::new(), id }))
     }
 
-    /// Names this store, whatever its address.
+    /// The id of this store, independent of its address.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How this process hears of others.
+    /// The way in which this process receives changes of other processes.
     pub fn wakeup_mode(&self) -> WakeupMode {
         self.shared.session.mode()
     }
 
-    /// How the connections of this process stand.
+    /// The state of this process's connections.
     pub fn connections(&self) -> Connections {
         let pool = self.shared.pool.status();
         Connections {
@@ -226,7 +226,7 @@ impl PostgresStore {
         }
     }
 
-    /// Ends the session: this process's workers count as dead from now on.
+    /// Ends the session. From now on, this process's workers count as dead.
     pub async fn close(&self) {
         self.shared.session.let_all_go().await;
         if let Some(lineage) = &self.shared.lineage {

@@ -1,12 +1,12 @@
-//! What can be wrong with a job as it is stored: its columns are what the rules make of it.
+//! Finds inconsistencies in a stored job: its columns must match the values that the rules compute.
 
 use outlast_core::rules::{self, KeyRecord};
 use outlast_core::{Checkpoint, JobState, Record, RemoteStop, Timestamp};
 
-/// So many problems are told; the rest is the same damage.
+/// The maximum number of reported problems; any more are usually the same damage.
 pub(crate) const MAX_PROBLEMS: usize = 100;
 
-/// A line for everything that is wrong with the job, whose columns `expires_at` and `removable_at` these are.
+/// Returns one line for each inconsistency of the job. `expires_at` and `removable_at` are its columns.
 pub(crate) fn of_job(
     Record { job, holder, .. }: &Record,
     key: Option<&KeyRecord>,

@@ -1,44 +1,44 @@
-//! What a restore tells: of a backup's file, and of a database that was restored by other means.
+//! The report of a restore: of a backup file, or of a database that was restored by other means.
 
 use std::path::PathBuf;
 
 use outlast_core::rules::Fate;
 use outlast_core::{Job, StoreError};
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// Every job that the backup had not finished, oldest first.
+    /// All jobs that were unfinished in the backup, oldest first.
     pub jobs: Vec<RestoredJob>,
-    /// Where the store that was there before is kept, if there was one.
+    /// The path at which the previous store is kept, if there was one.
     pub kept: Option<PathBuf>,
 }
 
-/// A job that the backup had not finished.
+/// A job that was unfinished in the backup.
 #[derive(Debug)]
 pub struct RestoredJob {
-    /// The job, as it is from now on.
+    /// The job in its new state.
     pub job: Job,
-    /// What becomes of it.
+    /// The job's outcome.
     pub fate: Fate,
 }
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// Another process has the store open.
     #[error("the store is in use")]
     InUse,
-    /// There is a store already; how many jobs it has, if that can be read.
+    /// A store already exists.
     #[error("there is a store already, {}", contents(*.jobs))]
     Exists {
-        /// How many jobs are in it.
+        /// The number of its jobs, if it can be read.
         jobs: Option<u64>,
     },
-    /// Nothing shows that the store is an older copy, and this many jobs would be ended.
+    /// Nothing shows that the store is an older copy, and the restore would end this many jobs.
     #[error("nothing shows that the store is an older copy, and it would end {}", jobs_of(*.jobs as u64))]
     Current {
-        /// How many.
+        /// The number of jobs.
         jobs: usize,
     },
     /// The store, or the backup, cannot be used.

@@ -1,7 +1,7 @@
-//! The store people run: one SQLite file, shared by the processes of one machine.
+//! The default store: one SQLite file that the processes of one machine share.
 //!
-//! Writes go to one thread that commits them together and takes turns with other processes; reads have connections of
-//! their own. Core's rules decide, inside the transaction.
+//! One thread does all writes: it commits them together and takes turns with other processes. Reads have separate
+//! connections. Core's rules decide, inside the transaction.
 
 mod open;
 mod files;
@@ -80,20 +80,20 @@ use search::Owed;
 use write_lock::WriteLock;
 use writer::{Urgency, Writer, WriterThread};
 
-/// How often a store is looked at whose files are watched, in case a write was not reported.
+/// The interval at which a store with watched files is still checked, in case a write was not reported.
 const WATCHED_LOOK: Duration = Duration::from_secs(10);
-/// How long after the first write of a commit it can usually be read.
+/// The usual delay between the first write of a commit and the time at which it can be read.
 const COMMIT_SOON: Duration = Duration::from_millis(5);
 
-/// How long a search waits for words that are still to be put.
+/// The maximum time that a search waits for words to be indexed.
 const WORDS_WAIT: Duration = Duration::from_secs(2);
 
-/// Where an SQLite store is.
+/// The location of an SQLite store.
 #[derive(Clone, Copy, Debug)]
 pub struct SqliteFile<'a> {
-    /// Its database.
+    /// The path of the database.
     pub path: &'a Path,
-    /// The user's state directory, which has a second mark of how far the store has come.
+    /// The user's state directory, which holds a second mark of the store's latest state.
     pub state_dir: Option<&'a Path>,
 }
 
@@ -104,25 +104,26 @@ impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for SqliteFile<'a> {
     }
 }
 
-/// Keeps jobs in an SQLite file.
+/// A store that keeps jobs in an SQLite file.
 pub struct SqliteStore {
     clock: Arc<dyn Clock>,
-    /// None in a store that is only read. Its thread finishes its queue when the store is dropped.
+    /// `None` in a store opened only for reading. Its thread finishes its queue when the store is dropped.
     writer: Option<Writer>,
     readers: Readers,
     liveness: Arc<Liveness>,
     commits: Arc<OwnCommits>,
     path: PathBuf,
-    /// Made by the first caller that waits for changes, because it needs a runtime; `None` if the system reports no writes.
+    /// Created by the first caller that waits for changes, because it needs a runtime. `None` if the system does not report
+    /// writes.
     file_watch: OnceLock<Option<FileWatch>>,
     notices: EndNotices,
 }
 
 impl SqliteStore {
-    /// Opens the store at `path`, or makes it; dates things by `clock`.
+    /// Opens the store at `path`, or creates it. Times come from `clock`.
     ///
-    /// Workers' liveness files go into `workers` beside the database. Blocks for a moment, longer only while
-    /// another process is making the same database.
+    /// Workers' liveness files go into the folder `workers` next to the database. Blocks for a moment; blocks longer only
+    /// while another process creates the same database.
     pub fn open<'a>(
         store: impl Into<SqliteFile<'a>>,
         clock: Arc<dyn Clock>,
@@ -131,9 +132,9 @@ impl SqliteStore {
         let path = store.path;
         open::make_files(path)?;
         let mark = Mark::shared(store)?;
-        // Read before the database is: another process may write both between.
+        // Read before the database: another process may write both in between.
         let marked = mark.read();
-        // Remembered before it is opened, so that a file that replaces it meanwhile is noticed.
+        // Recorded before the file is opened, so that a file that replaces it meanwhile is noticed.
         let file = Arc::new(DatabaseFile::of(path, Access::Read)?);
         let lock_path = files::beside(path, ".wlock");
         let lock = WriteLock::open(&lock_path, WriteLock::MAX_WAIT);
@@ -152,14 +153,14 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// The same store, which keeps a notice of every end or none.
+    /// Sets if this store keeps a notice of every end.
     pub fn with_notices(mut self, notices: EndNotices) -> Self {
         self.notices = notices;
         self
     }
 
-    /// Opens an existing store to be read: nothing is made, changed or rescued, and the directory need not be writable.
-    /// `None` for one of an older schema, which [`SqliteStore::open`] would bring up to date.
+    /// Opens an existing store only for reading. It creates, changes and rescues nothing, and the directory does not have to
+    /// be writable. Returns `None` if the schema is older; [`SqliteStore::open`] would update it.
     pub fn read(path: &Path, clock: Arc<dyn Clock>) -> Result<Option<Self>, StoreError> {
         let (connection, reads) = open::look(path)?;
         let moment = connection.unchecked_transaction().map_err(Fault::Sql)?;
@@ -184,21 +185,21 @@ impl SqliteStore {
         }
     }
 
-    /// Finishes what is queued, empties the write-ahead log and removes this store's liveness files.
+    /// Finishes the queued writes, empties the write-ahead log and removes this store's liveness files.
     ///
-    /// Every later call is refused as unavailable. A process that ends without this does no harm: the next one finds
-    /// the log and the free locks.
+    /// Every later call is refused as unavailable. A process that exits without calling this does no harm: the next process
+    /// finds the log and the free locks.
     pub async fn close(&self) {
         self.readers.close();
         if let Some(thread) = self.writer.as_ref().and_then(Writer::close) {
-            // A writer that panicked has logged it.
+            // If the writer panicked, it has already logged the panic.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         self.liveness.close();
     }
 
-    /// Puts the words that are owed before a search, for at most so long: after a flood of jobs a search finds the last of them
-    /// later, and is answered. What can only be read is searched as it is.
+    /// Indexes the pending words before a search, for a limited time. After a flood of jobs, a search is still answered, but
+    /// finds the newest jobs only later. A read-only store is searched as it is.
     async fn put_words(&self) {
         let until = Instant::now() + WORDS_WAIT;
         while Instant::now() < until {
@@ -301,7 +302,7 @@ impl Store for SqliteStore {
             Dead::Proven => return self.rescue_proven().await,
             Dead::LeasesExpired => {
                 let now = self.clock.now();
-                // A reader looks first: the write lock is taken only if there is something to put back.
+                // A reader looks first: the write lock is taken only if there is a job to release.
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
                     return Ok(Rescued::default());
                 }
@@ -347,7 +348,7 @@ impl Store for SqliteStore {
     }
 
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
-        // A reader looks first: the write lock is taken only if one is due.
+        // A reader looks first: the write lock is taken only if a notice is due.
         match self.readers.run(notices::next_due).await? {
             Some(due) if due <= self.clock.now() => {
                 self.writer()?.run(move |tx| notices::claim(tx, lease)).await
@@ -465,7 +466,8 @@ impl Store for SqliteStore {
         let every = wait.look_every.clamp(MIN_INTERVAL, MAX_WAIT);
         let mut own = self.commits.follow();
         loop {
-            // Marked as known before the look, so that a commit during it ends the wait below at once.
+            // Mark the current state as seen before reading, so that a commit during the read ends the wait below
+            // immediately.
             own.mark_unchanged();
             let (looked_at, now) = (Instant::now(), self.clock.now());
             let is_last = looked_at >= deadline;
@@ -473,14 +475,14 @@ impl Store for SqliteStore {
                 if let Some(changes) = self.commits.after(after) {
                     return Ok(changes);
                 }
-                // Known a moment ago: the next look is due when others would be.
+                // This was known a moment ago. The next look is due at the interval for changes of other processes.
                 if let Some(known) = self.commits.unchanged_at(after) {
                     let next = known + every;
                     if next > looked_at {
                         let _ = tokio::time::timeout_at(deadline.min(next), own.changed()).await;
                         continue;
                     }
-                    // No process has written since, so a look would find nothing.
+                    // No process has written since then, so a look would find nothing.
                     let next = known + WATCHED_LOOK;
                     if let Some(watch) = watch
                         && next > looked_at
@@ -498,7 +500,8 @@ impl Store for SqliteStore {
                     }
                 }
             }
-            // Other processes' commits are seen by their number, which costs microseconds; only then are jobs read.
+            // First compare only the change number, which costs microseconds. Read jobs only if another process has
+            // committed.
             let look = move |connection: &Connection| match (reads::rev(connection)?, is_last) {
                 (rev, false) if rev <= after => Ok(Changes { rev, ..Changes::default() }),
                 _ => reads::changes(connection, after, now),
@@ -509,7 +512,7 @@ impl Store for SqliteStore {
                 return Ok(changes);
             }
             if changes.rev > after {
-                // Changed, and nothing is left of it: a job that was removed since.
+                // There was a change, but it shows no job: the job was removed since.
                 let until = deadline.min(Instant::now() + every);
                 let _ = tokio::time::timeout_at(until, own.changed()).await;
             }

@@ -1,8 +1,8 @@
-//! Copies every job of one store into another, SQLite or PostgreSQL, and the ledger.
+//! Copies all jobs and the ledger of one store into another, SQLite or PostgreSQL.
 //!
-//! Batch by batch the target is made equal to the source. So a copy that was interrupted goes on where it stopped, also if the
-//! source was served in between. Then all jobs of both are read once more and compared. Neither store can be served meanwhile,
-//! and the target not before the copy is complete.
+//! Batch by batch, the copy makes the target equal to the source. An interrupted copy therefore continues at the place where
+//! it stopped, even if servers used the source in between. At the end, all jobs of both stores are read once more and
+//! compared. Servers can use neither store during the copy, and the target only after the copy is complete.
 
 use outlast_core::StoreError;
 
@@ -10,10 +10,10 @@ use crate::copy_side::{CopyRefusal, CopySide, IS_PARTIAL, JobCounts, WholeJob};
 use crate::postgres::PostgresSide;
 use crate::sqlite::{SqliteFile, SqliteSide};
 
-/// How many bytes of jobs are in memory at a time; one job of any length is.
+/// The maximum number of bytes of jobs in memory at a time. A single job may be larger.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Copy, Debug)]
 pub enum StorePlace<'a> {
     /// An SQLite file.
@@ -22,46 +22,46 @@ pub enum StorePlace<'a> {
     Postgres(&'a str),
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Jobs in both stores, all compared.
+    /// Jobs in both stores, all of them compared.
     pub jobs: u64,
-    /// Those that had not been copied before.
+    /// Jobs that had not been copied before.
     pub written: u64,
-    /// Those that have not ended.
+    /// Jobs that have not ended.
     pub unfinished: u64,
 }
 
-/// What is being done with the jobs.
+/// The phase of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPass {
-    /// They are copied.
+    /// Jobs are being copied.
     Copying,
-    /// All have been copied, and both stores are read and compared.
+    /// All jobs have been copied; both stores are being read and compared.
     Comparing,
 }
 
-/// Why a store was not copied.
+/// The reason why a store was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The source cannot be copied.
     #[error("the source cannot be copied")]
     From(#[source] CopyRefusal),
-    /// The target cannot take it.
+    /// The target cannot be written.
     #[error("the target cannot be written")]
     To(#[source] CopyRefusal),
     /// The copy is not equal to the source.
     #[error("the copy differs from the source at {at}")]
     Differs {
-        /// Where.
+        /// The place of the first difference.
         at: String,
     },
 }
 
-/// Copies every job of a store into another, which must be empty or hold a part of the same copy.
+/// Copies all jobs of a store into another, which must be empty or hold a part of the same copy.
 ///
-/// `progress` is told what is done, and with how many of how many jobs.
+/// `progress` receives the phase, the number of jobs done and the total.
 pub async fn copy(
     from: StorePlace<'_>,
     to: StorePlace<'_>,
@@ -94,7 +94,7 @@ async fn open_target(place: StorePlace<'_>) -> Result<Box<dyn CopySide>, CopyRef
     })
 }
 
-/// A copy under way.
+/// A copy in progress.
 struct Copying<'a> {
     from: Box<dyn CopySide>,
     to: Box<dyn CopySide>,
@@ -113,7 +113,7 @@ impl Copying<'_> {
         Ok(Copied { jobs, written, unfinished })
     }
 
-    /// Refuses a target with jobs that are no part of this copy.
+    /// Refuses a target with jobs that are not part of this copy.
     async fn begin(&mut self) -> Result<(), CopyError> {
         let source = self.from.id();
         let begun = self.to.source().await.map_err(CopyError::To)?;
@@ -127,7 +127,7 @@ impl Copying<'_> {
         self.to.begin(source).await.map_err(CopyError::To)
     }
 
-    /// Makes the target equal to the source; returns how many jobs were written.
+    /// Makes the target equal to the source. Returns the number of jobs written.
     async fn write_all(&mut self, total: u64) -> Result<u64, CopyError> {
         let (mut after, mut done, mut written) = (0, 0, 0);
         while let Some((last, jobs)) = self.batch(after).await? {
@@ -139,12 +139,12 @@ impl Copying<'_> {
             done += jobs.len() as u64;
             (self.progress)(CopyPass::Copying, done, total);
         }
-        // Jobs of an interrupted copy that the source has removed since.
+        // Remove jobs of an interrupted copy that the source has deleted since.
         self.to.replace(after, i64::MAX, &[]).await.map_err(CopyError::To)?;
         Ok(written)
     }
 
-    /// Makes the target's ledger equal to the source's. It is short, so an interrupted copy begins it anew.
+    /// Makes the target's ledger equal to the source's. The ledger is short, so an interrupted copy starts it over.
     async fn write_ledger(&mut self) -> Result<(), CopyError> {
         self.to.clear_ledger().await.map_err(CopyError::To)?;
         let mut last = None;
@@ -173,7 +173,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Reads both stores once more.
+    /// Reads both stores once more and compares them.
     async fn compare_all(&mut self, total: u64) -> Result<(), CopyError> {
         let (mut after, mut done) = (0, 0);
         while let Some((last, jobs)) = self.batch(after).await? {
@@ -194,7 +194,7 @@ impl Copying<'_> {
         self.compare_ledgers().await
     }
 
-    /// The next jobs of the source, and the number of the last.
+    /// Returns the next jobs of the source, and the number of the last one.
     async fn batch(&mut self, after: i64) -> Result<Option<(i64, Vec<WholeJob>)>, CopyError> {
         let sizes = self.from.sizes(after).await.map_err(CopyError::From)?;
         let mut bytes = 0;
@@ -205,7 +205,7 @@ impl Copying<'_> {
         let fitting = sizes.iter().take_while(fits).count().max(1);
         let Some((last, _)) = sizes.get(fitting - 1).or(sizes.first()) else { return Ok(None) };
         let jobs = self.from.jobs(after, *last).await.map_err(CopyError::From)?;
-        // A job that cannot be read whole must not be left out.
+        // A job that cannot be read completely must not be skipped.
         if jobs.len() != fitting {
             let at = format!("the jobs numbered {} to {last}", after + 1);
             return Err(CopyError::From(StoreError::Corrupt { at }.into()));
