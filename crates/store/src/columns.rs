@@ -410,7 +410,7 @@ pub(crate) fn allowance(job: &Job) -> Result<Option<String>, StoreError> {
     job.allowance.as_ref().map(json).transpose()
 }
 
-/// The column that records if a notice of the end is wanted.
+/// The column that records whether a notice of the end is wanted.
 pub(crate) fn notice(notice: EndNotices) -> i64 {
     match notice {
         EndNotices::Off => 0,

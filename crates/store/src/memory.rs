@@ -37,7 +37,7 @@ impl MemoryStore {
         Self { clock, notices: EndNotices::Off, tables: Mutex::default() }
     }
 
-    /// Sets if this store keeps a notice of every end.
+    /// Sets whether this store keeps a notice of every end.
     pub fn with_notices(self, notices: EndNotices) -> Self {
         Self { notices, ..self }
     }
@@ -513,7 +513,7 @@ impl Store for MemoryStore {
 
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         let mut rev = self.tables().rev.subscribe();
-        // The tables below show if a change came or the time ran out.
+        // The tables below show whether a change came or the time ran out.
         let _ = tokio::time::timeout(wait.at_most, rev.wait_for(|rev| *rev > after)).await;
         let (tables, now) = (self.tables(), self.clock.now());
         let mut changed: Vec<&Job> = tables.jobs().filter(|job| job.rev > after).collect();

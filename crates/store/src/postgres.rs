@@ -79,7 +79,7 @@ pub struct PostgresOptions {
     pub clock: Option<Arc<dyn Clock>>,
     /// The rules by which a worker counts as dead.
     pub judgement: Judgement,
-    /// Sets if a notice of every end is stored.
+    /// Sets whether a notice of every end is stored.
     pub notices: EndNotices,
     /// The limits of the store's connections.
     pub limits: ConnectionLimits,

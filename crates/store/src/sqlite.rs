@@ -153,7 +153,7 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// Sets if this store keeps a notice of every end.
+    /// Sets whether this store keeps a notice of every end.
     pub fn with_notices(mut self, notices: EndNotices) -> Self {
         self.notices = notices;
         self

@@ -1,4 +1,4 @@
-//! What the memory store keeps and how it is looked through; all of it under the store's lock.
+//! The data of the memory store and its queries, all under the store's lock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,47 +17,47 @@ use crate::count;
 /// Jobs, keys, owners and workers.
 #[derive(Default)]
 pub(super) struct Tables {
-    /// By number of arrival.
+    /// Ordered by number of arrival.
     pub(super) records: BTreeMap<u64, Record>,
     seqs: HashMap<JobId, u64>,
     pub(super) keys: HashMap<(OwnerId, String), StoredKey>,
     /// The identities of calls, by the number of their job.
     pub(super) identities: BTreeMap<u64, IdentityRecord>,
     pub(super) owners: HashMap<OwnerId, OwnerTurns>,
-    /// A row for each paid run; jobs go, rows stay.
+    /// A row for each paid run. Rows stay when their jobs are removed.
     pub(super) ledger: Vec<LedgerRow>,
-    /// The days on which old rows of the ledger were found.
+    /// The days on which a sweep found old rows in the ledger.
     ledger_sweeps: Vec<Day>,
-    /// The workers that have claimed, and for which profiles, until dismissed or declared dead.
+    /// The workers that have claimed, and their profiles, until they are deregistered or declared dead.
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
-    /// What is to be told, in the order of the ends.
+    /// Pending notices, in the order of the ends.
     pub(super) notices: Vec<StoredNotice>,
-    /// What [`outlast_core::Store::keep`] was given, by name.
+    /// The values given to [`outlast_core::Store::keep`], by name.
     pub(super) kept: HashMap<String, String>,
-    /// The number of the latest change; receivers are woken by each.
+    /// The number of the latest change. Each change wakes the receivers.
     pub(super) rev: watch::Sender<Rev>,
 }
 
-/// What an insert decided beside the job itself.
+/// The parts of an insert's decision other than the job itself.
 pub(super) struct Decided {
     pub(super) allowance: Option<RunAllowance>,
     pub(super) notice: EndNotices,
 }
 
-/// When an owner came, and when a job of theirs was last claimed.
+/// The time of an owner's arrival and of the latest claim of one of the owner's jobs.
 pub(super) struct OwnerTurns {
-    /// The number of the claim that served them last.
+    /// The number of the owner's latest claim.
     served: u64,
     arrived: u64,
 }
 
-/// A notice and when it is due.
+/// A notice and the time at which it is due.
 pub(super) struct StoredNotice {
     pub(super) claimed: ClaimedNotice,
     pub(super) due_at: Timestamp,
 }
 
-/// What an idempotency key stands for.
+/// The job that an idempotency key names.
 pub(super) struct StoredKey {
     pub(super) seq: u64,
     pub(super) record: KeyRecord,
@@ -73,7 +73,7 @@ impl Tables {
         self.records.get_mut(self.seqs.get(id)?)
     }
 
-    /// Every job, in order of arrival.
+    /// All jobs, in order of arrival.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.records.values().map(|record| &record.job)
     }
@@ -87,7 +87,7 @@ impl Tables {
         self.keys.values().map(|key| (key.seq, key.record)).collect()
     }
 
-    /// The job that the key of a call names, or the newest one of the same call.
+    /// Returns the job that the call's key names, or else the newest job of the same call.
     pub(super) fn earlier_call(&self, new: &NewJob, key: &Key) -> Option<EarlierCall<u64>> {
         let named = || {
             let held = self.keys.get(&(new.owner.clone(), key.text.clone()))?;
@@ -109,7 +109,7 @@ impl Tables {
         rules::newest_call(identified, previous, new)
     }
 
-    /// Makes a held job a promised one if a call that attaches to it gives out its id; returns the changed job.
+    /// Turns a held job into a promised one if a call that attaches to it returns its id. Returns the changed job.
     pub(super) fn promise(&mut self, seq: u64, new: &NewJob, now: Timestamp) -> Option<Job> {
         let mut record = self.records.get(&seq)?.clone();
         rules::promise(&mut record, new, now).then(|| self.save(seq, record))
@@ -142,24 +142,24 @@ impl Tables {
         (seq, self.save(seq, record))
     }
 
-    /// How much room the owner's jobs take.
+    /// The number of bytes that the owner's jobs take.
     pub(super) fn bytes(&self, owner: &OwnerId) -> u64 {
         let own = self.records.values().filter(|record| record.job.new.owner == *owner);
         own.map(|record| record.bytes).sum()
     }
 
-    /// What the owner's runs of this day count for.
+    /// The amount that the owner's runs of this day count for.
     pub(super) fn counted(&self, owner: &OwnerId, day: Day) -> NanoUsd {
         let of_day = |row: &&LedgerRow| row.owner == *owner && row.at.day() == day;
         self.ledger.iter().filter(of_day).map(LedgerRow::counts).sum()
     }
 
-    /// What the job's runs count for.
+    /// The amount that the job's runs count for.
     fn counted_of_job(&self, job: JobId) -> NanoUsd {
         self.ledger.iter().filter(|row| row.job == job).map(LedgerRow::counts).sum()
     }
 
-    /// Bounds another run of the job, if the step that led here queued one.
+    /// Limits the cost of another run of the job, if the step before queued one.
     pub(super) fn bound_another_run(
         &self,
         before: &Checkpoint,
@@ -173,7 +173,7 @@ impl Tables {
         }
     }
 
-    /// Removes rows of the ledger that are kept no longer.
+    /// Removes expired rows of the ledger.
     pub(super) fn shorten_ledger(&mut self, scope: &Scope, today: Day) {
         let old = rules::ledger_old_until(today);
         let is_old = |row: &LedgerRow| scope.sees(&row.owner) && row.at.day() <= old;
@@ -187,7 +187,7 @@ impl Tables {
         }
     }
 
-    /// Gives the row of a run to the job that takes it up.
+    /// Moves the row of a run to the job that resumes the run.
     fn move_row(&mut self, run: &RemoteRun, job: &Job) {
         let is_left = |row: &&mut LedgerRow| {
             matches!(row.state, ChargeState::Maybe | ChargeState::Spent)
@@ -203,7 +203,7 @@ impl Tables {
         }
     }
 
-    /// Records what a step of the job means for the money of its latest run.
+    /// Updates the charge for the job's latest run after a step of the job.
     fn charge(&mut self, before: &Checkpoint, job: &Job) {
         let Some(charge) = rules::charge(before, job) else { return };
         let of_job = |row: &&mut LedgerRow| row.job == job.id;
@@ -215,7 +215,7 @@ impl Tables {
         self.ledger.extend(next);
     }
 
-    /// When the owner is served.
+    /// The owner's position in the queue.
     pub(super) fn turn(&self, owner: &OwnerId) -> Turn {
         let running = |job: &&Job| {
             job.new.owner == *owner
@@ -228,7 +228,7 @@ impl Tables {
         Turn { running, served, arrived }
     }
 
-    /// Records that the owner was served from the queue.
+    /// Records that a job of the owner was claimed from the queue.
     pub(super) fn serve(&mut self, owner: &OwnerId) {
         let next = self.owners.values().map(|turns| turns.served).max().unwrap_or(0) + 1;
         if let Some(turns) = self.owners.get_mut(owner) {
@@ -247,7 +247,7 @@ impl Tables {
         job
     }
 
-    /// Removes what `prune` covers in this scope, and says how many jobs that were.
+    /// Removes the jobs that `prune` covers in this scope, and returns their number.
     pub(super) fn remove(&mut self, scope: &Scope, prune: &Prune, now: Timestamp) -> u32 {
         let keys = self.keys_by_job();
         let goes = |(seq, Record { job, .. }): &(&u64, &Record)| {
@@ -264,7 +264,7 @@ impl Tables {
         count(gone.len())
     }
 
-    /// Refuses a conversation that has an unfinished turn, and one that is not there.
+    /// Refuses a conversation that does not exist or has an unfinished turn.
     pub(super) fn refuse_unfinished(
         &self,
         scope: &Scope,
@@ -317,7 +317,7 @@ impl Tables {
     }
 }
 
-/// The sums over these rows, in the order of their keys.
+/// Sums these rows, in the order of their keys.
 pub(super) fn sums<'a>(rows: impl Iterator<Item = &'a LedgerRow>, by: SpendBy) -> Vec<SpendSum> {
     let mut sums: BTreeMap<String, SpendSum> = BTreeMap::new();
     for row in rows.filter(|row| row.state != ChargeState::Released) {
@@ -340,14 +340,14 @@ pub(super) fn sums<'a>(rows: impl Iterator<Item = &'a LedgerRow>, by: SpendBy) -
     sums.into_values().collect()
 }
 
-/// Whether the job is an earlier turn of what is asked now.
+/// Returns true if the job is an earlier turn of the conversation of `new`.
 pub(super) fn same_conversation(job: &Job, new: &NewJob) -> bool {
     new.conversation.is_some()
         && job.new.conversation == new.conversation
         && job.new.owner == new.owner
 }
 
-/// Whether the job waits for a worker of one of these profiles.
+/// Returns true if the job waits for a worker with one of these profiles.
 pub(super) fn waits(job: &Job, profiles: &[Profile]) -> bool {
     job.state.kind() == StateKind::Queued && profiles.contains(&job.new.profile)
 }

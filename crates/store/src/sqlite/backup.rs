@@ -1,4 +1,4 @@
-//! A copy of the store in one file, taken while other processes go on writing.
+//! Copies the store to one file while other processes continue to write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use super::{SqliteStore, check, sql};
 use crate::unavailable;
 
 impl SqliteStore {
-    /// Copies the store as it is at one moment to `to`, which must not exist yet.
+    /// Copies a consistent snapshot of the store to `to`, which must not exist yet.
     ///
-    /// No writer waits for this, and it waits for none. The name appears only when the copy is complete, was opened and
-    /// found sound; only its owner can read it. It can be read as it is; to become a store again it must be restored
-    /// ([`super::Restore`]), because its queued jobs may be run and paid for in the meantime.
+    /// No writer waits for this, and it waits for no writer. The file appears under its name only when the copy is complete
+    /// and has been opened and checked. Only its owner can read it. The copy can be read as it is. Before it becomes a store
+    /// again it must be restored ([`super::Restore`]), because its queued jobs may be run and paid for in the meantime.
     pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         let to = to.to_owned();
         self.readers.run(move |connection| copy(connection, &to)).await
@@ -34,13 +34,13 @@ fn copy(connection: &Connection, to: &Path) -> Result<(), Fault> {
     fill(connection, &partial.0)?;
     label(&partial.0)?;
     verify(&partial.0)?;
-    // Takes the name first, so that the rename overwrites no file that appeared meanwhile.
+    // Create the name first, so that the rename does not overwrite a file that appeared meanwhile.
     make_private_file(to).map_err(file_error(to))?;
     Ok(rename_durably(&partial.0, to)?)
 }
 
-/// All pages in one step: a reader of a write-ahead log delays no writer, and a copy in several steps would begin again
-/// with every commit of another process.
+/// Copies all pages in one step. A reader of a write-ahead log delays no writer, but a copy in several steps would start over
+/// at every commit of another process.
 pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
     const ALL: i32 = -1;
     let mut copy = open::connect(to, Access::Write)?;
@@ -51,7 +51,7 @@ pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Records in the copy that it is a backup, so that it is not opened as the store itself.
+/// Marks the copy as a backup, so that it is not opened as the store itself.
 fn label(copy: &Path) -> Result<(), Fault> {
     let connection = open::connect(copy, Access::Write)?;
     connection.execute("INSERT INTO meta VALUES ('backup', 1) ON CONFLICT DO NOTHING", [])?;
@@ -66,12 +66,12 @@ pub(super) fn verify(path: &Path) -> Result<(), Fault> {
 pub(super) struct Partial(pub(super) PathBuf);
 
 impl Partial {
-    /// Makes an empty file beside `path`.
+    /// Creates an empty file next to `path`.
     pub(super) fn beside(path: &Path) -> Result<Self, StoreError> {
         Self::make(beside(path, &format!(".{}.partial", Uuid::new_v4().simple())))
     }
 
-    /// The same for a caller that no other process runs beside: files that a killed one left are removed first.
+    /// Creates it for a caller that runs alone: first removes the files that a killed process left.
     pub(super) fn alone_beside(path: &Path) -> Result<Self, StoreError> {
         let path = beside(path, ".restoring");
         drop(Self(path.clone()));
@@ -87,7 +87,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         for end in ["", "-journal", "-wal", "-shm"] {
-            // Mostly gone already: renamed, or removed by SQLite.
+            // Usually gone already: renamed, or removed by SQLite.
             let _ = fs::remove_file(beside(&self.0, end));
         }
     }

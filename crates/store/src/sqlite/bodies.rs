@@ -1,5 +1,5 @@
-//! A job's result and the provider's raw response. What may be megabytes has a column of its own and is written and read
-//! in place; as JSON or as a parameter it would be copied several times.
+//! A job's result and the provider's raw response. Values that may be megabytes have separate columns and are written and
+//! read in place; as JSON or as parameters they would be copied several times.
 
 use outlast_core::Output;
 use rusqlite::blob::ZeroBlob;
@@ -9,10 +9,10 @@ use super::fault::Fault;
 use super::sql;
 use crate::columns::{LONG_TEXT, join_text, json, split_text};
 
-/// SQLite's cache while long bytes are written: 256 KiB, which SQLite writes as a negative number.
+/// The size of SQLite's cache while a long value is written: 256 KiB. A negative value means KiB to SQLite.
 const SMALL_CACHE: i64 = -256;
 
-/// Writes them to a job's row.
+/// Writes the result and the raw response to a job's row.
 pub(super) fn write(
     connection: &Connection,
     seq: i64,
@@ -36,7 +36,8 @@ pub(super) fn write(
     if [raw, text].into_iter().flatten().all(|bytes| bytes.len() < LONG_TEXT) {
         return fill();
     }
-    // A cache that has grown by megabytes for one job keeps them; a small one writes pages to the log as they fill.
+    // SQLite keeps a cache that has grown by megabytes for one job. A small cache writes its pages to the log when it is
+    // full.
     let pages: i64 = connection.pragma_query_value(None, "cache_size", |row| row.get(0))?;
     connection.pragma_update(None, "cache_size", SMALL_CACHE)?;
     let filled = fill();
@@ -44,7 +45,7 @@ pub(super) fn write(
     filled
 }
 
-/// Puts the text back into a long report; `None` where it is not text, or the result not a report.
+/// Puts the text back into a long report. Returns `None` if the bytes are not text or the result is not a report.
 pub(super) fn with_text(
     connection: &Connection,
     seq: i64,

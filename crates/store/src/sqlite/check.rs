@@ -1,4 +1,4 @@
-//! Whether the store is sound: the file, the references, and what this program relies on in its rows.
+//! Checks that the store is sound: the file, the references, and the properties of rows that this program relies on.
 
 use outlast_core::StoreError;
 use rusqlite::{Connection, ErrorCode};
@@ -10,9 +10,9 @@ use crate::columns::Columns as _;
 use crate::problems::{MAX_PROBLEMS, of_job};
 
 impl SqliteStore {
-    /// Looks through everything, as it is at one moment, and says what is wrong; nothing when it is sound.
+    /// Checks a snapshot of the whole store and returns its problems; none if the store is sound.
     ///
-    /// Reads the whole file, which takes long on a large one; no reader or writer waits for it.
+    /// Reads the whole file, which takes long if the file is large. No reader or writer waits for it.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.readers.run(problems).await
     }
@@ -21,7 +21,7 @@ impl SqliteStore {
 fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
     let snapshot = connection.unchecked_transaction()?;
     let mut problems = file(&snapshot)?;
-    // Rows of a damaged file say nothing.
+    // The rows of a damaged file prove nothing.
     if problems.is_empty() {
         problems.extend(by_query(&snapshot)?);
         problems.extend(by_rule(&snapshot)?);
@@ -38,7 +38,7 @@ pub(super) fn refuse_damaged(connection: &Connection) -> Result<(), Fault> {
     }
 }
 
-/// The file's own soundness: pages, indices, constraints, references.
+/// Checks the file itself: pages, indices, constraints, references.
 fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
     let integrity = lines(connection, "SELECT integrity_check FROM pragma_integrity_check");
     let references = lines(
@@ -61,7 +61,7 @@ fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
     Ok(problems)
 }
 
-/// What a query can say about many rows at once. Each selects a line for everything that is wrong.
+/// Checks rows by queries. Each query selects one line for every problem.
 fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
     const QUERIES: [&str; 7] = [
         "SELECT 'job ' || id || ' has no body' FROM jobs
@@ -98,7 +98,7 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
     Ok(problems)
 }
 
-/// What only the rules can say: every job can be read, and its columns are what they make of it.
+/// Checks rows by the rules: every job must be readable, and its columns must match the values that the rules compute.
 fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
     let mut problems = Vec::new();
     let mut statement = connection.prepare("SELECT seq, expires_at, removable_at FROM jobs")?;
@@ -116,7 +116,7 @@ fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
                     read => drop(read?),
                 }
             }
-            // Without a body; found by a query.
+            // It has no body, which a query reports.
             Ok(None) => {}
             Err(Fault::Refused(StoreError::Corrupt { at })) => problems.push(at),
             Err(other) => return Err(other),

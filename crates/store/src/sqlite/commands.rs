@@ -15,7 +15,7 @@ use super::writer::Tx;
 use super::{identities, keys, ledger, notices, owners, search, sql, worker_list};
 use crate::columns;
 
-/// Gives the best claimable job to the worker.
+/// Assigns the best claimable job to the worker.
 pub(super) fn claim(
     tx: &mut Tx<'_>,
     worker: &WorkerId,
@@ -29,7 +29,7 @@ pub(super) fn claim(
     hand_over(tx, stored, worker, lease).map(Some)
 }
 
-/// Gives this very job to the worker.
+/// Assigns this particular job to the worker.
 pub(super) fn take(
     tx: &mut Tx<'_>,
     worker: &WorkerId,
@@ -55,14 +55,14 @@ fn hand_over(
     Ok(Claimed { job: record.job, lease })
 }
 
-/// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.
+/// Extends the valid leases and returns the jobs whose lease is lost. Not a change: no rev.
 pub(super) fn renew(
     tx: &mut Tx<'_>,
     leases: &[Lease],
     lease: Duration,
 ) -> Result<Vec<JobId>, Fault> {
     let until = tx.now().after(lease).as_millis();
-    // The same test as `rules::check_lease`: a holder of that name under that fence.
+    // The same test as `rules::check_lease`: a holder with that name and that fence.
     let mut statement = tx.connection.prepare_cached(
         "UPDATE jobs SET lease_until = ?1
          WHERE id = ?2 AND state = 'running' AND worker = ?3 AND fence = ?4",
@@ -77,13 +77,13 @@ pub(super) fn renew(
     Ok(lost)
 }
 
-/// A write of the worker that holds the job; `rule` refuses a stale lease.
+/// Applies a write of the worker that holds the job. `rule` refuses a stale lease.
 pub(super) fn write(
     tx: &mut Tx<'_>,
     id: &JobId,
     rule: impl FnOnce(&mut Record, Timestamp) -> Result<(), StoreError>,
 ) -> Result<(), Fault> {
-    // Only a running job has a holder; in every other state the lease is lost.
+    // Only a running job has a holder; in any other state the lease is lost.
     let held = rows::light(tx.connection, "id = ?1 AND state = 'running'", id.to_string())?;
     change(tx, held.ok_or(StoreError::LeaseLost)?, rule).map(drop)
 }
@@ -98,9 +98,9 @@ fn change(
     Ok(record)
 }
 
-/// Shows the text so far. Not a change: no rev.
+/// Stores the partial text. Not a change: no rev.
 pub(super) fn show_text(tx: &Tx<'_>, lease: &Lease, text: &str) -> Result<(), Fault> {
-    // The same test as `rules::check_lease`: a holder of that name under that fence.
+    // The same test as `rules::check_lease`: a holder with that name and that fence.
     let upsert = "INSERT INTO partials (job, text) SELECT seq, ?4 FROM jobs
          WHERE id = ?1 AND state = 'running' AND worker = ?2 AND fence = ?3
          ON CONFLICT (job) DO UPDATE SET text = excluded.text";
@@ -112,7 +112,7 @@ pub(super) fn show_text(tx: &Tx<'_>, lease: &Lease, text: &str) -> Result<(), Fa
     }
 }
 
-/// Ends a try: state, output and the provider's raw response in one write.
+/// Ends an attempt: stores the state, the output and the provider's raw response in one write.
 pub(super) fn settle(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -163,7 +163,7 @@ pub(super) fn cancel(
     }
 }
 
-/// A write to a cancelled job: the stop it is owed, and what came of that.
+/// Applies a write to a cancelled job: its pending stop, or the result of the stop.
 pub(super) fn amend(
     tx: &mut Tx<'_>,
     id: &JobId,
@@ -191,7 +191,7 @@ pub(super) fn answered(tx: &Tx<'_>, id: &JobId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Puts the jobs of these workers back into the queue and takes the workers off the list.
+/// Returns the jobs of these workers to the queue and removes the workers from the list.
 pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u32, Fault> {
     worker_list::remove(tx.connection, workers)?;
     let mut rescued = 0;
@@ -203,7 +203,7 @@ pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u3
     Ok(rescued)
 }
 
-/// Puts jobs back whose lease has ended and is void.
+/// Returns jobs to the queue whose lease has expired and is void.
 pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32, Fault> {
     let select = "SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1";
     let seqs = sql::column(tx.connection, select, [tx.now().as_millis()])?;
@@ -212,7 +212,7 @@ pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32
     put_back(tx, &seqs, |record| rules::lease_is_void(record, is_alive, now))
 }
 
-/// Puts jobs back that a live worker does not hold although they are recorded with it.
+/// Returns jobs to the queue that are recorded with a live worker that does not hold them.
 pub(super) fn rescue_unheld(
     tx: &mut Tx<'_>,
     worker: &WorkerId,

@@ -1,4 +1,4 @@
-//! Conversations are chains of jobs; no table holds anything else about them. Reads one, or a list of them.
+//! Reads one conversation or a list of them. A conversation is a chain of jobs; no table holds anything else about it.
 
 use outlast_core::{
     ConversationId, ConversationPage, ConversationQuery, Cursor, Job, OwnerId, Scope, Timestamp,
@@ -10,7 +10,7 @@ use super::rows;
 use crate::columns::{self, Columns as _};
 use crate::{listing, page};
 
-/// Whether readers still see it, at `:now`.
+/// True if readers still see the job at `:now`.
 const KEPT: &str = "(expires_at IS NULL OR expires_at > :now)";
 
 /// The turns of a conversation in order.
@@ -38,7 +38,7 @@ pub(super) fn turns(
     statement.query_and_then(parameters, turn)?.collect()
 }
 
-/// A page of the owner's conversations.
+/// Returns a page of the owner's conversations.
 pub(super) fn list(
     connection: &Connection,
     owner: &OwnerId,
@@ -56,7 +56,8 @@ pub(super) fn list(
     Ok(ConversationPage { conversations, next })
 }
 
-/// The statement for a page. SQLite knows neither how many jobs an owner has nor how few of them are in a state, so it is told the index.
+/// Builds the statement for a page. SQLite knows neither how many jobs an owner has nor how few of them are in a given state,
+/// so the statement names the index.
 fn page_of(query: &ConversationQuery) -> String {
     let index = match query.states.as_slice() {
         states if listing::all_unfinished(states) => "INDEXED BY jobs_unfinished",
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
     use crate::sqlite::{open, sql};
 
-    /// A statement that names an index fails without it.
+    /// A statement that names an index fails if the index does not exist.
     #[test]
     fn conversations_are_read_in_the_order_of_an_index() {
         let dir = TempDir::new().unwrap();

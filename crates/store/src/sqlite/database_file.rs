@@ -1,7 +1,7 @@
-//! Whether the database file is still the one that was opened.
+//! Detects that the database file is no longer the one that was opened.
 //!
-//! An open file outlives its name: after a deletion or a replacement SQLite would go on with the old file, and
-//! what it commits there is lost with the process. So the file at the path is compared around every use.
+//! An open file outlives its name. After a deletion or a replacement, SQLite would continue with the old file, and its
+//! commits there are lost when the process exits. So the file at the path is compared before and after every use.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use super::fault::file_error;
 use super::open::{Access, connect};
 
-/// The database's path and the file that was found there.
+/// The database's path and the identity of the file there.
 pub(super) struct DatabaseFile {
     path: PathBuf,
     id: (u64, u64),
@@ -22,20 +22,20 @@ pub(super) struct DatabaseFile {
 }
 
 impl DatabaseFile {
-    /// Remembers the file that is at `path` now, and how it is opened to be read.
+    /// Records the file that is at `path` now, and the access mode for reads.
     pub(super) fn of(path: &Path, reads: Access) -> Result<Self, StoreError> {
         let found = fs::metadata(path).map_err(file_error(path))?;
         Ok(Self { path: path.to_owned(), id: file_id(&found), reads })
     }
 
-    /// Opens the database for reading, and makes sure that it is this one.
+    /// Opens the database for reading and verifies that it is this file.
     pub(super) fn connect(&self) -> Result<Connection, StoreError> {
         let connection = connect(&self.path, self.reads)?;
         self.check()?;
         Ok(connection)
     }
 
-    /// Refuses when another file, or none, is at the path; passes again when the old one is back.
+    /// Fails if another file, or none, is at the path. Succeeds again when the old file is back.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match fs::metadata(&self.path) {
             Ok(found) if file_id(&found) == self.id => Ok(()),
@@ -50,7 +50,7 @@ impl DatabaseFile {
     }
 }
 
-/// The device and the number of the file on it.
+/// The device and the inode number of the file.
 fn file_id(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }

@@ -1,4 +1,4 @@
-//! What can go wrong inside a step, and what the caller is told about it.
+//! Errors inside a step, and their conversion to the errors that callers receive.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 
 use crate::unavailable;
 
-/// Why a step stopped: a refusal in the port's own words, or trouble with the database.
+/// The reason why a step stopped: a refusal of the port, or a database error.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) enum Fault {
@@ -25,7 +25,7 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// By what the caller can do: make room, repair, or try again.
+/// Groups errors by the caller's remedy: free space, repair, or retry.
 fn sql_error(error: rusqlite::Error) -> StoreError {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, SqliteFailure,
@@ -34,7 +34,7 @@ fn sql_error(error: rusqlite::Error) -> StoreError {
     match &error {
         SqliteFailure(failure, _) => match failure.code {
             ErrorCode::DiskFull => StoreError::Full,
-            // The shared-memory file cannot grow: the same full disk by another name.
+            // The shared-memory file cannot grow: another form of a full disk.
             _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
                 StoreError::Corrupt { at: error.to_string() }

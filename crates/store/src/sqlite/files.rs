@@ -1,4 +1,4 @@
-//! Files and directories that only their owner can read, whatever the umask.
+//! Creates files and directories that only their owner can read, whatever the umask.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -9,14 +9,14 @@ use outlast_core::StoreError;
 
 use super::fault::file_error;
 
-/// The path of a file that belongs to the one at `path`: its name with `suffix` behind it.
+/// Returns the path of a companion of the file at `path`: its name followed by `suffix`.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The directory a file lies in.
+/// The directory that contains a file.
 pub(super) fn directory_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -24,7 +24,7 @@ pub(super) fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes a directory; leaves an existing one as it is.
+/// Creates a directory, or leaves an existing one unchanged.
 pub(crate) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
     if dir.is_dir() {
         return Ok(());
@@ -33,14 +33,14 @@ pub(crate) fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
     made.and_then(|()| restrict(dir, 0o700)).map_err(file_error(dir))
 }
 
-/// Makes a file; one that exists is an error.
+/// Creates a file; fails if it exists.
 pub(super) fn make_private_file(path: &Path) -> io::Result<fs::File> {
     let file = private_options().create_new(true).open(path)?;
     restrict(path, 0o600)?;
     Ok(file)
 }
 
-/// Opens a file; makes it where there is none.
+/// Opens a file, and creates it if it does not exist.
 pub(crate) fn open_private_file(path: &Path) -> io::Result<fs::File> {
     private_options().create(true).truncate(false).open(path)
 }
@@ -51,7 +51,7 @@ fn private_options() -> OpenOptions {
     options
 }
 
-/// Gives the file at `from` the name `to`; on return that survives a crash.
+/// Renames `from` to `to`. When this returns, the new name survives a crash.
 pub(super) fn rename_durably(from: &Path, to: &Path) -> Result<(), StoreError> {
     fs::rename(from, to)
         .and_then(|()| fs::File::open(directory_of(to)))

@@ -1,4 +1,4 @@
-//! Identities of held research calls: the newest job of the same call. The only file that knows their columns.
+//! Identities of held research calls, which find the newest job of the same call. Only this file knows their columns.
 
 use outlast_core::rules::{EarlierCall, IdentityRecord};
 use outlast_core::{CallIdentity, CallMode, Key, NewJob, OwnerId, StoreError, Timestamp, rules};
@@ -8,12 +8,12 @@ use super::fault::Fault;
 use super::{keys, rows, sql};
 use crate::columns::{Columns as _, identity_life};
 
-/// Selects identities. Processes of the previous version record answers in `keys` alone.
+/// Selects identities. Processes of the previous version record answers only in `keys`.
 const SELECT: &str = "SELECT job, question, provider, model, fresh, made_at, span, span_answered,
        coalesce(answered_at, (SELECT answered_at FROM keys WHERE keys.job = call_identities.job)) AS answered_at
      FROM call_identities";
 
-/// `rules::IdentityRecord::is_of`: the newest job of the same call, an unfinished one first.
+/// `rules::IdentityRecord::is_of`: the newest job of the same call, preferring an unfinished one.
 const NEWEST: &str =
     "SELECT calls.job FROM call_identities AS calls CROSS JOIN jobs ON jobs.seq = calls.job
      WHERE calls.owner = :owner AND calls.question = :question AND calls.fresh >= :fresh
@@ -21,7 +21,7 @@ const NEWEST: &str =
          ELSE calls.provider = :provider AND calls.model IS :model END
      ORDER BY jobs.ended_at IS NULL DESC, calls.job DESC LIMIT 1";
 
-/// The job that the key of a call names, or the newest one of the same call.
+/// Returns the job that the call's key names, or else the newest job of the same call.
 pub(super) fn earlier_call(
     connection: &Connection,
     new: &NewJob,
@@ -38,7 +38,7 @@ pub(super) fn earlier_call(
     let mut previous = None;
     if key.looks_up_previous_form()
         && let Some((seq, found)) = keys::find(connection, &new.owner, &key.text)?
-        // Asked before the job is loaded: its report may be long, and most jobs have an identity.
+        // Check this before loading the job: its report may be long, and most jobs have an identity.
         && of_job(connection, seq)?.is_none()
         && let Some(stored) = rows::whole(connection, "seq = ?1", seq)?
     {
@@ -47,7 +47,7 @@ pub(super) fn earlier_call(
     Ok(rules::newest_call(identified, previous, new))
 }
 
-/// The job that the text of the key names.
+/// Returns the job that the text of the key names.
 fn named(
     connection: &Connection,
     new: &NewJob,
@@ -74,7 +74,7 @@ fn newest(
     sql::optional(connection, NEWEST, named)
 }
 
-/// The identity of the job's call, if it is one of a held research call.
+/// The identity of the job's call, if it is a held research call.
 pub(super) fn of_job(connection: &Connection, seq: i64) -> Result<Option<IdentityRecord>, Fault> {
     let mut statement = connection.prepare_cached(&format!("{SELECT} WHERE job = ?1"))?;
     let mut found = statement.query([seq])?;
@@ -112,7 +112,7 @@ pub(super) fn put(
     execute(connection, insert, values)
 }
 
-/// Records when a call was first answered with the outcome of the job.
+/// Records the first time at which a call was answered with the job's outcome.
 pub(super) fn record_answer(connection: &Connection, seq: i64, at: Timestamp) -> Result<(), Fault> {
     let update =
         "UPDATE call_identities SET answered_at = coalesce(answered_at, ?2) WHERE job = ?1";

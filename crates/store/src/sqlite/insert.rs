@@ -1,4 +1,4 @@
-//! Inserting: key, busy conversation and quota are decided in the transaction that adds the job.
+//! Inserts jobs. The transaction that adds the job also checks the key, the conversation and the quota.
 
 use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord};
 use outlast_core::{
@@ -13,11 +13,12 @@ use super::writer::Tx;
 use super::{identities, keys, ledger, owners, rows, sql};
 use crate::columns;
 
-/// How many of the owner's jobs have not ended. The index is named because SQLite would choose one with all of the owner's jobs.
+/// Counts the owner's jobs that have not ended. The statement names the index because SQLite would choose one with all of the
+/// owner's jobs.
 const UNFINISHED: &str =
     "SELECT count(*) FROM jobs INDEXED BY jobs_unfinished WHERE owner = ?1 AND ended_at IS NULL";
 
-/// Adds a job, or finds the one its key names.
+/// Adds a job, or finds the job that its key names.
 pub(super) fn insert(
     tx: &mut Tx<'_>,
     insert: Insert,
@@ -89,7 +90,7 @@ pub(super) fn insert(
     Ok(Inserted::New(job))
 }
 
-/// Makes a held job a promised one if the call that attaches to it gives out its id.
+/// Turns a held job into a promised one if the call that attaches to it returns its id.
 fn promise(tx: &mut Tx<'_>, seq: i64, job: Job, new: &NewJob) -> Result<Job, Fault> {
     if !rules::is_promised_by(&job, new) {
         return Ok(job);
@@ -104,7 +105,7 @@ fn promise(tx: &mut Tx<'_>, seq: i64, job: Job, new: &NewJob) -> Result<Job, Fau
     Ok(stored.record.job)
 }
 
-/// The number of the job's turn; refused while an earlier turn of its conversation is unfinished.
+/// Returns the number of the job's turn. Refuses it while an earlier turn of its conversation is unfinished.
 fn next_turn(connection: &Connection, new: &NewJob) -> Result<u32, Fault> {
     const TURNS: &str = "FROM jobs WHERE owner = ?1 AND conversation = ?2";
     let Some(conversation) = &new.conversation else { return Ok(1) };

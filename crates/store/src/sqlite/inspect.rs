@@ -1,4 +1,4 @@
-//! Looks at a store from outside, for `outlast doctor`: nothing is made, migrated or rescued.
+//! Inspects a store from outside, for `outlast doctor`. It creates, migrates and rescues nothing.
 
 use std::fs;
 use std::path::Path;
@@ -14,23 +14,24 @@ use super::open::{self, Access};
 use super::{SqliteFile, sql, worker_list};
 use crate::{count, unavailable};
 
-/// How long an inspection waits for the lock of a process that writes.
+/// The maximum time that an inspection waits for the lock of a process that is writing.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// What was found.
+/// The result of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The schema of the file.
+    /// The schema version of the file.
     pub schema: u32,
-    /// The schema this program writes; an older file is brought up to it when it is opened.
+    /// The schema version that this program writes. Opening an older file updates it to this version.
     pub newest_schema: u32,
     /// Jobs that have not ended.
     pub unfinished: u64,
-    /// Workers that hold their lock, on this machine.
+    /// Workers on this machine that hold their lock.
     pub live_workers: u32,
 }
 
-/// Whether there is a store at `path`. A log without its database is an error: a new store would be filled from it.
+/// Returns true if there is a store at `path`. A log without its database is an error, because SQLite would fill a new store
+/// from it.
 pub fn is_there(path: &Path) -> Result<bool, StoreError> {
     let is_there = fs::exists(path).map_err(unavailable)?;
     if !is_there {
@@ -39,8 +40,8 @@ pub fn is_there(path: &Path) -> Result<bool, StoreError> {
     Ok(is_there)
 }
 
-/// Looks at the store at `path`; `None` when there is no such file. Takes the write lock for a moment, to see that it
-/// can be had, and writes nothing.
+/// Inspects the store at `path`; returns `None` if the file does not exist. Takes the write lock briefly to verify that it is
+/// available, and writes nothing.
 pub fn inspect<'a>(store: impl Into<SqliteFile<'a>>) -> Result<Option<Inspection>, StoreError> {
     let store = store.into();
     match is_there(store.path)? {
@@ -74,7 +75,7 @@ fn look(store: SqliteFile<'_>) -> Result<Inspection, Fault> {
     Ok(found)
 }
 
-/// The version of SQLite that is built in.
+/// The version of the bundled SQLite.
 pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }

@@ -1,4 +1,4 @@
-//! Idempotency keys: which job a key names, and which key names a job. The only file that knows their columns.
+//! Idempotency keys: finds the job of a key and the key of a job. Only this file knows their columns.
 
 use outlast_core::rules::KeyRecord;
 use outlast_core::{Key, OwnerId, StoreError, Timestamp};
@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::sql;
 use crate::columns::{Columns as _, key_life};
 
-/// The number of the job that the owner's key names, and the key as it is stored.
+/// The number of the job that the owner's key names, and the stored key.
 pub(super) fn find(
     connection: &Connection,
     owner: &OwnerId,
@@ -23,12 +23,12 @@ pub(super) fn of_job(connection: &Connection, seq: i64) -> Result<Option<KeyReco
     Ok(found.map(|(_, record)| record))
 }
 
-/// What the key is called that names the job.
+/// The text of the key that names the job.
 pub(super) fn text_of(connection: &Connection, seq: i64) -> Result<Option<String>, Fault> {
     sql::optional(connection, "SELECT text FROM keys WHERE job = ?1", [seq])
 }
 
-/// Makes the key name this job; returns the job it named before.
+/// Makes the key name this job. Returns the job that it named before.
 pub(super) fn put(
     connection: &Connection,
     owner: &OwnerId,
@@ -57,7 +57,7 @@ pub(super) fn put(
     Ok(before)
 }
 
-/// Records when a call was answered with the outcome of the job.
+/// Records the time at which a call was answered with the job's outcome.
 pub(super) fn save_answered(
     connection: &Connection,
     seq: i64,

@@ -1,4 +1,4 @@
-//! The ledger: what each paid run cost. The only file that knows its columns.
+//! The ledger, which records the cost of each paid run. Only this file knows its columns.
 
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
@@ -12,7 +12,7 @@ use super::writer::Tx;
 use crate::columns::signed;
 use crate::ledger_columns::{self, LedgerColumns as _, counted_sum};
 
-/// What the owner's runs of this day count for.
+/// The amount that the owner's runs of this day count for.
 pub(super) fn counted(
     connection: &Connection,
     owner: &OwnerId,
@@ -23,14 +23,14 @@ pub(super) fn counted(
     Ok(NanoUsd(counted.unsigned_abs()))
 }
 
-/// What the job's runs count for.
+/// The amount that the job's runs count for.
 fn counted_of_job(connection: &Connection, job: JobId) -> Result<NanoUsd, Fault> {
     let select = format!("SELECT {} FROM ledger WHERE job = ?1", counted_sum(""));
     let counted: i64 = sql::value(connection, &select, [job.to_string()])?;
     Ok(NanoUsd(counted.unsigned_abs()))
 }
 
-/// Bounds another run of the job, if the step that led here queued one.
+/// Limits the cost of another run of the job, if the step before queued one.
 pub(super) fn bound_another_run(
     tx: &Tx<'_>,
     before: &Checkpoint,
@@ -44,7 +44,7 @@ pub(super) fn bound_another_run(
     Ok(())
 }
 
-/// Adds a row, or replaces the one of the same run.
+/// Adds a row, or replaces the row of the same run.
 pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault> {
     connection
         .prepare_cached(
@@ -70,7 +70,7 @@ pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault>
     Ok(())
 }
 
-/// Gives the row of a run to the job that takes it up.
+/// Moves the row of a run to the job that resumes the run.
 pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
     let update = "UPDATE ledger SET job = ?1, run = 1, state = CASE state WHEN 'spent' THEN 'spent' ELSE 'reserved' END
          WHERE (job, run) IN (
@@ -80,7 +80,7 @@ pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> R
     sql::execute(connection, update, found).map(drop)
 }
 
-/// Records what a step of the job means for the money of its latest run.
+/// Updates the charge for the job's latest run after a step of the job.
 pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), Fault> {
     const LATEST: &str = "SELECT * FROM ledger WHERE job = ?1 ORDER BY run DESC LIMIT 1";
     let Some(charge) = rules::charge(before, job) else { return Ok(()) };
@@ -105,7 +105,7 @@ pub(super) fn of_job(
     statement.query_and_then((job.to_string(), owner_of(scope)), |row| row.ledger_row())?.collect()
 }
 
-/// What was spent, by key.
+/// The amounts spent, by key.
 pub(super) fn spend(
     connection: &Connection,
     scope: &Scope,
@@ -119,7 +119,7 @@ pub(super) fn spend(
 }
 
 fn sums_of(scope: &Scope, by: SpendBy) -> String {
-    // SQLite would read all days to have the owners in order.
+    // SQLite would read all days to return the owners in order.
     let (owned, table) = match scope.owner() {
         Some(_) => ("owner = ?2", "ledger_days"),
         None => ("?2 IS NULL", "ledger_days INDEXED BY ledger_days_day"),
@@ -127,7 +127,7 @@ fn sums_of(scope: &Scope, by: SpendBy) -> String {
     ledger_columns::sums(by, &format!("day >= ?1 AND {owned}"), &[table])
 }
 
-/// Whether there are rows that are kept no longer.
+/// Returns true if the ledger has expired rows.
 pub(super) fn has_old(
     connection: &Connection,
     scope: &Scope,
@@ -138,7 +138,7 @@ pub(super) fn has_old(
     sql::value(connection, select, (rules::ledger_old_until(now.day()).0, owner_of(scope)))
 }
 
-/// Records that they were found on this day, and removes those that enough days are recorded for.
+/// Records that old rows were found on this day, and removes the rows that were found old on enough days.
 pub(super) fn remove_old(tx: &Tx<'_>, scope: &Scope) -> Result<(), Fault> {
     let (connection, today) = (tx.connection, tx.now().day());
     sql::execute(connection, "INSERT OR IGNORE INTO ledger_sweeps (day) VALUES (?1)", [today.0])?;
@@ -151,7 +151,7 @@ pub(super) fn remove_old(tx: &Tx<'_>, scope: &Scope) -> Result<(), Fault> {
     sql::execute(connection, delete, (until.0, owner_of(scope))).map(drop)
 }
 
-/// The next rows after this one, in the order of their jobs: for copies.
+/// The next rows after this one, in the order of their jobs, for copies.
 pub(super) fn after(
     connection: &Connection,
     after: Option<&LedgerRow>,

@@ -1,7 +1,7 @@
-//! Proof of life: while a worker lives, its process holds a lock on a file of its name.
+//! Proves that workers are alive: while a worker is running, its process holds a lock on a file named after the worker.
 //!
-//! The kernel frees the lock when the process ends, however it ends. So a process that can take the lock, or finds no
-//! file, knows at once and without a clock that the worker is dead.
+//! The kernel frees the lock when the process ends, however it ends. A process that can take the lock, or finds no file,
+//! therefore knows immediately and without a clock that the worker is dead.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -15,24 +15,24 @@ use super::fault::file_error;
 use super::files::{directory_of, make_private_dir, make_private_file};
 use crate::unavailable;
 
-/// The locks of this store's own workers, and the way to other workers' files.
+/// The locks of this store's own workers, and the location of other workers' files.
 pub(super) struct Liveness {
     dir: PathBuf,
     own: Mutex<HashMap<WorkerId, File>>,
 }
 
 impl Liveness {
-    /// Uses the directory `workers` beside the database, and makes it when the first worker of this store claims.
+    /// Uses the directory `workers` next to the database. Creates it when the first worker of this store claims.
     pub(super) fn of_database(path: &Path) -> Self {
         Self { dir: directory_of(path).join("workers"), own: Mutex::default() }
     }
 
-    /// Whether the worker claims through this store.
+    /// Returns true if the worker claims through this store.
     pub(super) fn is_own(&self, worker: &WorkerId) -> bool {
         self.own().contains_key(worker)
     }
 
-    /// Locks the worker's file. It must stand before the first claim does, or the worker would look dead.
+    /// Locks the worker's file. The file must exist before the first claim; otherwise the worker would look dead.
     pub(super) fn hold(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let path = self.path(worker)?;
         let mut own = self.own();
@@ -40,7 +40,7 @@ impl Liveness {
             return Ok(());
         }
         make_private_dir(&self.dir)?;
-        // Locked under another name first: a file of the right name is never there unlocked.
+        // Lock it under another name first, so that a file with the final name is never unlocked.
         let locked_first = path.with_extension("new");
         let lock = || {
             remove(&locked_first)?;
@@ -54,14 +54,14 @@ impl Liveness {
         Ok(())
     }
 
-    /// Whether a worker is alive; when in doubt it is.
+    /// Returns true if a worker is alive or if that is uncertain.
     pub(super) fn is_alive(&self, worker: &WorkerId) -> bool {
         let Ok(path) = self.path(worker) else { return true };
         if self.is_own(worker) {
             return true;
         }
         let error = match File::options().write(true).open(&path) {
-            // Shared, so that two processes that try at once do not take each other for the worker.
+            // A shared lock, so that two processes that test at the same time do not mistake each other for the worker.
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => return false,
                 Err(TryLockError::WouldBlock) => return true,
@@ -74,14 +74,14 @@ impl Liveness {
         true
     }
 
-    /// Every worker that has a file here, dead or alive.
+    /// All workers that have a file here, dead or alive.
     pub(super) fn present(&self) -> Vec<WorkerId> {
         let Ok(files) = fs::read_dir(&self.dir) else { return Vec::new() };
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
         names.filter_map(|name| Some(WorkerId::new(name.strip_suffix(".lock")?))).collect()
     }
 
-    /// Removes the file of a worker that was found dead and has nothing left to be rescued.
+    /// Removes the file of a dead worker that has nothing left to rescue.
     pub(super) fn remove_lock(&self, worker: &WorkerId) {
         let Ok(path) = self.path(worker) else { return };
         if let Err(error) = remove(&path) {
@@ -89,7 +89,7 @@ impl Liveness {
         }
     }
 
-    /// Unlocks and removes the file of one of this store's workers; does nothing to another process's worker.
+    /// Unlocks and removes the file of a worker of this store. Does nothing for another process's worker.
     pub(super) fn dismiss(&self, worker: &WorkerId) {
         if self.own().remove(worker).is_some() {
             self.remove_lock(worker);
@@ -106,7 +106,7 @@ impl Liveness {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Only letters, digits and dashes become a file name.
+    /// Returns the path of the worker's file. A name may contain only letters, digits and dashes.
     fn path(&self, worker: &WorkerId) -> Result<PathBuf, StoreError> {
         let name = worker.as_str();
         let plain = (1..=64).contains(&name.len())

@@ -1,6 +1,6 @@
-//! Whether locks keep processes apart in a folder: some network and container filesystems grant a lock twice.
+//! Checks that locks in a folder exclude other processes. Some network and container file systems grant a lock twice.
 //!
-//! One process holds both kinds of lock that a store needs, another tries to take them: one process alone cannot tell.
+//! The check needs two processes: one holds both kinds of lock that a store needs, and the other tries to take them.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,13 +15,13 @@ use super::open::{Access, connect};
 const FILE: &str = "lock";
 const DATABASE: &str = "lock.db";
 
-/// Locks that are held until dropped.
+/// Locks that are held until this is dropped.
 pub struct HeldLocks {
     _file: File,
     _database: Connection,
 }
 
-/// Holds a lock on a file, and SQLite's write lock, in an empty folder made for this.
+/// Locks a file, and takes SQLite's write lock, in an empty folder created for this check.
 pub fn hold_locks(dir: &Path) -> Result<HeldLocks, StoreError> {
     let (path, database) = (dir.join(FILE), dir.join(DATABASE));
     let file = make_private_file(&path).map_err(file_error(&path))?;
@@ -33,7 +33,7 @@ pub fn hold_locks(dir: &Path) -> Result<HeldLocks, StoreError> {
     Ok(HeldLocks { _file: file, _database: connection })
 }
 
-/// Which of the locks another process holds could be taken all the same; none where locks work.
+/// Returns the locks that this process could take although another process holds them. Returns none if locks work.
 pub fn locks_that_give_way(dir: &Path) -> Result<Vec<&'static str>, StoreError> {
     let (path, database) = (dir.join(FILE), dir.join(DATABASE));
     let mut given = Vec::new();

@@ -1,8 +1,8 @@
-//! Empties the write-ahead log into the database, on a thread beside the writer.
+//! Moves the write-ahead log into the database, on a separate thread.
 //!
-//! That flushes pages from all over the file, and no caller that waits for a commit should wait for it too. The thread
-//! has a connection of its own and is started when there is first something to do. It cannot keep up with a writer that
-//! never rests; so the writer takes part when the log has grown long.
+//! A checkpoint flushes pages all over the file, and a caller that waits for a commit should not wait for that too. The
+//! thread has a separate connection and starts when there is first something to do. It cannot keep up with a writer that
+//! never pauses, so the writer helps when the log has grown long.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +15,18 @@ use rusqlite::hooks::Wal;
 use super::database_file::DatabaseFile;
 use super::fault::Fault;
 
-/// The thread is called when the log has grown by so many pages.
+/// The growth of the log, in pages, at which the thread is called.
 const PAGES_PER_CALL: i32 = 1_000;
-/// From so many pages on the writer takes part.
+/// The length of the log, in pages, from which the writer helps.
 const WRITER_HELPS_AT: i32 = 8_000;
 
-/// Empties the log as the writer fills it.
+/// Empties the log while the writer fills it.
 pub(super) struct LogCheckpoints(Arc<Mutex<LogState>>);
 
 struct LogState {
     file: Arc<DatabaseFile>,
     helper: Option<Helper>,
-    /// The log's length when the helper was last called.
+    /// The log's length at the last call of the helper.
     called_at: i32,
 }
 
@@ -36,14 +36,14 @@ struct Helper {
 }
 
 impl LogCheckpoints {
-    /// Follows how long the log is after each commit of the writer's connection.
+    /// Monitors the length of the log after each commit of the writer's connection.
     pub(super) fn follow(
         connection: &mut Connection,
         file: Arc<DatabaseFile>,
     ) -> Result<Self, Fault> {
         let state = Arc::new(Mutex::new(LogState { file, helper: None, called_at: 0 }));
         let followed = Arc::clone(&state);
-        // Always Ok: the commit is done, whatever becomes of the checkpoint.
+        // Always Ok: the commit is complete, even if the checkpoint fails.
         connection.wal_hook(Some(move |log: &mut Wal, pages| {
             if pages >= WRITER_HELPS_AT
                 && let Err(error) = log.checkpoint()
@@ -56,7 +56,7 @@ impl LogCheckpoints {
         Ok(Self(state))
     }
 
-    /// Ends the thread after the checkpoint it is at.
+    /// Ends the thread after its current checkpoint.
     pub(super) fn end(&self) {
         let helper = self.0.lock().unwrap_or_else(PoisonError::into_inner).helper.take();
         let Some(Helper { calls, thread }) = helper else { return };
@@ -81,7 +81,7 @@ impl LogState {
             self.helper = start(Arc::clone(&self.file));
         }
         if let Some(helper) = &self.helper {
-            // A helper that is busy finds these pages too, or is called again.
+            // If the helper is busy, it finds these pages too, or is called again.
             let _ = helper.calls.try_send(());
         }
     }
@@ -109,7 +109,7 @@ fn serve(file: &DatabaseFile, called: &Receiver<()>) {
     }
 }
 
-/// Empties as much as no process has to wait for: readers keep the pages they look at.
+/// Moves as much as possible without making a process wait: readers keep the pages that they are reading.
 fn empty(file: &DatabaseFile, connection: &mut Option<Connection>) -> Result<(), StoreError> {
     file.check()?;
     let connection = match connection {

@@ -1,11 +1,12 @@
-//! How far the store has come, in a small file beside the database: a database that is behind it is an earlier copy.
+//! Records the store's latest state in a small file next to the database. A database that is behind this mark is an earlier
+//! copy.
 //!
-//! The file holds the store's own number and the number of a durable change, a few seconds old at most. It is written
-//! without a flush: a mark that is too low only misses the latest changes. Every process that may write to the store
-//! holds a shared lock on this file; a restore locks it alone, and so knows whether the store is in use.
+//! The file holds the store's id and the number of a durable change, at most a few seconds old. It is written without a
+//! flush: a mark that is too low only misses the latest changes. Every process that may write to the store holds a shared
+//! lock on this file. A restore takes an exclusive lock, and so knows whether the store is in use.
 //!
-//! A second file with the same content is in the user's state directory, under the store's number and the database's path: it
-//! stays where it is when the whole directory of the database is rolled back. A database at another path has none there.
+//! A second file with the same content is in the user's state directory, named after the store's id and the database's path.
+//! It stays in place when the whole directory of the database is rolled back. A database at another path has no second file.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -20,12 +21,12 @@ use super::files::{beside, directory_of, make_private_dir, open_private_file};
 use super::{SqliteFile, sql};
 use crate::{columns, unavailable};
 
-/// A store, and how far it has come.
+/// A store's id and its latest change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reached {
-    /// The number that tells one store from another; its copies have the same.
+    /// The id that distinguishes this store from others. Copies of a store have the same id.
     pub(super) store: i64,
-    /// The latest change.
+    /// The number of the latest change.
     pub(super) rev: Rev,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Makes the file if there is none, and shares the lock; refused while the store is being restored.
+    /// Takes a shared lock on the file, and creates it if it does not exist. Fails while the store is being restored.
     pub(super) fn shared(store: SqliteFile<'_>) -> Result<Self, StoreError> {
         let mark = Self::open(store)?;
         match mark.file.try_lock_shared() {
@@ -53,7 +54,7 @@ impl Mark {
         Ok(mark)
     }
 
-    /// The same with the lock for itself; `None` while another process uses the store.
+    /// Takes an exclusive lock on the file. Returns `None` while another process uses the store.
     pub(super) fn alone(store: SqliteFile<'_>) -> Result<Option<Self>, StoreError> {
         let mark = Self::open(store)?;
         match mark.file.try_lock() {
@@ -69,20 +70,20 @@ impl Mark {
         Ok(Self { file, path, second: SecondMark::of(store) })
     }
 
-    /// What the file says; `None` where it cannot be read.
+    /// Reads the file. Returns `None` if it is not readable.
     pub(super) fn read(&self) -> Option<Reached> {
         let (mut file, mut text) = (&self.file, String::new());
         file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
         parsed(&text)
     }
 
-    /// The second mark of the store in this database.
+    /// Reads the second mark of the store in this database.
     pub(super) fn read_second(&self, connection: &Connection) -> Result<Option<Reached>, Fault> {
         let Some(second) = &self.second else { return Ok(None) };
         Ok(reached(connection)?.and_then(|found| second.read(found.store)))
     }
 
-    /// Notes that the store has come this far, unless it is known to have come further.
+    /// Records that the store has reached this state, unless it is known to be further.
     pub(super) fn write(&self, reached: Reached) {
         if !is_ahead(self.read(), reached) {
             self.write_here(reached);
@@ -94,7 +95,7 @@ impl Mark {
         }
     }
 
-    /// Notes how far the store has come, whatever was noted before.
+    /// Records the store's state, whatever was recorded before.
     pub(super) fn reset(&self, reached: Reached) {
         self.write_here(reached);
         if let Some(second) = &self.second {
@@ -114,13 +115,13 @@ impl Mark {
 /// The mark in the user's state directory.
 pub(super) struct SecondMark {
     directory: PathBuf,
-    /// Tells databases at different paths apart.
+    /// Distinguishes databases at different paths.
     path_digest: String,
     is_reported: AtomicBool,
 }
 
 impl SecondMark {
-    /// The second mark of this database; `None` where there is no state directory.
+    /// The second mark of this database; `None` if there is no state directory.
     pub(super) fn of(SqliteFile { path, state_dir }: SqliteFile<'_>) -> Option<Self> {
         let place = fs::canonicalize(directory_of(path)).ok()?.join(path.file_name()?);
         Some(Self {
@@ -130,7 +131,7 @@ impl SecondMark {
         })
     }
 
-    /// What it says of this store; `None` where it cannot be read.
+    /// Reads the mark of this store. Returns `None` if it is not readable.
     pub(super) fn read(&self, store: i64) -> Option<Reached> {
         let reached = parsed(&fs::read_to_string(self.path(store)).ok()?)?;
         (reached.store == store).then_some(reached)
@@ -155,13 +156,13 @@ impl SecondMark {
     }
 }
 
-/// FNV-1a: tells the paths of one user's databases apart, in every version of this program alike.
+/// FNV-1a: distinguishes the paths of one user's databases, and is the same in every version of this program.
 fn digest(bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// One line of a fixed length, written at once: no reader and no crash finds half of it.
+/// One line of a fixed length, written in a single call, so that no reader and no crash sees half of it.
 fn text_of(reached: Reached) -> String {
     format!("{:>20} {:>20}\n", reached.store, reached.rev.0)
 }
@@ -170,12 +171,12 @@ fn is_ahead(known: Option<Reached>, reached: Reached) -> bool {
     known.is_some_and(|known| known.store == reached.store && known.rev >= reached.rev)
 }
 
-/// What the mark beside a database says, without making it.
+/// Reads the mark next to a database without creating it.
 pub(super) fn peek(database: &Path) -> Option<Reached> {
     parsed(&fs::read_to_string(path_of(database)).ok()?)
 }
 
-/// Refuses a database that is an earlier state of a store. `marked` must have been read before `connection` looks.
+/// Refuses a database that is an earlier state of a store. `marked` must have been read before `connection` reads.
 pub(super) fn refuse_outdated(
     connection: &Connection,
     marked: Option<Reached>,
@@ -184,7 +185,7 @@ pub(super) fn refuse_outdated(
     outdated.map_or(Ok(()), |why| Err(StoreError::Outdated { why }))
 }
 
-/// Why this database is an earlier state of a store, if it is.
+/// Returns the reason why this database is an earlier state of a store, if it is.
 pub(super) fn outdated(
     connection: &Connection,
     marked: Option<Reached>,
@@ -200,14 +201,14 @@ pub(super) fn outdated(
     }))
 }
 
-/// How far the database itself has come; `None` for one that has no number yet.
+/// The state of the database itself; `None` if it has no id yet.
 pub(super) fn reached(connection: &Connection) -> Result<Option<Reached>, Fault> {
     let store = meta(connection, "store")?;
     let rev = meta(connection, "rev")?.map(columns::rev);
     Ok(store.zip(rev).map(|(store, rev)| Reached { store, rev }))
 }
 
-/// Gives a store that has none its number.
+/// Assigns an id to a store that has none.
 pub(super) fn give_number(connection: &Connection) -> Result<(), Fault> {
     if meta(connection, "store")?.is_none() {
         let insert = "INSERT INTO meta VALUES ('store', random()) ON CONFLICT DO NOTHING";

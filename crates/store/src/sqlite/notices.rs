@@ -1,4 +1,4 @@
-//! What is told when a job has ended: kept with the end, claimed by one process at a time.
+//! Notices of ended jobs: stored with the end, claimed by one process at a time.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::sql;
 use super::writer::Tx;
 use crate::columns;
 
-/// Keeps a notice of the job's end in this commit, if this process keeps them or the insert asked for one.
+/// Stores a notice of the job's end in this commit, if this process keeps notices or the insert asked for one.
 pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, record: &Record) -> Result<(), Fault> {
     match notices.max(record.notice) {
         EndNotices::Off => return Ok(()),
@@ -23,13 +23,13 @@ pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, record: &Record) -> Result<(
     sql::execute(tx.connection, insert, (job.to_string(), body, tx.now().as_millis())).map(drop)
 }
 
-/// When the next one is due, also in the past.
+/// The time at which the next notice is due, which may be in the past.
 pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, Fault> {
     let due: Option<i64> = sql::value(connection, "SELECT min(due_at) FROM notices", [])?;
     Ok(due.map(Timestamp::from_millis))
 }
 
-/// Gives the one that has been due longest to the caller.
+/// Claims the notice that has been due for the longest time.
 pub(super) fn claim(tx: &Tx<'_>, lease: Duration) -> Result<NoticeClaim, Fault> {
     let now = tx.now();
     let claimed = tx
@@ -50,7 +50,7 @@ pub(super) fn claim(tx: &Tx<'_>, lease: Duration) -> Result<NoticeClaim, Fault> 
     Ok(NoticeClaim::Claimed(ClaimedNotice { notice, tries }))
 }
 
-/// Records what came of a claimed one. Nothing where another caller has claimed it since.
+/// Records the result of a claimed notice. Does nothing if another caller has claimed it since.
 pub(super) fn record(
     tx: &Tx<'_>,
     ClaimedNotice { notice, tries }: &ClaimedNotice,

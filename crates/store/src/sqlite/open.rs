@@ -1,4 +1,4 @@
-//! Opens databases: the one file that makes connections, with the pragmas that durability rests on.
+//! Opens databases. Only this file creates connections, with the pragmas that durability depends on.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use super::mark;
 use super::write_lock::WriteLock;
 use crate::{columns, count, unavailable};
 
-/// Each brings the schema one number further; `PRAGMA user_version` counts those applied.
+/// Each migration raises the schema by one version; `PRAGMA user_version` counts the applied ones.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
@@ -32,26 +32,26 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/12.sql"),
 ];
 
-/// Marks a database as ours: "outl".
+/// Marks a database as one of outlast: "outl".
 const APPLICATION_ID: i64 = 0x6f75_746c;
 
-/// How long SQLite itself waits for another process's lock.
+/// The time for which SQLite itself waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
     Write,
     Read,
-    /// For a directory that cannot be written, where SQLite could not make its working files. Only while there is no log.
+    /// For a directory that is not writable, in which SQLite could not create its working files. Only while there is no log.
     Immutable,
 }
 
 /// Opens an existing database file.
 #[expect(clippy::disallowed_methods, reason = "this is where connections are made")]
 pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> {
-    // Without CREATE, so that a file that went away is an error and not a new empty database; without URI,
-    // so that no character of a path has a meaning.
+    // Without CREATE, so that a missing file is an error and not a new empty database. Without URI, so that no character of a
+    // path has a special meaning.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match access {
         Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
@@ -65,13 +65,14 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
     };
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // A plan that depends on a bound value is made again for the next value, which cost a third of a writer's time.
+    // Without this, a plan that depends on a bound value is prepared again for the next value. That cost a third of a
+    // writer's time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     match access {
         Access::Write => connection.execute_batch(
             "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000;",
         )?,
-        // Few pages: each of several readers would keep megabytes of the last long report.
+        // A small cache: otherwise each of several readers would keep megabytes of the last long report.
         Access::Read | Access::Immutable => {
             connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;")?
         }
@@ -79,7 +80,7 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection, Fault> 
     Ok(connection)
 }
 
-/// A URI that tells SQLite that the file does not change: it locks nothing and makes nothing beside it.
+/// Returns a URI which declares that the file does not change: SQLite then locks nothing and creates no file next to it.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -93,7 +94,7 @@ fn immutable_uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// Opens an existing database to be read, also where nothing can be written, and says how it was opened.
+/// Opens an existing database for reading, even if nothing is writable, and returns the access mode.
 pub(super) fn look(path: &Path) -> Result<(Connection, Access), Fault> {
     refuse_directory(path)?;
     let open = |access| {
@@ -112,7 +113,7 @@ pub(super) fn look(path: &Path) -> Result<(Connection, Access), Fault> {
     open(Access::Immutable)
 }
 
-/// Whether SQLite failed to make, or to write, the files it needs beside a database.
+/// Returns true if SQLite failed to create or write the files that it needs next to a database.
 fn needs_its_files(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -120,8 +121,7 @@ fn needs_its_files(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Opens a database to be written, and brings its schema up to date. The lock is left out where no other process can
-/// have the database open.
+/// Opens a database for writing and updates its schema. Pass no lock if no other process can have the database open.
 pub(super) fn prepare(path: &Path, lock: Option<&WriteLock>) -> Result<Connection, Fault> {
     let mut connection = connect(path, Access::Write)?;
     refuse_readonly(&connection, path)?;
@@ -130,7 +130,7 @@ pub(super) fn prepare(path: &Path, lock: Option<&WriteLock>) -> Result<Connectio
     Ok(connection)
 }
 
-/// SQLite opens a file that it may only read without an error, and would refuse the first write.
+/// Refuses a read-only file. SQLite opens such a file without an error, and would refuse the first write.
 pub(super) fn refuse_readonly(connection: &Connection, path: &Path) -> Result<(), Fault> {
     if connection.is_readonly(MAIN_DB)? {
         return Err(unavailable(format!("{} cannot be written", path.display())).into());
@@ -138,19 +138,19 @@ pub(super) fn refuse_readonly(connection: &Connection, path: &Path) -> Result<()
     Ok(())
 }
 
-/// Makes the directory (0700) and an empty database file (0600) where there are none.
+/// Creates the directory (0700) and an empty database file (0600) if they do not exist.
 pub(super) fn make_files(path: &Path) -> Result<(), StoreError> {
     make_private_dir(&directory_of(path))?;
     refuse_directory(path)?;
-    // Closing any handle on a database drops the whole process's locks on it, those of SQLite included; so an
-    // existing file is never opened here, and a new one is closed before another thread can find it.
+    // Closing any handle on a database drops all locks of this process on it, including SQLite's. So an existing file is
+    // never opened here, and a new one is closed before another thread can find it.
     static MAKING: Mutex<()> = Mutex::new(());
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    // Looked for first: once the database is there, so may its log be.
+    // Check this first: as soon as the database exists, its log may exist too.
     let orphan = refuse_orphaned_log(path);
     match make_private_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // SQLite would take a new database for the old one, and fill it from the log.
+        // SQLite would mistake a new database for the old one and fill it from the log.
         Ok(_) if orphan.is_err() => {
             fs::remove_file(path).map_err(file_error(path))?;
             orphan
@@ -166,7 +166,7 @@ fn refuse_directory(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a path where a database's log is; asked where the database itself is missing.
+/// Refuses a path with the log of a database. Called if the database itself is missing.
 pub(super) fn refuse_orphaned_log(path: &Path) -> Result<(), StoreError> {
     if has_log(path) {
         let at = format!("{}, gone while its -wal file is there", path.display());
@@ -175,12 +175,12 @@ pub(super) fn refuse_orphaned_log(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether there is something in the database's write-ahead log.
+/// Returns true if the database's write-ahead log is not empty.
 fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// The schema of a database that is ours, and the newest one.
+/// The schema version of a database of outlast, and the newest version.
 pub(super) fn schema(moment: &Transaction<'_>, path: &Path) -> Result<(u32, u32), Fault> {
     Ok((count(applied(moment, path)?), count(MIGRATIONS.len())))
 }
@@ -193,10 +193,10 @@ fn migrate(
     if applied(&connection.unchecked_transaction()?, path)? == MIGRATIONS.len() {
         return Ok(());
     }
-    // Two processes that make the same database at once would meet a lock SQLite does not wait for.
+    // Two processes that create the same database at the same time would meet a lock for which SQLite does not wait.
     let _turn = lock.and_then(WriteLock::wait);
-    // Counts only for a database without a page yet, which the next line gives its first one. Space that is freed later
-    // can then be given back in small steps.
+    // Affects only a database without pages; the next line creates its first page. The file can then be shrunk later in small
+    // steps.
     connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
@@ -213,9 +213,9 @@ fn migrate(
     Ok(migration.commit()?)
 }
 
-/// How many migrations the database has had; refuses one of another program, and one of a newer version.
+/// Returns the number of migrations that the database has had. Refuses a database of another program or of a newer version.
 ///
-/// Asks in a transaction, because a database that another process is making would look like another program's.
+/// Reads in a transaction, because a database that another process is creating would look like another program's.
 fn applied(moment: &Transaction<'_>, path: &Path) -> Result<usize, Fault> {
     let number = |pragma: &str| moment.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version")?;
@@ -229,7 +229,7 @@ fn applied(moment: &Transaction<'_>, path: &Path) -> Result<usize, Fault> {
     applied.ok_or(newer.into())
 }
 
-/// A new database, for tests of statements.
+/// Creates a new database, for tests of statements.
 #[cfg(test)]
 pub(super) fn made_for_test(dir: &tempfile::TempDir) -> Connection {
     let path = dir.path().join("jobs.db");
@@ -243,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// No character of a path has a meaning, and nothing is made beside a file that is read as it is.
+    /// No character of a path has a special meaning, and no file is created next to a file that is read as it is.
     #[test]
     fn a_file_of_any_name_is_read_where_nothing_can_be_written() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The latest commits of this process. What it changed itself need not be read again, so a wake-up costs no read as long as no
-//! other process writes between.
+//! The latest commits of this process. Its own changes need not be read again, so a wake-up costs no read unless another
+//! process has written in between.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,24 +8,24 @@ use outlast_core::{Change, Changes, Rev, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How many are remembered. One that follows from further back reads.
+/// The number of commits to remember. A reader that is further behind must read the database.
 const REMEMBERED: usize = 64;
 
-/// Commits, in their order.
+/// Commits in order.
 pub(super) struct OwnCommits {
     log: Mutex<Log>,
-    /// Receives the number of each.
+    /// Receives the number of each commit.
     told: watch::Sender<Rev>,
 }
 
 #[derive(Default)]
 struct Log {
     commits: VecDeque<OwnCommit>,
-    /// What the latest change was when it was last known, and when that was.
+    /// The latest change as last observed, and the time of that observation.
     known: Option<(Rev, Instant)>,
 }
 
-/// What one of them changed.
+/// The changes of one commit.
 pub(super) struct OwnCommit {
     pub(super) rev: Rev,
     pub(super) changes: Vec<Change>,
@@ -37,7 +37,7 @@ impl OwnCommits {
         Self { log: Mutex::default(), told: watch::Sender::new(Rev::default()) }
     }
 
-    /// Remembers a commit and wakes those that wait for one.
+    /// Remembers a commit and wakes the tasks that wait for one.
     pub(super) fn add(&self, commit: OwnCommit) {
         let rev = commit.rev;
         {
@@ -51,12 +51,12 @@ impl OwnCommits {
         self.told.send_replace(rev);
     }
 
-    /// Is told of every commit from now on.
+    /// Returns a receiver for all commits from now on.
     pub(super) fn follow(&self) -> watch::Receiver<Rev> {
         self.told.subscribe()
     }
 
-    /// Notes that this was the latest change at this moment.
+    /// Records that this was the latest change at this time.
     pub(super) fn saw(&self, rev: Rev, at: Instant) {
         let mut log = self.log();
         if log.known.is_none_or(|(_, before)| before < at) {
@@ -64,12 +64,13 @@ impl OwnCommits {
         }
     }
 
-    /// When it was last known that nothing has changed after this number; `None` where something has, as far as is known.
+    /// Returns the last time at which nothing was known to have changed after this number; `None` if something has changed
+    /// since, or if nothing is known.
     pub(super) fn unchanged_at(&self, after: Rev) -> Option<Instant> {
         self.log().known.filter(|(rev, _)| *rev <= after).map(|(_, at)| at)
     }
 
-    /// What changed after this number, if it was this process alone that changed something.
+    /// Returns the changes after this number, if all of them are from this process.
     pub(super) fn after(&self, after: Rev) -> Option<Changes> {
         let log = self.log();
         let commits: Vec<&OwnCommit> =
@@ -77,7 +78,7 @@ impl OwnCommits {
         let without_gap =
             (1..).zip(&commits).all(|(number, commit)| commit.rev.0 == after.0 + number);
         let last = commits.last().filter(|_| without_gap)?;
-        // Each job once, where it changed last.
+        // Each job once, at its latest change.
         let mut seen = HashSet::new();
         let latest = commits.iter().rev().flat_map(|commit| commit.changes.iter().rev());
         let mut jobs: Vec<Change> =

@@ -1,4 +1,5 @@
-//! How owners share the store: whose turn it is, and how many bytes each has stored. Triggers keep the counts (schema 4).
+//! Shares the store among owners: the order in which they are served, and the bytes that each has stored. Triggers maintain
+//! the counts (schema 4).
 
 use outlast_core::{JobId, OwnerId, Profile, Timestamp, rules};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -7,18 +8,18 @@ use super::fault::Fault;
 use super::sql;
 use crate::columns::Columns as _;
 
-/// Owners with jobs in the queue, the one whose turn it is first: the order of `rules::Turn`.
+/// Owners with queued jobs, the next one to serve first: the order of `rules::Turn`.
 const IN_TURN: &str = "SELECT owner FROM owners WHERE queued > 0 ORDER BY running, served, arrived";
 
-/// The head of one owner's queue for one profile: one step into the index. The same test as `rules::claimable`.
+/// The head of one owner's queue for one profile, found in one index step. The same test as `rules::claimable`.
 const HEAD: &str = "SELECT -priority, seq FROM jobs
      WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND owner = ?2
        AND (run_at <= ?3 OR updated_at > ?3)
      ORDER BY priority DESC, seq LIMIT 1";
 
-/// The job that is claimed next over all these profiles.
+/// Returns the next job to claim over all these profiles.
 ///
-/// An owner whose jobs are of other profiles, or not due yet, costs a step for each profile.
+/// An owner whose jobs have other profiles, or are not due yet, costs one step for each profile.
 pub(super) fn next_job(
     connection: &Connection,
     profiles: &[Profile],
@@ -45,7 +46,7 @@ pub(super) fn next_job(
     Ok(None)
 }
 
-/// How many jobs in the queue are claimed before this one, all from one moment.
+/// The number of queued jobs that are claimed before this one, all read from one snapshot.
 pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
     const MINE: &str = "SELECT running, served, arrived, profile, owner,
            (SELECT count(*) FROM jobs AS other
@@ -73,7 +74,7 @@ pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
     Ok(ahead)
 }
 
-/// How many bytes the owner's jobs take.
+/// The number of bytes that the owner's jobs take.
 pub(super) fn bytes(connection: &Connection, owner: &OwnerId) -> Result<u64, Fault> {
     let select = "SELECT bytes FROM owners WHERE owner = ?1";
     let bytes: Option<i64> = sql::optional(connection, select, [owner.as_str()])?;
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use crate::sqlite::open;
 
-    /// F10: a claim looks at the head of one owner's queue, however long the queue is.
+    /// F10: a claim reads the head of one owner's queue, however long the queue is.
     #[test]
     fn f10_a_claim_walks_two_indices_and_sorts_nothing() {
         let dir = TempDir::new().unwrap();

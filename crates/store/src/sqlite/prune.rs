@@ -1,4 +1,4 @@
-//! Removes finished jobs: a reader finds them, small commands remove them and give their pages back.
+//! Removes finished jobs: a reader finds them, and small commands remove them and free their pages.
 
 use outlast_core::{ConversationId, Prune, Pruned, Scope, StoreError, Timestamp};
 use rusqlite::Connection;
@@ -8,20 +8,20 @@ use super::writer::Tx;
 use super::{SqliteStore, ledger, sql};
 use crate::{columns, count};
 
-/// How many jobs one command removes: a fraction of a second even where each has a long report.
+/// The maximum number of jobs that one command removes: a fraction of a second even if each has a long report.
 const MAX_TOGETHER: usize = 100;
 
-/// How many pages one command gives back, and how many free ones are kept for the next jobs.
+/// The number of pages that one command frees, and the number of free pages that are kept for new jobs.
 const PAGES: i64 = 1024;
 
-/// `rules::prunable` for jobs that go by their age; `?1` is the moment. The rest of the rule is in the column.
+/// `rules::prunable` for jobs that expire by age; `?1` is the time. The column contains the rest of the rule.
 const EXPIRED: &str = "removable_at <= ?1";
 
-/// The same for jobs that a person wants gone.
+/// The same rule for jobs that a person wants to remove.
 const ENDED: &str = "ended_at < ?1 AND conversation IS NULL AND remote IS NOT 'owed'";
 
 impl SqliteStore {
-    /// Removes what `prune` names.
+    /// Removes the jobs that `prune` names.
     pub(super) async fn remove(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
         let owner = scope.owner().map(|owner| owner.as_str().to_owned());
         let jobs = match prune {
@@ -44,7 +44,7 @@ impl SqliteStore {
         Ok(Pruned { jobs, next_expiry: self.readers.run(next).await? })
     }
 
-    /// Removes rows of the ledger that are kept no longer.
+    /// Removes expired rows of the ledger.
     async fn shorten_ledger(&self, scope: &Scope) -> Result<(), StoreError> {
         let (looked_at, now) = (scope.clone(), self.clock.now());
         let find = move |connection: &Connection| ledger::has_old(connection, &looked_at, now);
@@ -71,8 +71,8 @@ impl SqliteStore {
         Ok(removed)
     }
 
-    /// Shrinks the file when a quarter of it is free. A database made before schema 2 cannot shrink: new jobs use its
-    /// free pages, because the rebuild that would change that locks every process out.
+    /// Shrinks the file when a quarter of it is free. A database created before schema 2 cannot shrink: new jobs use its free
+    /// pages, because the rebuild that would change this locks out every process.
     async fn give_pages_back(&self) -> Result<(), StoreError> {
         let mut before = i64::MAX;
         loop {
@@ -94,7 +94,8 @@ impl SqliteStore {
     }
 }
 
-/// All at once, as numbers: they take little memory, and the snapshot is not held while the jobs are removed.
+/// Finds all jobs at once, by number. The numbers take little memory, and the snapshot is released before the jobs are
+/// removed.
 fn find(
     connection: &Connection,
     condition: &str,
@@ -105,7 +106,7 @@ fn find(
     sql::column(connection, &select, (moment.as_millis(), owner))
 }
 
-/// Asks the condition again: a number may by now be another job's. Bodies and keys go with their job.
+/// Tests the condition again: a number may now belong to another job. Bodies and keys are deleted with their job.
 fn delete(tx: &Tx<'_>, condition: &str, moment: Timestamp, seqs: &[i64]) -> Result<u32, Fault> {
     let delete = format!("DELETE FROM jobs WHERE {condition} AND seq = ?2");
     let mut removed = 0;
@@ -144,7 +145,7 @@ fn next_expiry(connection: &Connection, owner: Option<&str>) -> Result<Option<Ti
     Ok(next.map(Timestamp::from_millis))
 }
 
-/// How many pages are free, and how many there are; none are free where none can be given back.
+/// The number of free pages and of all pages. Zero are free if the file cannot shrink.
 fn pages(connection: &Connection) -> Result<(i64, i64), Fault> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get(0));
     const INCREMENTAL: i64 = 2;

@@ -1,4 +1,4 @@
-//! Connections for reading: made when first needed, a few at most, kept for the next reader.
+//! Connections for reading: a few at most, created on demand and kept for the next reader.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::database_file::DatabaseFile;
 use super::fault::Fault;
 use crate::unavailable;
 
-/// How many reads run at once; the rest queue without a thread.
+/// The maximum number of concurrent reads. The others wait without a thread.
 const MAX_READERS: usize = 4;
 
-/// How long a read waits for a connection that another has before it makes one more. Most reads take less than to make one, which also
-/// keeps some hundred kilobytes.
+/// The time for which a read waits for a busy connection before it opens another one. Most reads take less time than opening
+/// a connection, and each connection takes some hundred kilobytes.
 const MAX_WAIT: Duration = Duration::from_millis(5);
 
 type BoxedRead = Box<dyn FnOnce(&Connection) -> Result<(), Fault> + Send>;
@@ -29,13 +29,13 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Will read this database.
+    /// Creates readers of this database.
     pub(super) fn new(file: Arc<DatabaseFile>) -> Self {
         let permits = Arc::new(Semaphore::new(MAX_READERS));
         Self { file, connections: Arc::default(), permits }
     }
 
-    /// Runs `read` on a connection of its own.
+    /// Runs `read` on a connection that no other read uses.
     pub(super) async fn run<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -51,7 +51,7 @@ impl Readers {
         answered.await.map_err(unavailable)
     }
 
-    /// The same, compiled once for all reads.
+    /// Runs a boxed read; this code is compiled only once.
     async fn run_boxed(&self, read: BoxedRead) -> Result<(), StoreError> {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(|_| unavailable("the store is closed"))?;
@@ -63,7 +63,7 @@ impl Readers {
             let connection = idle.map_or_else(|| file.connect(), Ok)?;
             read(&connection)?;
             let mut known = connections.known();
-            // Asked under the lock, so that `close` leaves no connection behind.
+            // Checked under the lock, so that `close` leaves no connection behind.
             if !permit.semaphore().is_closed() {
                 known.idle.push(connection);
             }
@@ -72,7 +72,7 @@ impl Readers {
         task.await.map_err(unavailable)?
     }
 
-    /// Closes the idle connections; those in use are closed after their read.
+    /// Closes the idle connections. Those in use are closed after their read.
     pub(super) fn close(&self) {
         self.permits.close();
         self.connections.known().idle.clear();
@@ -82,7 +82,7 @@ impl Readers {
 #[derive(Default)]
 struct Connections {
     known: Mutex<Known>,
-    /// Told when one is no longer in use.
+    /// Notified when a connection is no longer in use.
     freed: Notify,
 }
 
@@ -93,7 +93,7 @@ struct Known {
 }
 
 impl Connections {
-    /// An idle connection, or none where one is to be made.
+    /// Returns an idle connection, or `None` if the caller must open one.
     async fn take(self: &Arc<Self>) -> (Option<Connection>, InUse) {
         let mut waited = std::pin::pin!(tokio::time::sleep(MAX_WAIT));
         loop {
@@ -117,7 +117,7 @@ impl Connections {
     }
 }
 
-/// Counts a connection that a read has, or makes, as long as it has it.
+/// Counts a connection for as long as a read has it or opens it.
 struct InUse(Arc<Connections>);
 
 impl Drop for InUse {
@@ -144,7 +144,7 @@ mod tests {
         readers.connections.known().idle.len()
     }
 
-    /// Time stands still while a read is under way.
+    /// Time is paused while a read is running.
     #[tokio::test(start_paused = true)]
     async fn short_reads_share_a_connection() {
         let dir = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ mod tests {
         let (long, ()) = tokio::join!(long, short);
         assert!(long.unwrap());
         assert_eq!(count(&readers), 2);
-        // A read that fails gives its connection up, and the next one makes another.
+        // A read that fails drops its connection, and the next one opens another.
         for _ in 0..3 {
             assert!(
                 readers.run(|_| Err::<(), _>(Fault::from(unavailable("a fault")))).await.is_err()

@@ -1,4 +1,4 @@
-//! Queries for readers, on connections of their own, never on the writer's.
+//! Queries for readers. They use the readers' connections, never the writer's.
 
 use outlast_core::{
     Changes, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope, StateCount,
@@ -12,7 +12,7 @@ use super::{rows, search, sql};
 use crate::columns::{self, Columns as _};
 use crate::{ledger_columns, listing, page};
 
-/// The job, if `scope` may see it.
+/// Returns the job, if `scope` may see it.
 pub(super) fn job(
     connection: &Connection,
     scope: &Scope,
@@ -24,7 +24,7 @@ pub(super) fn job(
     Ok(job.filter(|job| scope.sees(&job.new.owner) && !rules::expired(job, now)))
 }
 
-/// A page of the jobs that `scope` may see.
+/// Returns a page of the jobs that `scope` may see.
 pub(super) fn list(
     connection: &Connection,
     scope: &Scope,
@@ -40,12 +40,12 @@ pub(super) fn list(
     Ok(JobPage { jobs, next })
 }
 
-/// The statement for a page, and one row more to know whether there is another.
+/// Builds the statement for a page plus one row, which shows whether there is another page.
 fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let (conditions, mut values) = conditions(scope, query, now);
     let (mut from, mut order) = (table(query), "seq");
     if let Some(expression) = search::expression(scope, query) {
-        // Read from the words on, in their order, so that a page ends the search.
+        // Start from the words and keep their order, so that the search ends with the page.
         from = "search CROSS JOIN jobs ON jobs.seq = search.rowid AND search MATCH ?";
         order = "search.rowid";
         values.insert(0, Value::Text(expression));
@@ -86,21 +86,21 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         values.push(Value::Text(text.to_lowercase()));
     }
     if let Some(prefix) = &query.id_prefix {
-        // Everything that goes on in hexadecimal sorts below "g".
+        // All hexadecimal continuations sort below "g".
         conditions.push("id >= ? AND id < ? || 'g'".to_owned());
         values.extend([Value::Text(prefix.clone()), Value::Text(prefix.clone())]);
     }
     (conditions.join(" AND "), values)
 }
 
-/// Where a list is read from. What has not ended is little and has an index of its own, which SQLite would not choose by itself: it does
-/// not know how little.
+/// Chooses the source of a list. Unfinished jobs are few and have a separate index. SQLite would not choose it, because it
+/// does not know how few there are.
 fn table(query: &JobQuery) -> &'static str {
     let is_unfinished = listing::all_unfinished(&query.states) && query.id_prefix.is_none();
     if is_unfinished { "jobs INDEXED BY jobs_unfinished" } else { "jobs" }
 }
 
-/// How many jobs are in each state, no further than `at_most`.
+/// Counts the jobs in each state, up to `at_most`.
 pub(super) fn counts(
     connection: &Connection,
     scope: &Scope,
@@ -120,7 +120,7 @@ pub(super) fn counts(
     StateKind::ALL.into_iter().map(count_of).collect()
 }
 
-/// Remote runs that a worker of one of these profiles should stop.
+/// Remote runs that a worker with one of these profiles must stop.
 pub(super) fn owed_stops(
     connection: &Connection,
     profiles: &[Profile],
@@ -135,10 +135,10 @@ pub(super) fn owed_stops(
     owed.filter_map(Result::transpose).collect()
 }
 
-/// A JSON list as one parameter, `?1`: each name once, however often it was given.
+/// A JSON list as one parameter, `?1`. Each name counts once, even if it is repeated.
 const ONE_OF: &str = "SELECT value FROM json_each(?1)";
 
-/// How many jobs of these profiles wait in the queue.
+/// The number of queued jobs with these profiles.
 pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u64, Fault> {
     let select = format!(
         "SELECT count(*) FROM jobs WHERE state = 'queued' AND visibility = 'promised' AND profile IN ({ONE_OF})"
@@ -147,7 +147,7 @@ pub(super) fn queued(connection: &Connection, profiles: &[Profile]) -> Result<u6
     Ok(queued.unsigned_abs())
 }
 
-/// Held calls that no process carries.
+/// Held calls that no process is running.
 pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<Vec<JobId>, Fault> {
     let select = format!(
         "SELECT id FROM jobs WHERE state = 'queued' AND visibility <> 'promised' AND profile IN ({ONE_OF}) ORDER BY seq"
@@ -156,7 +156,7 @@ pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<V
     statement.query_and_then([columns::json(&profiles)?], |row| row.job_id())?.collect()
 }
 
-/// Whether a lease has expired.
+/// Returns true if a lease has expired.
 pub(super) fn has_expired(connection: &Connection, now: Timestamp) -> Result<bool, Fault> {
     let select = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";
     sql::value(connection, select, [now.as_millis()])
@@ -167,7 +167,7 @@ pub(super) fn rev(connection: &Connection) -> Result<Rev, Fault> {
     Ok(columns::rev(sql::value(connection, "SELECT value FROM meta WHERE name = 'rev'", [])?))
 }
 
-/// What changed after `after`, all of it from one moment, so that the rev of the answer covers it.
+/// Returns the changes after `after` from one snapshot, so that the rev of the answer covers all of them.
 pub(super) fn changes(
     connection: &Connection,
     after: Rev,
@@ -186,7 +186,7 @@ pub(super) fn changes(
     Ok(Changes { rev, jobs, next_due })
 }
 
-/// When the clock alone will make something due.
+/// The next time at which something becomes due without a change.
 pub(super) fn next_due(
     connection: &Connection,
     now: Timestamp,

@@ -1,7 +1,7 @@
-//! Makes a backup the store again, so that no job it had not finished is paid for a second time.
+//! Turns a backup into the store, without paying a second time for any job that the backup had not finished.
 //!
-//! Everything is done to a copy under another name, and the last step is its rename: a crash leaves the old store or the
-//! restored one. The store that was there is kept under another name.
+//! All work happens on a copy under another name, and the last step renames it: a crash leaves either the old store or the
+//! restored one. The previous store is kept under another name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,25 +23,25 @@ use super::{SqliteFile, check, ledger, notices, sql};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 use crate::{columns, unavailable};
 
-/// How many change numbers are skipped at a restore: the mark may be behind by a few seconds, and a reader that follows
-/// changes by their number must not take new ones for those it has seen.
+/// The number of change numbers that a restore skips. The mark may be a few seconds behind, and a reader that follows changes
+/// by number must not mistake new changes for those it has seen.
 const SKIPPED_REVS: u64 = 1_000_000;
-/// How long a restore waits for other processes to close the database.
+/// The time for which a restore waits for other processes to close the database.
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(500);
 
-/// The store that a backup is to become.
+/// A restore of a backup to a store.
 pub struct Restore<'a> {
-    /// Its database.
+    /// The path of the database.
     pub path: &'a Path,
-    /// The user's state directory, which has a second mark of how far the store has come.
+    /// The user's state directory, which holds a second mark of the store's latest state.
     pub state_dir: Option<&'a Path>,
-    /// What dates the changes.
+    /// The clock for the times of the changes.
     pub clock: &'a dyn Clock,
-    /// What the provider of these jobs says of a request; `None` where none is configured.
+    /// Returns the nature of the provider of these jobs for a request; `None` if no provider is configured.
     pub nature: &'a dyn Fn(&Profile, &Value) -> Option<Nature>,
-    /// Whether a notice is kept of the jobs that end by it.
+    /// Sets whether a notice is stored for the jobs that the restore ends.
     pub notices: EndNotices,
-    /// Do it although it may not be meant: over a store with jobs, or to a store that is no older copy.
+    /// Restores even if this may be a mistake: over a store with jobs, or to a store that is not an older copy.
     pub force: bool,
 }
 
@@ -58,7 +58,7 @@ impl From<rusqlite::Error> for RestoreError {
 }
 
 impl Restore<'_> {
-    /// Replaces the store by the backup `from`, or makes the store from it.
+    /// Replaces the store by the backup `from`, or creates the store from it.
     pub fn from_backup(&self, from: &Path) -> Result<Restored, RestoreError> {
         let backup = sound_backup(from)?;
         make_private_dir(&directory_of(self.path))?;
@@ -81,14 +81,14 @@ impl Restore<'_> {
         Ok(Restored { jobs, kept })
     }
 
-    /// Does the same to a database that was copied to its path by other means.
+    /// Restores a database that was copied to its path by other means.
     pub fn in_place(&self) -> Result<Restored, RestoreError> {
         refuse_missing(self.path)?;
         let mark = Mark::alone(self.file())?.ok_or(RestoreError::InUse)?;
         drop(sole_connection(self.path)?.ok_or(RestoreError::InUse)?);
         let marked = mark.read();
         let mut connection = open::prepare(self.path, None)?;
-        // Damage shows here where the log beside the database belongs to another state of the store.
+        // This finds the damage if the log next to the database belongs to another state of the store.
         check::refuse_damaged(&connection)?;
         let second = mark.read_second(&connection)?;
         let is_outdated = mark::outdated(&connection, marked)?.is_some()
@@ -107,22 +107,22 @@ impl Restore<'_> {
         SqliteFile { path: self.path, state_dir: self.state_dir }
     }
 
-    /// Makes sure that no other process has the old store open and that it may be replaced; says how far it had come.
+    /// Verifies that no other process has the old store open and that it may be replaced. Returns its latest state.
     fn close_old_store(&self) -> Result<Option<Reached>, RestoreError> {
         let look = || -> Result<_, RestoreError> {
             let connection = sole_connection(self.path)?.ok_or(RestoreError::InUse)?;
             let jobs: i64 = sql::value(&connection, "SELECT count(*) FROM jobs", [])?;
             let reached = mark::reached(&connection)?;
-            // Closing empties the log into the database: one file is kept.
+            // Closing moves the log into the database, so only one file is kept.
             sql::close(connection)?;
             Ok((jobs.unsigned_abs(), reached))
         };
-        // A process that died may have left one; looking makes a database of it.
+        // A killed process may have left an empty file; opening it would turn it into a database.
         let is_empty = fs::metadata(self.path).is_ok_and(|found| found.len() == 0);
         let (jobs, reached) = match look() {
             Ok((jobs, reached)) => (Some(jobs), reached),
             Err(RestoreError::InUse) => return Err(RestoreError::InUse),
-            // A damaged store is what backups are for.
+            // A damaged store is the normal reason to restore a backup.
             Err(_) => (is_empty.then_some(0), None),
         };
         if jobs != Some(0) && !self.force {
@@ -131,8 +131,8 @@ impl Restore<'_> {
         Ok(reached)
     }
 
-    /// Gives the old store a second name, so that there is always a database at the path; its log, if it still has one,
-    /// is moved with it.
+    /// Gives the old store a second name, so that there is always a database at the path. Its log, if it still has one, is
+    /// moved with it.
     fn keep_old_store(&self) -> Result<PathBuf, RestoreError> {
         let stamp = self.clock.now().to_string().replace(':', "-");
         let kept = beside(self.path, &format!(".before-restore-{stamp}"));
@@ -148,7 +148,7 @@ impl Restore<'_> {
         Ok(kept)
     }
 
-    /// Decides about every unfinished job, in one transaction, and gives the store a change number above every one it had.
+    /// Decides about all unfinished jobs in one transaction, and sets the store's change number above every earlier one.
     fn end_unfinished(
         &self,
         connection: &mut Connection,
@@ -176,7 +176,7 @@ impl Restore<'_> {
         Ok((jobs, reached))
     }
 
-    /// Refuses where nothing shows that the store is an older copy and jobs would be ended.
+    /// Fails if nothing shows that the store is an older copy and jobs would be ended.
     fn refuse_ending_jobs(&self, connection: &Connection) -> Result<(), RestoreError> {
         let decided = self.decided(connection)?;
         match decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count() {
@@ -185,7 +185,7 @@ impl Restore<'_> {
         }
     }
 
-    /// Every unfinished job as it would be from now on, oldest first; nothing is written.
+    /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
     fn decided(&self, connection: &Connection) -> Result<Vec<(Stored, Fate)>, Fault> {
         let unfinished = "SELECT seq FROM jobs WHERE ended_at IS NULL ORDER BY seq";
         let mut decided = Vec::new();
@@ -200,7 +200,7 @@ impl Restore<'_> {
     }
 }
 
-/// Opens a backup that is whole and ours.
+/// Opens a backup that is complete and belongs to outlast.
 fn sound_backup(from: &Path) -> Result<Connection, Fault> {
     refuse_missing(from)?;
     let (connection, _) = open::look(from)?;
@@ -219,8 +219,8 @@ fn refuse_missing(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A connection that no other process can share, `None` while one has the database open; this also finds processes of a
-/// version that knows no mark.
+/// Opens a connection that excludes all other processes; returns `None` while another has the database open. This also
+/// detects processes of versions without marks.
 pub(super) fn sole_connection(path: &Path) -> Result<Option<Connection>, Fault> {
     let connection = open::connect(path, Access::Write)?;
     connection.busy_timeout(MAX_LOCK_WAIT)?;

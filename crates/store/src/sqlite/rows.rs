@@ -34,12 +34,12 @@ impl Columns for Row<'_> {
 }
 
 thread_local! {
-    /// The place after the column that was read last.
+    /// The position after the last column read.
     static NEXT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Where a column is in its row. Looked for from the last one on: columns are read about in their order, and each comparison of names is a
-/// call of SQLite.
+/// Returns the position of a column in its row. The search starts at the last column, because columns are read roughly in
+/// order and each comparison of names is a call into SQLite.
 fn place(row: &Row<'_>, column: &str) -> Result<usize, Fault> {
     let statement: &Statement<'_> = row.as_ref();
     let count = statement.column_count();
@@ -51,13 +51,13 @@ fn place(row: &Row<'_>, column: &str) -> Result<usize, Fault> {
     Ok(at)
 }
 
-/// A record and the row it came from.
+/// A record and the number of its row.
 pub(super) struct Stored {
     pub(super) seq: i64,
     pub(super) record: Record,
 }
 
-/// Selects all that [`whole_row`] needs, except for the text of a long report.
+/// Selects all columns that [`whole_row`] needs, except the text of a long report.
 pub(super) const WHOLE: &str =
     "SELECT jobs.*, bodies.ask, bodies.output, bodies.text IS NOT NULL AS has_text,
        CASE jobs.state WHEN 'running' THEN (SELECT text FROM partials WHERE partials.job = jobs.seq) END AS partial
@@ -74,17 +74,17 @@ pub(super) fn whole(
     rows.next()?.map(|row| whole_row(connection, row)).transpose()
 }
 
-/// A row of [`WHOLE`]: the job, its request and its result.
+/// Reads a row of [`WHOLE`]: the job, its request and its result.
 pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored, Fault> {
     let seq = row.number("seq")?;
     let id = row.text("id")?;
     let ask = row.json(&id, "ask")?;
-    // Borrowed from the row: it may be megabytes.
+    // Borrowed from the row, because it may be megabytes.
     let output = row.get_ref(place(row, "output")?)?;
     let output = output.as_str_or_null().map_err(|_| damaged(&id, "output"))?;
     let mut output = output.map(|text| parse(&id, "output", text)).transpose()?;
     if row.number("has_text")? != 0 {
-        // In the same moment as the row, whose statement is still open.
+        // The same snapshot as the row, because the row's statement is still open.
         let without = output.ok_or_else(|| damaged(&id, "output"))?;
         let with = bodies::with_text(connection, seq, without)?;
         output = Some(with.ok_or_else(|| damaged(&id, "text"))?);
@@ -95,8 +95,8 @@ pub(super) fn whole_row(connection: &Connection, row: &Row<'_>) -> Result<Stored
     Ok(Stored { seq, record })
 }
 
-/// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter
-/// and must rule out jobs that succeeded, because those need their result.
+/// Loads a job without its request, for writes that change neither request nor result. `condition` has one parameter and must
+/// exclude succeeded jobs, because those need their result.
 pub(super) fn light(
     connection: &Connection,
     condition: &str,
@@ -111,13 +111,13 @@ pub(super) fn light(
     rows.next()?.map(stored).transpose()
 }
 
-/// Writes back what may change about a job, under this commit's rev. Bodies are not touched.
+/// Saves the fields of a job that may change, under this commit's rev. Bodies are not touched.
 pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
     record.job.rev = tx.rev()?;
     let Record { job, holder, bytes, notice: _ } = &*record;
     let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
     let expires_at = rules::expires_at(job);
-    // Only the end of a job depends on its key; the many writes before that do not look for one.
+    // Only the end of a job depends on its key. The many writes before the end do not look for one.
     let key = expires_at.and_then(|_| keys::of_job(tx.connection, seq).transpose()).transpose()?;
     tx.connection
         .prepare_cached(
@@ -153,7 +153,7 @@ pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(),
     Ok(())
 }
 
-/// Stores when a job can be removed, after its key changed or went to another job. Not a change: no rev.
+/// Stores the time at which a job becomes removable, after its key changed or moved to another job. Not a change: no rev.
 pub(super) fn save_removable_at(
     connection: &Connection,
     stored: &Stored,
@@ -164,7 +164,7 @@ pub(super) fn save_removable_at(
     sql::execute(connection, update, (stored.seq, removable_at)).map(drop)
 }
 
-/// Adds a queued job and its request under this commit's rev: as the next, or with this number of arrival.
+/// Adds a queued job and its request under this commit's rev: as the next job, or with this number of arrival.
 pub(super) fn add(
     tx: &mut Tx<'_>,
     seq: Option<i64>,
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::sqlite::open;
 
-    /// A name that stood twice would be found now here, now there.
+    /// A duplicate name would match either column, depending on the start of the search.
     #[test]
     fn each_column_of_a_job_has_a_name_of_its_own_and_is_found_from_any_place() {
         let dir = tempfile::TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The words by which jobs are found. The only file that knows their table.
+//! The search index of jobs. Only this file knows its table.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::sql;
 
-/// How long one commit puts words: what comes meanwhile waits for it.
+/// The time for which one commit indexes words. Commands that arrive meanwhile wait for it.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Whether more words are to be put.
+/// Shows whether more words must be indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owed {
     More,
     Nothing,
 }
 
-/// Notes that the words of a job are to be put.
+/// Records that the words of a job must be indexed.
 pub(super) fn owe(connection: &Connection, seq: i64) -> Result<(), Fault> {
     let insert = "INSERT OR IGNORE INTO unindexed (job) VALUES (?1)";
     sql::execute(connection, insert, [seq]).map(drop)
 }
 
-/// Takes back that note.
+/// Removes that record.
 pub(super) fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
     sql::execute(connection, "DELETE FROM unindexed WHERE job = ?1", [seq]).map(drop)
 }
 
-/// Whether the words of any job are to be put.
+/// Returns whether any job still has words to index.
 pub(super) fn owed(connection: &Connection) -> Result<Owed, Fault> {
     Ok(if next(connection)?.is_some() { Owed::More } else { Owed::Nothing })
 }
@@ -41,7 +41,7 @@ fn next(connection: &Connection) -> Result<Option<i64>, Fault> {
     sql::optional(connection, "SELECT job FROM unindexed LIMIT 1", [])
 }
 
-/// Puts the words that are owed, for a moment.
+/// Indexes pending words, for a limited time.
 pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
     let until = Instant::now() + SLICE;
     while let Some(seq) = next(connection)? {
@@ -51,7 +51,7 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
             }
             Ok(None) => {}
             Err(fault) => match StoreError::from(fault) {
-                // What cannot be read is found by no word, and holds up no other.
+                // No search finds an unreadable job, and it blocks no other job.
                 StoreError::Corrupt { at } => {
                     tracing::warn!(at, "a job has no words: it is damaged")
                 }
@@ -66,20 +66,21 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
     Ok(Owed::Nothing)
 }
 
-/// Keeps the words of a job, in the place of those it had.
+/// Stores the words of a job, replacing its earlier ones.
 pub(super) fn put(connection: &Connection, seq: i64, job: &Job) -> Result<(), Fault> {
     let words = search::words_and_marks(job).into_iter().collect::<Vec<_>>().join(" ");
     let insert = "INSERT OR REPLACE INTO search (rowid, words) VALUES (?1, ?2)";
     sql::execute(connection, insert, (seq, words)).map(drop)
 }
 
-/// What finds the jobs that have the words of a query, and few others; `None` where there is no word to look for.
+/// Builds the expression that finds the jobs with the words of a query, and few others. Returns `None` if there is no word to
+/// search for.
 pub(super) fn expression(scope: &Scope, query: &JobQuery) -> Option<String> {
     let words: BTreeSet<String> = search::words(query.words.as_deref()?);
     if words.is_empty() {
         return None;
     }
-    // Quoted, so that no word is an operator; no word has a quote in it.
+    // Quoted, so that no word is an operator. No word contains a quote.
     let wanted = words.iter().map(|word| match search::is_beginning(word) {
         true => format!("\"{word}\" *"),
         false => format!("\"{word}\""),

@@ -1,11 +1,11 @@
-//! Short statements, which every file of SQL shares.
+//! Short functions to run statements, for all files with SQL.
 
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
 use super::fault::Fault;
 
-/// The one value that a statement selects.
+/// Returns the single value that a statement selects.
 pub(super) fn value<T: FromSql>(
     connection: &Connection,
     select: &str,
@@ -14,7 +14,7 @@ pub(super) fn value<T: FromSql>(
     Ok(connection.prepare_cached(select)?.query_row(parameters, |row| row.get(0))?)
 }
 
-/// The same where there may be no row.
+/// Returns the selected value, or `None` if there is no row.
 pub(super) fn optional<T: FromSql>(
     connection: &Connection,
     select: &str,
@@ -24,7 +24,7 @@ pub(super) fn optional<T: FromSql>(
     Ok(statement.query_row(parameters, |row| row.get(0)).optional()?)
 }
 
-/// The first column of every row.
+/// Returns the first column of all rows.
 pub(super) fn column<T: FromSql>(
     connection: &Connection,
     select: &str,
@@ -35,7 +35,7 @@ pub(super) fn column<T: FromSql>(
     Ok(values.collect::<Result<_, _>>()?)
 }
 
-/// Runs a statement and says how many rows it touched.
+/// Runs a statement and returns the number of rows that it affected.
 pub(super) fn execute(
     connection: &Connection,
     statement: &str,
@@ -49,13 +49,13 @@ pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// Empties the log into the database and closes it.
+/// Moves the log into the database and closes the connection.
 pub(super) fn close(connection: Connection) -> Result<(), Fault> {
     empty_log(&connection)?;
     Ok(connection.close().map_err(|(_, error)| error)?)
 }
 
-/// How SQLite carries a statement out, a line for each table: for tests.
+/// SQLite's plan for a statement, one line for each table, for tests.
 #[cfg(test)]
 pub(super) fn plan(connection: &Connection, select: &str) -> Vec<String> {
     let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();

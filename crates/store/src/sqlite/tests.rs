@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::{conversations, ledger, open, reads};
 
 const JOBS: u32 = 100_000;
-/// How many steps of SQLite's machine a page may take. Walking through all the jobs takes more than a million.
+/// The maximum number of SQLite's virtual machine steps for a page. A scan of all jobs takes more than a million.
 const AT_MOST: u64 = 250_000;
-/// How often steps are counted.
+/// The interval, in steps, at which steps are counted.
 const COUNTED: u32 = 100;
 
-/// Jobs of one owner, but for fifty of another: most succeeded, one in a thousand failed, the oldest cancelled; one in fifty was the
-/// library's. Each has twelve of five thousand words.
+/// Adds the jobs of one owner, and fifty of another. Most succeeded, one in a thousand failed, the oldest were cancelled; one
+/// in fifty is a library job. Each has twelve of five thousand words.
 fn fill(connection: &Connection) {
     let fill = format!(
         "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {JOBS})
@@ -109,7 +109,7 @@ fn conversations_and_sums_of_any_owner_walk_through_no_100_000_jobs() {
     let dir = TempDir::new().unwrap();
     let mut connection = open::made_for_test(&dir);
     fill(&connection);
-    // Ann's jobs are turns no more, but for the fifty oldest.
+    // Ann's jobs are no longer turns, except for the fifty oldest.
     connection
         .execute_batch(
             "UPDATE jobs SET conversation = NULL WHERE owner = 'ann' AND seq > 50;
@@ -127,7 +127,7 @@ fn conversations_and_sums_of_any_owner_walk_through_no_100_000_jobs() {
                 assert!(!all || page.conversations.len() == shown, "{owner:?}");
             });
             eprintln!("{owner:?} {query:?}: {steps} steps");
-            // Succeeded jobs that are no turns are walked through.
+            // Succeeded jobs that are not turns are scanned.
             assert!(steps < AT_MOST || !query.states.is_empty(), "{owner:?} {query:?}: {steps}");
         }
         for scope in [Scope::Owner(owner), Scope::Operator] {
@@ -142,7 +142,7 @@ fn conversations_and_sums_of_any_owner_walk_through_no_100_000_jobs() {
     }
 }
 
-/// How many steps of SQLite's machine this takes: the same on every computer, however busy.
+/// Counts SQLite's virtual machine steps: the same number on every computer, however busy.
 fn steps(connection: &mut Connection, step: impl FnOnce(&Connection)) -> u64 {
     let counted = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&counted);

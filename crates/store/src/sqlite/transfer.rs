@@ -22,10 +22,10 @@ use crate::copy_side::{
 };
 use crate::unavailable;
 
-/// The name under which the store's number is kept whose jobs are being copied here.
+/// The name of the entry for the store whose jobs are being copied here.
 const COPYING: &str = "copying";
 
-/// Refuses the target of a copy that is not complete.
+/// Refuses the target of an incomplete copy.
 pub(super) fn refuse_partial(connection: &Connection) -> Result<(), StoreError> {
     match source(connection)? {
         Some(_) => Err(unavailable(IS_PARTIAL)),
@@ -45,7 +45,7 @@ pub(crate) struct SqliteSide {
 }
 
 impl SqliteSide {
-    /// Opens a file to be copied; it stays as it is.
+    /// Opens a file as the source of a copy. The file is not changed.
     pub(crate) fn source(store: SqliteFile<'_>) -> Result<Self, CopyRefusal> {
         let path = store.path;
         if !super::is_there(path)? {
@@ -60,7 +60,7 @@ impl SqliteSide {
         Self::with(connection, mark)
     }
 
-    /// Opens a file to be copied to, or makes it.
+    /// Opens or creates a file as the target of a copy.
     pub(crate) fn target(store: SqliteFile<'_>) -> Result<Self, CopyRefusal> {
         let path = store.path;
         open::make_files(path)?;
@@ -82,7 +82,7 @@ impl SqliteSide {
     }
 }
 
-/// Keeps every other process away.
+/// Locks out all other processes.
 fn taken(store: SqliteFile<'_>) -> Result<Mark, CopyRefusal> {
     let mark = Mark::alone(store)?.ok_or(CopyRefusal::InUse)?;
     sql::close(sole_connection(store.path)?.ok_or(CopyRefusal::InUse)?)?;
@@ -142,7 +142,7 @@ impl CopySide for SqliteSide {
         let mut statement = connection.prepare_cached(&select)?;
         let found = statement.query_and_then((after, last), |row| {
             let Stored { seq, mut record } = rows::whole_row(connection, row)?;
-            // Its worker is gone with the process that had it.
+            // Its worker ended together with its process.
             record.job.partial = None;
             let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
             let identity = identities::of_job(connection, seq)?;
@@ -206,7 +206,7 @@ impl CopySide for SqliteSide {
     async fn close(self: Box<Self>) {}
 }
 
-/// Adds the job as it was when it was new, then brings it to where it stands.
+/// Adds the job as it was when it was new, then updates it to its current state.
 fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
     let WholeJob { seq, record, key, identity, raw } = whole;
     let (seq, mut record) = (*seq, record.clone());

@@ -1,4 +1,4 @@
-//! The table of workers: a row for each profile a worker claimed for. A listed worker may be dead ([`super::liveness`]).
+//! The table of workers: a row for each profile that a worker claimed for. A listed worker may be dead ([`super::liveness`]).
 
 use outlast_core::{Profile, WorkerId};
 use rusqlite::{Connection, Params};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, Params};
 use super::fault::Fault;
 use super::sql;
 
-/// Lists the worker. Done at every claim, and a write only at the first: a lookup is cheap, and a second list in memory
+/// Lists the worker. Called at every claim, but writes only at the first: a lookup is cheap, and a second list in memory
 /// could differ from the one that other processes see.
 pub(super) fn add(
     connection: &Connection,
@@ -20,7 +20,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Takes workers off the list.
+/// Removes workers from the list.
 pub(super) fn remove(connection: &Connection, workers: &[WorkerId]) -> Result<(), Fault> {
     for worker in workers {
         sql::execute(connection, "DELETE FROM workers WHERE worker = ?1", [worker.as_str()])?;
@@ -28,12 +28,12 @@ pub(super) fn remove(connection: &Connection, workers: &[WorkerId]) -> Result<()
     Ok(())
 }
 
-/// Every listed worker.
+/// All listed workers.
 pub(super) fn all(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
     selected(connection, "SELECT DISTINCT worker FROM workers", [])
 }
 
-/// The listed workers of this profile.
+/// The listed workers with this profile.
 pub(super) fn of_profile(
     connection: &Connection,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! Which workers live, and what becomes of the jobs of those that do not.
+//! Determines which workers are alive, and rescues the jobs of dead workers.
 
 use outlast_core::{Profile, Rescued, StoreError, WorkerId};
 use rusqlite::Connection;
@@ -7,7 +7,7 @@ use super::{SqliteStore, commands, worker_list};
 use crate::{count, unavailable};
 
 impl SqliteStore {
-    /// Makes sure that other processes can see that the worker is alive before it claims.
+    /// Ensures that other processes can see that the worker is alive before it claims.
     pub(super) async fn show_life(&self, worker: &WorkerId) -> Result<(), StoreError> {
         if self.liveness.is_own(worker) {
             return Ok(());
@@ -17,7 +17,7 @@ impl SqliteStore {
         task.await.map_err(unavailable)?
     }
 
-    /// Looks for a live worker of that profile, and takes the dead ones it meets off the list.
+    /// Returns true if a worker with that profile is alive. Removes the dead workers that it finds from the list.
     pub(super) async fn find_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         let (liveness, profile) = (self.liveness.clone(), profile.clone());
         let look = move |connection: &Connection| {
@@ -31,7 +31,7 @@ impl SqliteStore {
             Ok((false, dead))
         };
         let (found, dead) = self.readers.run(look).await?;
-        // The answer does not depend on this write; the next process that asks tries again. The dead workers' files stay
+        // The answer does not depend on this write; the next process that asks tries again. The files of dead workers stay
         // until their jobs are rescued.
         if let Some(writer) = &self.writer
             && !dead.is_empty()
@@ -43,7 +43,7 @@ impl SqliteStore {
         Ok(found)
     }
 
-    /// Unlocks the worker's file, so that it counts as dead, and takes it off the list.
+    /// Unlocks the worker's file, so that the worker counts as dead, and removes the worker from the list.
     pub(super) async fn release_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let (liveness, worker) = (self.liveness.clone(), [worker.clone()]);
         let [leaver] = worker.clone();
@@ -52,9 +52,9 @@ impl SqliteStore {
         self.writer()?.run(move |tx| worker_list::remove(tx.connection, &worker)).await
     }
 
-    /// Tries the locks of other processes' workers and rescues the jobs of the dead; writes only where a dead worker is
-    /// listed or holds a job. The lock files of all dead workers are removed: a worker's name is never used twice, so
-    /// none of them can be a live worker's.
+    /// Tries the locks of other processes' workers and rescues the jobs of the dead ones. Writes only if a dead worker is
+    /// listed or holds a job. The lock files of all dead workers are removed: a worker's name is never used twice, so none of
+    /// these files can belong to a live worker.
     pub(super) async fn rescue_proven(&self) -> Result<Rescued, StoreError> {
         let liveness = self.liveness.clone();
         let look = move |connection: &Connection| {

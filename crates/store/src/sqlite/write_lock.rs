@@ -1,8 +1,8 @@
-//! Processes take turns at writing.
+//! Lets processes take turns at writing.
 //!
-//! SQLite's own wait for its lock is a sleep in steps: a process that commits in a loop starves the others. The kernel
-//! wakes the processes that wait for a file lock nearly in order, and a crash frees it. SQLite's lock is what keeps
-//! writers apart; this one only orders them, so a writer that has waited too long goes on without it.
+//! SQLite itself waits for its lock by sleeping in steps, so a process that commits in a loop starves the others. The kernel
+//! wakes processes that wait for a file lock nearly in order, and a crash frees the lock. SQLite's lock keeps writers apart.
+//! This lock only orders them, so a writer that has waited too long continues without it.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::files::open_private_file;
 
-/// Waits for the lock on a thread of its own, because a blocking lock cannot be given up.
+/// Waits for the lock on a separate thread, because a blocking lock call cannot be cancelled.
 pub(super) struct WriteLock {
     file: Arc<File>,
     requests: Sender<SyncSender<WriteTurn>>,
@@ -24,7 +24,7 @@ pub(super) struct WriteLock {
     max_wait: Duration,
 }
 
-/// This process's turn to write; ends when dropped.
+/// This process's turn to write, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct WriteTurn(Arc<File>);
 
@@ -37,10 +37,10 @@ impl Drop for WriteTurn {
 }
 
 impl WriteLock {
-    /// How long a writer waits for its turn before it goes on without.
+    /// The time for which a writer waits for its turn before it continues without one.
     pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
 
-    /// Opens the lock file at `path`, making it if there is none.
+    /// Opens the lock file at `path`, and creates it if it does not exist.
     pub(super) fn open(path: &Path, max_wait: Duration) -> io::Result<Self> {
         let file = Arc::new(open_private_file(path)?);
         let waiting = Arc::new(AtomicBool::new(false));
@@ -52,16 +52,16 @@ impl WriteLock {
         Ok(Self { file, requests, waiting, max_wait })
     }
 
-    /// This process's turn if no other has or awaits it. Only for a writer that has rested: one that never does would always
-    /// be before those who wait.
+    /// Takes this process's turn if no other process has it or waits for it. Only for a writer that has been idle: a writer
+    /// that never pauses would always overtake the waiting processes.
     pub(super) fn take(&self) -> Option<WriteTurn> {
         let is_free = !self.waiting.load(Ordering::SeqCst) && self.file.try_lock().is_ok();
         is_free.then(|| WriteTurn(self.file.clone()))
     }
 
-    /// Waits for this process's turn; `None` means: write without it.
+    /// Waits for this process's turn. `None` means: write without it.
     pub(super) fn wait(&self) -> Option<WriteTurn> {
-        // The thread still waits for an earlier request: waiting again would cost the same time again.
+        // The thread is still waiting for an earlier request, and another wait would cost the same time again.
         if self.waiting.swap(true, Ordering::SeqCst) {
             return None;
         }
@@ -83,7 +83,7 @@ fn take_turns(file: &Arc<File>, queue: &Receiver<SyncSender<WriteTurn>>, waiting
         let locked = file.lock();
         waiting.store(false, Ordering::SeqCst);
         match locked {
-            // A turn that comes too late is dropped, here or in the channel, and that unlocks.
+            // A turn that comes too late is dropped, here or in the channel, which unlocks the file.
             Ok(()) => drop(grant.send(WriteTurn(file.clone()))),
             Err(error) => {
                 tracing::warn!(%error, "the write lock cannot be taken; writing without it");
@@ -107,7 +107,7 @@ mod tests {
         (ours, File::options().write(true).open(path).unwrap())
     }
 
-    /// Locks on a thread of its own, so that a lock that is never free fails the test instead of hanging it.
+    /// Locks on a separate thread, so that a lock that never becomes free fails the test instead of hanging it.
     fn lock(rival: File) -> File {
         let (done, locked) = mpsc::channel();
         thread::spawn(move || {
@@ -159,7 +159,7 @@ mod tests {
         rival.lock().unwrap();
         assert!(ours.wait().is_none());
         rival.unlock().unwrap();
-        // The rival must not be back before our thread had the lock.
+        // The rival must not return before our thread has had the lock.
         let had_it = (0..10_000).any(|_| {
             thread::park_timeout(Duration::from_millis(1));
             !ours.waiting.load(Ordering::SeqCst)

@@ -1,8 +1,8 @@
-//! The one writer of this process: a thread that commits the commands that have queued up together.
+//! The only writer of this process: a thread that commits queued commands together.
 //!
-//! A durable commit costs a disk flush; that the callers who wait share it makes durability cheap. Each command runs in a
-//! savepoint of its own, so that one that is refused or fails undoes no other, and no caller is answered before the
-//! commit that holds its change.
+//! A durable commit costs a disk flush. Durability is cheap because all waiting callers share one. Each command runs in a
+//! separate savepoint, so a refused or failed command undoes no other. No caller is answered before the commit that contains
+//! its change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -26,58 +26,58 @@ use super::write_lock::WriteLock;
 use super::{reads, sql};
 use crate::{columns, copied, unavailable};
 
-/// How many commands share a commit at most, so that none waits long for the others.
+/// The maximum number of commands in one commit, so that no command waits long for the others.
 const MAX_TOGETHER: usize = 256;
 
-/// How long a command that may wait does so for another to share its commit.
+/// The time for which a non-urgent command waits for another command to share its commit.
 const COMPANY: Duration = Duration::from_millis(10);
 
-/// How far behind the mark beside the store may be.
+/// The maximum delay of the mark next to the store.
 const MARK_DELAY: Duration = Duration::from_secs(2);
 
-/// How long words wait for a moment in which many are put, and for another try where they could not be.
+/// The time for which words wait to be indexed in bulk, and the time before a failed attempt is repeated.
 const WORDS_DELAY: Duration = Duration::from_secs(2);
 
-/// How long the next words wait while commands come, so that few of those find the writer at it.
+/// The pause between bulk indexing steps while commands arrive, so that few commands have to wait for one.
 const WORDS_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the last checkpoint may wait for other processes' readers.
+/// The time for which the last checkpoint waits for other processes' readers.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(200);
 
-/// A step of a caller. It is given the transaction, or why there is none, and returns why it was refused, if it was, and
-/// the way to answer the caller.
+/// A step of a caller. It receives the transaction, or the error if there is none. It returns its refusal, if it was refused,
+/// and the way to answer the caller.
 type Command =
     Box<dyn FnOnce(Result<&mut Tx<'_>, StoreError>) -> (Option<StoreError>, Answer) + Send>;
 
-/// When a command is carried out.
+/// The time at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     /// With the next commit.
     Now,
-    /// With the next commit that another command needs, or in a moment: for a step that no caller waits for. No later command is carried
-    /// out before it.
+    /// With the next commit that another command needs, or shortly after. For a step that no caller waits for. No later
+    /// command runs before it.
     InCompany,
 }
 
-/// Answers a caller with the result of its step, or with why the commit failed.
+/// Answers a caller with the result of its step, or with the reason why the commit failed.
 type Answer = Box<dyn FnOnce(Option<StoreError>) + Send>;
 
-/// Hands commands to the writer thread.
+/// Sends commands to the writer thread.
 pub(super) struct Writer {
     queue: Mutex<Option<Sender<(Urgency, Command)>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread works with.
+/// The resources of the thread.
 pub(super) struct WriterThread {
     pub(super) connection: Connection,
     pub(super) file: Arc<DatabaseFile>,
     pub(super) lock: WriteLock,
     pub(super) clock: Arc<dyn Clock>,
-    /// Is told of every commit that changed a job.
+    /// Receives every commit that changed a job.
     pub(super) commits: Arc<OwnCommits>,
     pub(super) mark: Mark,
-    /// The number that the mark tells stores apart by.
+    /// The store's id in the mark.
     pub(super) store: i64,
 }
 
@@ -86,42 +86,42 @@ pub(super) struct Tx<'a> {
     pub(super) connection: &'a Connection,
     clock: &'a dyn Clock,
     rev: Option<Rev>,
-    /// What was changed, each job with its number of arrival.
+    /// The changes of this transaction, each with the job's number of arrival.
     changes: Vec<(i64, Change)>,
 }
 
 impl<'a> Tx<'a> {
-    /// The transaction that was begun on this connection.
+    /// Wraps the transaction that was begun on this connection.
     pub(super) fn new(connection: &'a Connection, clock: &'a dyn Clock) -> Self {
         Self { connection, clock, rev: None, changes: Vec::new() }
     }
 
-    /// The present moment.
+    /// The current time.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Notes where a job stands after this commit.
+    /// Records the state of a job after this commit.
     pub(super) fn changed(&mut self, seq: i64, job: &Job) {
         self.changes.push((seq, Change::of(job)));
     }
 
-    /// What the commit has changed; read before it, in the same transaction.
+    /// Returns the changes of this commit. They are read before it, in the same transaction.
     fn summed_up(&mut self) -> Result<Option<OwnCommit>, Fault> {
         let Some(rev) = self.rev else { return Ok(None) };
-        // The order in which they are read.
+        // The order in which readers see them.
         self.changes.sort_by_key(|(seq, _)| *seq);
         let changes = self.changes.drain(..).map(|(_, change)| change).collect();
         let next_due = reads::next_due(self.connection, self.now())?;
         Ok(Some(OwnCommit { rev, changes, next_due }))
     }
 
-    /// The number of this commit's changes, taken when the first of them is made.
+    /// The number of this commit's changes, assigned at the first change.
     pub(super) fn rev(&mut self) -> Result<Rev, Fault> {
         if let Some(rev) = self.rev {
             return Ok(rev);
         }
-        // Two plain statements: RETURNING would build and drop a table of its own each time.
+        // Two plain statements: RETURNING would create and drop a temporary table each time.
         sql::execute(self.connection, "UPDATE meta SET value = value + 1 WHERE name = 'rev'", [])?;
         let select = "SELECT value FROM meta WHERE name = 'rev'";
         let rev = columns::rev(sql::value(self.connection, select, [])?);
@@ -135,7 +135,7 @@ impl Writer {
     pub(super) fn start(mut thread: WriterThread) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel();
         let file = Arc::clone(&thread.file);
-        // Else what savepoints need to be undone is a file, made and removed for each.
+        // Otherwise SQLite creates and removes a file for each savepoint.
         thread.connection.pragma_update(None, "temp_store", "MEMORY").map_err(unavailable)?;
         let checkpoints = LogCheckpoints::follow(&mut thread.connection, file)?;
         let run = move || {
@@ -148,9 +148,9 @@ impl Writer {
         Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Runs `step` in the next commit and returns when that is durable.
+    /// Runs `step` in the next commit and returns when that commit is durable.
     ///
-    /// A caller that goes away does not take its step back.
+    /// The step runs even if the caller goes away.
     pub(super) async fn run<T, F>(&self, step: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -159,7 +159,7 @@ impl Writer {
         self.run_when(Urgency::Now, step).await
     }
 
-    /// The same for a step that may wait for company.
+    /// Runs a step that may wait to share a commit.
     pub(super) async fn run_when<T, F>(&self, urgency: Urgency, step: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -181,7 +181,7 @@ impl Writer {
             .unwrap_or_else(|_| Err(unavailable("the store failed; the log has the details")))
     }
 
-    /// Takes no more commands; the thread ends when those queued are done, and can be waited for.
+    /// Accepts no more commands. The thread ends after the queued ones; the returned handle waits for it.
     pub(super) fn close(&self) -> Option<JoinHandle<()>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -196,14 +196,14 @@ impl Writer {
 
 impl WriterThread {
     fn serve(&self, commands: &Receiver<(Urgency, Command)>) {
-        // A change that is not in the mark yet, and when it should be.
+        // A change that is not in the mark yet, and the time by which it must be.
         let mut unmarked: Option<(Rev, Instant)> = None;
-        // When words are put. A process that ended before it did may have left some.
+        // The time of the next indexing. A process may have exited before it indexed all words.
         let mut words_due = Some(self.clock.now().after(WORDS_DELAY));
         let mut is_busy = false;
         loop {
             let now = Instant::now();
-            // Also while commands never stop coming.
+            // Do this even if commands arrive without a pause.
             if unmarked.is_some_and(|(_, due)| due <= now) {
                 self.mark(unmarked.take());
             }
@@ -236,7 +236,7 @@ impl WriterThread {
                 batch.extend(company(commands));
             }
             let turn = rested.then(|| self.lock.take()).flatten().or_else(|| self.lock.wait());
-            // Gathered after the wait, so that commands that came meanwhile share this commit.
+            // Collected after the wait, so that commands that arrived meanwhile share this commit.
             let left = MAX_TOGETHER - batch.len();
             batch.extend(commands.try_iter().take(left).map(|(_, command)| command));
             let mut batch = batch.into_iter();
@@ -265,7 +265,7 @@ impl WriterThread {
     }
 
     fn mark(&self, unmarked: Option<(Rev, Instant)>) {
-        // Not where another file is at the path.
+        // Only while the file at the path is still this one.
         if let Some((rev, _)) = unmarked
             && self.file.check().is_ok()
         {
@@ -273,13 +273,13 @@ impl WriterThread {
         }
     }
 
-    /// How long it is until words are put; not at all where the clock was set back.
+    /// The time until words are indexed; zero if the clock was set back.
     fn until(&self, due: Timestamp) -> Duration {
         let wait = due.since(self.clock.now());
         if wait > WORDS_DELAY { Duration::ZERO } else { wait }
     }
 
-    /// Puts words for a moment; when to go on, if more are owed.
+    /// Indexes words for a limited time. Returns the time to continue, if more are pending.
     fn put_words(&self, pause: Duration) -> Option<Timestamp> {
         let put = || {
             self.file.check()?;
@@ -292,7 +292,7 @@ impl WriterThread {
             execute(&self.connection, "COMMIT")?;
             Ok::<_, StoreError>(owed)
         };
-        // A text that the words cannot be taken from must not end the writer.
+        // A text that cannot be split into words must not end the writer.
         let put = catch_unwind(AssertUnwindSafe(put))
             .unwrap_or_else(|_| Err(unavailable("putting words panicked")));
         match put {
@@ -306,7 +306,7 @@ impl WriterThread {
         }
     }
 
-    /// Runs the batch in one transaction; an error means that nothing of it happened.
+    /// Runs the batch in one transaction. An error means that none of it happened.
     fn commit(
         &self,
         batch: &mut vec::IntoIter<Command>,
@@ -323,7 +323,7 @@ impl WriterThread {
         committed
     }
 
-    /// Takes back what was begun and not committed.
+    /// Rolls back an open transaction.
     fn undo(&self) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -334,7 +334,7 @@ impl WriterThread {
 
     fn leave(self) {
         if let Err(error) = self.file.check() {
-            // The log at the path may belong to another database by now.
+            // The log at the path may now belong to another database.
             return tracing::error!(%error, "the write-ahead log was left alone");
         }
         let timeout = self.connection.busy_timeout(CHECKPOINT_WAIT);
@@ -344,7 +344,7 @@ impl WriterThread {
     }
 }
 
-/// The commands that come until one of them is urgent, or a moment has passed.
+/// Collects commands until one of them is urgent or the waiting time is over.
 fn company(commands: &Receiver<(Urgency, Command)>) -> Vec<Command> {
     let mut company = Vec::new();
     let until = Instant::now() + COMPANY;
@@ -371,7 +371,7 @@ fn transact(
     execute(tx.connection, "BEGIN IMMEDIATE")?;
     if batch.len() == 1 {
         let command = batch.next();
-        // Without a savepoint, for which SQLite would copy every page that is changed.
+        // Without a savepoint, for which SQLite would copy every changed page.
         let refused = command.map(|command| run(tx, command, answers));
         if let Some(error) = refused.flatten() {
             return undo(tx, error, &["ROLLBACK"]).map(|()| None);
@@ -385,7 +385,7 @@ fn transact(
     Ok(commit)
 }
 
-/// Runs one command so that its failure undoes no other; an error means that the whole transaction failed.
+/// Runs one command so that its failure undoes no other. An error means that the whole transaction failed.
 fn run_alone(
     tx: &mut Tx<'_>,
     command: Command,
@@ -402,18 +402,18 @@ fn run_alone(
     undo(tx, error, &["ROLLBACK TO command", "RELEASE command"])
 }
 
-/// Undoes what a refused command wrote; an error means that the whole transaction failed.
+/// Undoes the writes of a refused command. An error means that the whole transaction failed.
 fn undo(tx: &Tx<'_>, error: StoreError, statements: &[&str]) -> Result<(), StoreError> {
-    // On a full disk and the like SQLite may have ended the whole transaction by itself.
+    // On errors such as a full disk, SQLite may have ended the whole transaction itself.
     if tx.connection.is_autocommit() {
         return Err(error);
     }
     statements.iter().try_for_each(|statement| execute(tx.connection, statement))
 }
 
-/// Runs one command and says why it was refused, if it was.
+/// Runs one command and returns its refusal, if it was refused.
 fn run(tx: &mut Tx<'_>, command: Command, answers: &mut Vec<Answer>) -> Option<StoreError> {
-    // A command that panics drops the way to its caller, which is answered by that.
+    // A command that panics drops its reply channel, which answers its caller.
     match catch_unwind(AssertUnwindSafe(|| command(Ok(&mut *tx)))) {
         Ok((refused, answer)) => {
             answers.push(answer);

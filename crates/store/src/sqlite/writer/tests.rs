@@ -1,4 +1,4 @@
-//! Commands share a commit, and a failed one undoes no other.
+//! Tests that commands share a commit and that a failed one undoes no other.
 
 use std::fs::File;
 
@@ -12,7 +12,7 @@ use crate::sqlite::{insert, open, reads};
 
 struct Fixture {
     writer: Writer,
-    /// The write lock's file: while a test holds its lock, the writer waits.
+    /// The write lock's file. While a test holds its lock, the writer waits.
     rival: File,
     reader: Connection,
     clock: Arc<ManualClock>,
@@ -90,7 +90,7 @@ async fn a_commit_that_fails_is_told_to_every_caller_in_it() {
     let (innocent, culprit, refused, ()) = tokio::join!(
         writer.run(|tx| add(tx, a_job())),
         writer.run(|tx| {
-            // An orphan that SQLite notices only when it commits.
+            // A foreign key violation that SQLite reports only at the commit.
             let orphan =
                 "PRAGMA defer_foreign_keys = ON; INSERT INTO bodies (job, ask) VALUES (999, '')";
             Ok(tx.connection.execute_batch(orphan)?)
