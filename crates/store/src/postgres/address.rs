@@ -1,4 +1,4 @@
-//! The address of a database: read as the driver reads it, and shown without its password.
+//! The address of a database: parsed as the driver does, and displayed without its password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use tokio_postgres::config::Host;
 
 use super::password_file::{self, Wanted};
 
-/// The settings of a connection that come from elsewhere than the address; the address wins.
+/// Connection settings from sources other than the address. The address takes precedence.
 #[derive(Clone, Default)]
 pub struct ConnectionDefaults {
-    /// The password, such as that of `PGPASSWORD`.
+    /// The password, for example from `PGPASSWORD`.
     pub password: Option<String>,
-    /// The `sslmode`, such as that of `PGSSLMODE`.
+    /// The `sslmode`, for example from `PGSSLMODE`.
     pub ssl_mode: Option<String>,
     /// A password file in the format of `.pgpass`.
     pub password_file: Option<PathBuf>,
@@ -34,13 +34,13 @@ impl fmt::Debug for ConnectionDefaults {
 /// The reason why an address cannot be used. It never repeats the address, which may contain a password.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// A second `@` before the database's name.
+    /// The address has a second `@` before the name of the database.
     #[error("the address has an `@` in its host: write an `@` in the password as %40")]
     AtInHost,
-    /// The driver does not understand it.
+    /// The driver cannot parse the address.
     #[error("the address of the database cannot be read: {0}")]
     Unreadable(String),
-    /// The value of `sslmode` is not one of ours.
+    /// The value of `sslmode` is unknown.
     #[error("sslmode={0} is not known: use disable, prefer, require or verify-full")]
     UnknownSslMode(String),
     /// A value is not valid percent-encoded UTF-8.
@@ -48,11 +48,12 @@ pub enum AddressError {
     BadEncoding(&'static str),
 }
 
-/// An address in its parts. The credentials end at the first `@`, as for the driver: a password may contain `/`, `?` and `#`.
+/// The parts of an address. The credentials end at the first `@`, as in the driver, so a password may contain `/`, `?` and
+/// `#`.
 struct Parts<'a> {
     scheme: &'a str,
     credentials: Option<&'a str>,
-    /// Hosts and the name of the database.
+    /// The hosts and the name of the database.
     place: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
 }
@@ -95,7 +96,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the address without its password; `None` if it cannot be read, and then no part of it may be shown.
+/// Returns the address without its password. Returns `None` if the address is unreadable; then no part of it may be
+/// displayed.
 pub fn without_password(address: &str) -> Option<String> {
     read(address).ok()?;
     let parts = Parts::split(address).ok()?;
@@ -125,7 +127,7 @@ impl TlsMode {
     }
 }
 
-/// The files and the mode of TLS, which the driver does not read.
+/// The TLS mode and files, which the driver does not read.
 #[derive(Debug, Default)]
 pub(super) struct TlsSettings {
     pub(super) mode: Option<TlsMode>,
@@ -134,10 +136,10 @@ pub(super) struct TlsSettings {
     pub(super) key: Option<PathBuf>,
 }
 
-/// The parameters that the driver must not see: it knows neither `verify-full` nor files, and would fall back to plain text.
+/// Parameters that the driver must not see: it supports neither `verify-full` nor files, and would fall back to plain text.
 const TLS_PARAMETERS: [&str; 4] = ["sslmode", "sslrootcert", "sslcert", "sslkey"];
 
-/// Adds the defaults to an address that does not set them itself.
+/// Adds the defaults that an address does not set itself.
 pub fn with_defaults(address: &str, defaults: &ConnectionDefaults) -> Result<String, AddressError> {
     let (config, tls) = read(address)?;
     let in_file = || {
@@ -159,7 +161,7 @@ pub fn with_defaults(address: &str, defaults: &ConnectionDefaults) -> Result<Str
     Ok(complete)
 }
 
-/// Reads an address.
+/// Parses an address.
 pub(super) fn read(address: &str) -> Result<(Config, TlsSettings), AddressError> {
     let parts = Parts::split(address)?;
     let mut tls = TlsSettings::default();
@@ -180,7 +182,8 @@ pub(super) fn read(address: &str) -> Result<(Config, TlsSettings), AddressError>
     Ok((config, tls))
 }
 
-/// The entry of a password file that fits a connection. One password serves all hosts of an address: that of the first.
+/// The entry of a password file that matches a connection. All hosts of an address share one password: that of the first
+/// host.
 fn wanted(config: &Config) -> Wanted {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),

@@ -1,6 +1,7 @@
-//! A connection of a command that needs the database for itself: to copy it, or to restore it.
+//! Exclusive access to the database for a command that copies or restores it.
 //!
-//! Every process that serves the store shares a lock; the command takes it alone, and servers that come meanwhile are refused.
+//! Every process that serves the store holds a shared lock. The command takes the exclusive lock, and servers that start
+//! meanwhile are refused.
 
 use outlast_core::StoreError;
 use tokio::task::JoinHandle;
@@ -13,8 +14,8 @@ use super::upkeep;
 use crate::copy_side::{IS_CLOSED, IS_PARTIAL};
 use crate::unavailable;
 
-/// Refuses a store that a command has for itself, and the target of a copy that is not complete. The lock lasts only as long
-/// as the statement: behind a pooler it could not be let go.
+/// Refuses a store that a command is using exclusively, and the target of an incomplete copy. The lock lasts only for the
+/// statement, because behind a pooler it could not be released.
 pub(super) async fn refuse_closed(client: &Client) -> Result<(), StoreError> {
     const LOOK: &str = "select pg_try_advisory_xact_lock_shared(lock_class('meta') | 1) as is_open,
          (select copying from meta) is not null as is_partial";
@@ -28,7 +29,8 @@ pub(super) async fn refuse_closed(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Two connections: one to work with, and one whose open transaction keeps the others away, which a pooler leaves in its place as well.
+/// Two connections: one for work, and one whose open transaction excludes other processes. A pooler keeps an open transaction
+/// on its connection, too.
 pub(super) struct Alone {
     pub(super) client: Client,
     guard: Client,
@@ -36,7 +38,7 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// Connects.
+    /// Opens both connections.
     pub(super) async fn connect(url: &str) -> Result<Self, StoreError> {
         let target = Target::parse(url)?;
         let (client, connection) = target.connect().await?;
@@ -49,20 +51,20 @@ impl Alone {
         Ok(alone)
     }
 
-    /// Keeps servers and workers away from now on; false while there is one. The tables must be there.
+    /// Excludes servers and workers from now on; returns false if one is running. The tables must exist.
     pub(super) async fn lock(&self) -> Result<bool, Fault> {
         const BEGIN: &str = "begin; set local idle_in_transaction_session_timeout = 0";
         const TAKE: &str = "select pg_try_advisory_xact_lock(lock_class('meta') | 1) as is_taken";
         self.guard.batch_execute(BEGIN).await?;
         let is_taken: bool = get(&self.guard.query_one(TAKE, &[]).await?, "is_taken")?;
-        // Behind a pooler that gives no connection of its own, processes hold no lock and say that they live.
+        // Behind a pooler without dedicated connections, processes hold no lock and send heartbeats instead.
         Ok(is_taken && upkeep::look(&self.client).await?.live_workers == 0)
     }
 
-    /// Lets servers in.
+    /// Releases the lock, so that servers can connect.
     pub(super) async fn close(self) {
         for client in [&self.client, &self.guard] {
-            // Where the connection is broken the transaction is gone already.
+            // If the connection is broken, the transaction has already ended.
             let _ = client.batch_execute("rollback").await;
         }
     }

@@ -1,4 +1,4 @@
-//! Concurrent calls that share a transaction: while one is under way, the next calls gather for the one after it.
+//! Combines concurrent calls in one transaction: while one transaction is running, new calls are collected for the next.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -12,22 +12,22 @@ use super::fault::Fault;
 use super::step::Durability;
 use crate::{copied, unavailable};
 
-/// How many calls go into one transaction.
+/// The maximum number of calls in one transaction.
 const MOST_TOGETHER: usize = 64;
 
-/// How many transactions of one kind a process has under way.
+/// The maximum number of concurrent transactions of one kind in a process.
 const AT_ONCE: usize = 2;
 
-/// Where the answer to a call goes.
+/// The channel for the answer to a call.
 pub(super) type Answer<A> = oneshot::Sender<Result<A, StoreError>>;
 
-/// A call and where its answer goes.
+/// A call and the channel for its answer.
 pub(super) type Call<C, A> = (C, Answer<A>);
 
-/// The way to the task that gathers calls of one kind.
+/// The channel to the task that collects calls of one kind.
 pub(super) type Queue<C, A> = OnceLock<mpsc::UnboundedSender<Call<C, A>>>;
 
-/// Has a call carried out together with others.
+/// Runs a call together with others.
 pub(super) async fn ask<C, A>(queue: &Queue<C, A>, call: C) -> Result<A, StoreError> {
     let (answer, answered) = oneshot::channel();
     if queue.get().is_none_or(|queue| queue.send((call, answer)).is_err()) {
@@ -36,8 +36,8 @@ pub(super) async fn ask<C, A>(queue: &Queue<C, A>, call: C) -> Result<A, StoreEr
     answered.await.map_err(|_| unavailable("it was closed"))?
 }
 
-/// Carries the calls out in one transaction and answers them. Where that was certainly not done, one of them may be at fault: then
-/// each alone.
+/// Runs the calls in one transaction and answers them. If the transaction certainly did not commit, one of the calls may be
+/// the cause: then each call runs alone.
 pub(super) async fn carry_out<C: Clone, A, Running>(
     calls: Vec<Call<C, A>>,
     run: impl Fn(Arc<[C]>) -> Running,
@@ -64,15 +64,15 @@ pub(super) async fn carry_out<C: Clone, A, Running>(
         }
     };
     for (answer, done) in answers.into_iter().zip(done) {
-        // A caller that has gone does not need the answer.
+        // A caller that has gone away does not need the answer.
         let _ = answer.send(done);
     }
 }
 
 impl Shared {
-    /// Starts the tasks that gather calls.
+    /// Starts the tasks that collect calls.
     pub(super) fn gather(shared: &Arc<Self>) {
-        // Each is set once, here.
+        // Each queue is set once, here.
         let _ = shared.writes.set(Self::gathered(shared, |shared, calls| {
             shared.write_together(Durability::Commit, calls)
         }));
@@ -83,7 +83,8 @@ impl Shared {
         let _ = shared.claims.set(Self::gathered(shared, Self::claim_together));
     }
 
-    /// Starts the task that gathers calls and hands them to `run`. It holds the store weakly, so that it ends with it.
+    /// Starts the task that collects calls and passes them to `run`. It holds a weak reference to the store, so that it ends
+    /// with the store.
     fn gathered<C, Running>(
         shared: &Arc<Self>,
         run: impl Fn(Arc<Self>, Vec<C>) -> Running + Send + Sync + 'static,
@@ -94,7 +95,7 @@ impl Shared {
     {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let (slots, weak) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::downgrade(shared));
-        // Boxed: tokio's part of a task is compiled once for all of them.
+        // Boxed, so that Tokio's part of a task is compiled once for all of them.
         let gathering = async move {
             while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
                 let mut calls = Vec::new();

@@ -1,4 +1,4 @@
-//! Following changes: heard of by the session, read by their numbers.
+//! Follows changes. The session is notified of them; they are read by their numbers.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use super::rows::get;
 use super::session::WakeupMode;
 use crate::columns::{self, Columns as _};
 
-/// How often changes are looked for at least while a caller waits, or if the session hears of none.
+/// The maximum interval between looks while a caller waits, or if the session receives no notifications.
 const NET: Duration = Duration::from_secs(2);
-/// The same while the session hears of changes and only workers wait: what a process that was killed before it told of its commit
-/// has changed is seen then.
+/// The interval while the session receives notifications and only workers wait. Such a look finds the changes of a process
+/// that was killed between its commit and its notification.
 const IDLE_NET: Duration = Duration::from_secs(10);
-/// Who wants less frequent looks than this is no caller that waits.
+/// A caller that allows longer intervals than this is a worker, not a waiting user.
 const WORKERS_LOOK: Duration = Duration::from_millis(250);
 
-/// The first wait for a writer whose number is drawn and whose commit cannot be seen yet.
+/// The first wait for a writer whose number is drawn and whose commit is not visible yet.
 const SOON: Duration = Duration::from_millis(2);
 
-/// What a look found.
+/// The result of a look.
 struct Looked {
     changes: Changes,
-    /// Numbers are drawn that cannot be read yet.
+    /// Some numbers are drawn whose changes cannot be read yet.
     more_to_come: bool,
 }
 
@@ -39,7 +39,8 @@ impl Shared {
         let mut heard = self.wakeups.subscribe();
         let mut soon = SOON;
         loop {
-            // Marked as known before the look, so that a commit during it ends the wait below at once.
+            // Mark the current state as seen before reading, so that a commit during the read ends the wait below
+            // immediately.
             heard.mark_unchanged();
             let Looked { changes, more_to_come } = self.look(after).await?;
             let now = Instant::now();
@@ -62,13 +63,13 @@ impl Shared {
                     }
                 }
             };
-            // Whether it ends by what was heard or by the time, the next look tells.
+            // The wait ends at a notification or at its limit; the next look shows if there is a change.
             let _ = tokio::time::timeout_at(deadline.min(now + pause), heard.changed()).await;
         }
     }
 
-    /// What changed, when the next job becomes due or a lease ends, and the server's time, which keeps ours fresh: one query, because
-    /// this is most of what idle processes ask.
+    /// Reads the changes, the next time at which a job becomes due or a lease expires, and the server's time, which updates
+    /// ours. One query, because idle processes mostly send this one.
     async fn look(&self, after: Rev) -> Result<Looked, StoreError> {
         const LOOK: &str = "with moment as materialized (
                select least((select min(run_at) from jobs where state = 'queued' and run_at > $2),

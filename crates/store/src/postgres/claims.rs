@@ -1,4 +1,4 @@
-//! Claiming: calls that wait are answered together, each owner in turn.
+//! Claims jobs: waiting calls are answered together, and owners are served in turn.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,9 +19,9 @@ use super::tx::Tx;
 use crate::columns::{Columns as _, signed};
 use crate::copied;
 
-/// Owners that wait with due jobs of these profiles ($1) at a moment ($2, or the server's), in turn, with so many jobs ($3) at the
-/// head of their queues: the order of `rules::Turn`, and the test of `rules::claimable`. The owners of each profile are found one step
-/// of the index each, however long their queues are.
+/// Selects owners with due jobs of these profiles ($1) at a time ($2, or the server's), in turn, with at most this many jobs
+/// ($3) from the head of their queues: the order of `rules::Turn` and the test of `rules::claimable`. The owners of each
+/// profile are found in one index step each, however long their queues are.
 const CANDIDATES: &str = "with recursive
      moment as materialized (select coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now),
      heads as (
@@ -47,23 +47,24 @@ const CANDIDATES: &str = "with recursive
        order by due.priority desc, due.seq limit $3::bigint) as head
      limit 4 * $3::bigint";
 
-/// The first few of the candidates that no other step holds. The state is put so that no index of what is queued is read through.
+/// Locks the first few candidates that no other step holds. The condition on the state is written so that PostgreSQL does not
+/// scan an index of the queue.
 const LOCK: &str = "select seq from jobs where seq = any($1::bigint[]) and state || '' = 'queued'
      order by array_position($1::bigint[], seq) limit $2::bigint for update skip locked";
 
-/// Records that these owners were served, the last one last. Written in the order of their names, so that no two claims wait for
-/// each other.
+/// Records that these owners were served, the last one last. The rows are written in the order of the owners' names, so that
+/// no two claims wait for each other.
 const SERVED: &str = "insert into served (owner, claim) select owner, claim
      from (select owner, nextval('claims') as claim from unnest($1::text[]) as owner) as served_now order by owner
      on conflict (owner) do update set claim = excluded.claim";
 
-/// How many candidates are looked at beyond twice those that are wanted: other processes hold some of them.
+/// The number of candidates read in addition to twice the number of wanted jobs: other processes hold some of them.
 const SPARE: usize = 8;
 
-/// How often claims that got nothing because of others' look again before they answer that there is nothing.
+/// The maximum number of looks of a claim that got nothing because of other claims, before it reports an empty queue.
 const TRIES: u32 = 20;
 
-/// What a worker asks for.
+/// A worker's request for a job.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) worker: WorkerId,
@@ -71,15 +72,15 @@ pub(super) struct Claim {
     pub(super) lease: Duration,
 }
 
-/// What came of looking for jobs.
+/// The result of a look for jobs.
 struct Found {
     claimed: Vec<Claimed>,
-    /// There were more jobs than were claimed: other steps held them, or the look ended before them.
+    /// There were more jobs than were claimed: other steps held them, or the look ended before it reached them.
     left: bool,
 }
 
 impl Shared {
-    /// Answers the gathered calls, those of one worker in one transaction.
+    /// Answers the collected calls, those of one worker in one transaction.
     pub(super) async fn claim_together(
         self: Arc<Self>,
         mut calls: Vec<Call<Claim, Option<Claimed>>>,
@@ -89,14 +90,14 @@ impl Shared {
             calls = later;
             let mut claimed = self.claim_some(claim, now.len()).await.map(Vec::into_iter);
             for (_, answer) in now {
-                // Where the caller has gone, the job comes back when its worker's lease is not renewed.
+                // If the caller has gone away, the job returns to the queue when its worker's lease is not renewed.
                 let next = claimed.as_mut().map(Iterator::next);
                 let _ = answer.send(next.map_err(|error| copied(error)));
             }
         }
     }
 
-    /// Claims as many jobs as are wanted, or as there are.
+    /// Claims as many jobs as are wanted, or as many as there are.
     async fn claim_some(&self, claim: Claim, count: usize) -> Result<Vec<Claimed>, StoreError> {
         let (mut all, mut in_vain) = (Vec::new(), 0);
         loop {
@@ -106,7 +107,7 @@ impl Shared {
             });
             let (Found { mut claimed, left }, rev) = match found.await {
                 Ok(found) => found,
-                // What is claimed is claimed: the calls that get nothing ask again.
+                // Keep the jobs that are already claimed; the calls that get nothing ask again.
                 Err(_) if !all.is_empty() => return Ok(all),
                 Err(fault) => return Err(fault.into()),
             };
@@ -121,10 +122,10 @@ impl Shared {
     }
 }
 
-/// Priority and number of jobs that wait.
+/// The priorities and numbers of waiting jobs.
 type Queue = Vec<(Reverse<i64>, i64)>;
 
-/// A job at the head of its owner's queue.
+/// The job at the head of its owner's queue.
 struct Head {
     owner: String,
     seq: i64,
@@ -176,7 +177,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
     Ok(Found { claimed, left })
 }
 
-/// The next jobs, one after the other: each claim moves its owner's turn.
+/// Returns the next jobs in order. Each claim changes its owner's turn.
 fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Fault> {
     let mut queues: HashMap<String, (Turn, Queue)> = HashMap::new();
     for row in rows {
@@ -201,7 +202,7 @@ fn in_turn(rows: &[tokio_postgres::Row], count: usize) -> Result<Vec<Head>, Faul
     Ok(picked)
 }
 
-/// Takes a job by name.
+/// Claims a job by its id.
 pub(super) async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Option<Claimed>, Fault> {
     let ids = vec![id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);

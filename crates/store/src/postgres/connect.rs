@@ -1,4 +1,4 @@
-//! Where the database is and how it is reached.
+//! Connects to the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use super::fault::{Fault, within};
 use super::lineage::{FoundDatabase, Lineage};
 use crate::{columns, unavailable};
 
-/// What every connection is told. Behind a pooler these cannot be startup parameters. A plan that was made while a table was small
-/// is kept until the table is analyzed, so none may read a whole table where an index leads to its rows.
+/// The settings of every connection. Behind a pooler they cannot be startup parameters. A plan that was made for a small
+/// table is kept until the table is analyzed, so no plan may read a whole table if an index finds its rows.
 const SETTINGS: &str = "set idle_in_transaction_session_timeout = '10s'; set lock_timeout = '5s'; set jit = off;
      set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2;
      set tcp_keepalives_count = 3; set client_min_messages = warning";
 
-/// Moves the sequence on before the first write over a fresh connection: after a failover numbers that were given out would be
-/// given out again.
+/// Advances the sequence before the first write over a fresh connection. Otherwise, after a failover, the server would assign
+/// numbers again that it had already assigned.
 pub(super) const SKIP_LOST_REVS: &str =
     "select setval('rev', (select last_value from rev) + 1000000)
      from (select pg_advisory_xact_lock(lock_class('meta'))) as one_at_a_time";
@@ -41,11 +41,11 @@ const GREETING: Duration = Duration::from_secs(10);
 /// The limits of a process's connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// The time that opening the store waits for a database that is away.
+    /// The time for which opening the store waits for an unavailable database.
     pub connect: Duration,
     /// The time limit of a statement.
     pub statement: Duration,
-    /// The number of connections next to the session.
+    /// The number of pooled connections; the session has another one.
     pub pool_size: usize,
 }
 
@@ -61,21 +61,21 @@ pub(super) struct Target {
     tls: MakeRustlsConnect,
 }
 
-/// What drives a connection.
+/// The task that drives a connection.
 pub(super) type Connected =
     Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
-/// How the server's certificate is checked.
+/// The checks of the server's certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verify {
-    /// Its issuer and its name.
+    /// Checks the issuer and the name.
     Full,
-    /// Not at all: the connection is private, and to whom is not known.
+    /// Checks nothing: the connection is encrypted, but the server is not authenticated.
     Nothing,
 }
 
 impl Target {
-    /// Reads a URL.
+    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let (mut config, settings) = address::read(url).map_err(unavailable)?;
         let is_near = config.get_hosts().iter().all(|host| match host {
@@ -100,17 +100,18 @@ impl Target {
             .keepalives_idle(Duration::from_secs(5))
             .keepalives_interval(Duration::from_secs(2))
             .keepalives_retries(3)
-            // Keepalives are not sent while sent bytes wait for their acknowledgement.
+            // Keepalives are not sent while data waits for its acknowledgement.
             .tcp_user_timeout(Duration::from_secs(10));
         Ok(Self { config, tls: MakeRustlsConnect::new(tls(verify, &settings)?) })
     }
 
-    /// A connection beside the pool. The driver's own limit ends with the socket's connection, before the greeting.
+    /// Opens a connection outside the pool. The driver's own limit covers only the socket's connection, not the startup
+    /// messages after it.
     pub(super) fn connect(&self) -> BoxFuture<'_, Result<(Client, Connected), Fault>> {
         Box::pin(within(GREETING, self.config.connect(self.tls.clone())))
     }
 
-    /// The same, repeated for a while if the database is away or starting.
+    /// Opens a connection, and retries for a while if the database is unavailable or starting.
     pub(super) async fn connect_within(
         &self,
         limit: Duration,
@@ -130,13 +131,13 @@ impl Target {
         }
     }
 
-    /// Gives a fresh connection its settings.
+    /// Applies the settings to a fresh connection.
     pub(super) async fn prepare(&self, client: &Client) -> Result<(), Fault> {
         Ok(client.batch_execute(SETTINGS).await?)
     }
 
-    /// The connections for reads and steps, made when they are needed. Each is to the database with this lineage; without one, nothing is
-    /// written over them.
+    /// Creates the pool of connections for reads and steps, which are opened on demand. Each connection verifies that the
+    /// database has this lineage. Without a lineage, the pool is only for reading.
     pub(super) fn pool(
         &self,
         limits: ConnectionLimits,
@@ -166,7 +167,7 @@ impl Target {
     }
 }
 
-/// Recognizes the database before the first write over a fresh connection, and moves its change numbers on.
+/// Verifies the database before the first write over a fresh connection, and advances its change numbers.
 async fn begin_writing(client: &Client, lineage: &Lineage) -> Result<(), Fault> {
     let before = lineage.seen();
     lineage.recognize(&FoundDatabase::look(client).await?, &before)?;
@@ -230,7 +231,7 @@ fn unreadable(path: &Path, parameter: &str, error: impl std::fmt::Display) -> St
     unavailable(format!("cannot read the file of {parameter}, {}: {error}", path.display()))
 }
 
-/// Takes every certificate: what `sslmode` `prefer` and `require` mean.
+/// Accepts every certificate, as `sslmode` `prefer` and `require` specify.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 
@@ -275,7 +276,7 @@ impl ServerCertVerifier for Unchecked {
 mod tests {
     use super::*;
 
-    /// F6: only a connection that leaves this machine has to be private, and to a server whose name was checked.
+    /// F6: only a connection that leaves this machine must be encrypted, to a server whose name was verified.
     #[tokio::test]
     async fn f6_a_server_elsewhere_is_reached_in_private_without_being_asked() {
         for (host, ssl) in [

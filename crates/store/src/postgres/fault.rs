@@ -1,4 +1,4 @@
-//! What can go wrong inside a step, and what the caller is told about it.
+//! Errors inside a step, and their conversion to the errors that callers receive.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use deadpool_postgres::HookError;
 use outlast_core::{BoxError, StoreError};
 use tokio_postgres::error::{Severity, SqlState};
 
-/// Why a step stopped.
+/// The reason why a step stopped.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) enum Fault {
-    /// A refusal in the port's own words.
+    /// A refusal of the port.
     Refused(#[from] StoreError),
-    /// The database, or the connection to it, before the step was committed.
+    /// An error of the database, or of the connection to it, before the step was committed.
     Sql(#[from] tokio_postgres::Error),
-    /// The connection broke while the commit was on its way: the step may have been done or not.
+    /// The connection broke during the commit: the step may or may not have committed.
     CommitUnknown(BoxError),
-    /// No connection could be had.
+    /// No connection was available.
     NoConnection(BoxError),
-    /// The database did not answer in time, before the step was committed.
+    /// The database did not respond in time, before the step was committed.
     NoAnswer(#[from] NoAnswer),
 }
 
-/// A database that is connected and does not answer.
+/// A database that is connected and does not respond.
 #[derive(Debug, thiserror::Error)]
 #[error("the database did not answer within {} s", .0.as_secs_f32())]
 pub(crate) struct NoAnswer(Duration);
 
-/// Waits for an answer of the database, for this long at most.
+/// Waits for a response of the database, for at most this long.
 pub(super) async fn within<T, E: Into<Fault>>(
     limit: Duration,
     answer: impl Future<Output = Result<T, E>>,
@@ -39,9 +39,9 @@ pub(super) async fn within<T, E: Into<Fault>>(
 }
 
 impl Fault {
-    /// Of writes that went out together with their commit. Where the server refused one of them the commit undid them all; where the
-    /// connection ended at any of their answers, it may have carried the commit before. A pooler says FATAL where the server's end
-    /// broke.
+    /// Converts an error of writes that were sent together with their commit. If the server refused one of them, the commit
+    /// undid all of them. If the connection ended at any of their responses, the commit may have happened before. A pooler
+    /// reports FATAL when its connection to the server broke.
     pub(super) fn of_commit(error: tokio_postgres::Error) -> Self {
         let refused = error.as_db_error().is_some_and(|refusal| match refusal.parsed_severity() {
             Some(severity) => severity == Severity::Error,
@@ -50,7 +50,7 @@ impl Fault {
         if refused { Self::Sql(error) } else { Self::CommitUnknown(told(&error).into()) }
     }
 
-    /// Turns a fault met while a commit was on its way into one that leaves its outcome open.
+    /// Converts an error during a commit into one that leaves the outcome of the commit open.
     pub(super) fn during_commit(self) -> Self {
         match self {
             Self::NoAnswer(late) => Self::CommitUnknown(late.into()),
@@ -59,12 +59,13 @@ impl Fault {
         }
     }
 
-    /// Returns whether a connection that failed like this may work in a moment: the database is away, starts or stops.
+    /// Returns true if a connection that failed like this may work again soon: the database is unavailable, starting or
+    /// stopping.
     pub(super) fn is_passing(&self) -> bool {
         self.is_transient() || matches!(self, Self::NoAnswer(_))
     }
 
-    /// Describes the fault for the log, with the server's own message.
+    /// Describes the error for the log, with the server's own message.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Refused(error) => error.to_string(),
@@ -74,7 +75,7 @@ impl Fault {
         }
     }
 
-    /// Whether the step was certainly not done and may be done if it is tried again at once.
+    /// Returns true if the step certainly did not commit, and an immediate retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Refused(_) | Self::CommitUnknown(_) | Self::NoAnswer(_) => false,
@@ -83,7 +84,7 @@ impl Fault {
         }
     }
 
-    /// The same for an error of the database, or of the connection to it.
+    /// Does the same for an error of the database, or of the connection to it.
     pub(super) fn is_sql_transient(error: &tokio_postgres::Error) -> bool {
         match error.code() {
             Some(code) => TRANSIENT.contains(code),
@@ -92,7 +93,7 @@ impl Fault {
     }
 }
 
-/// Two steps met, the server is going down or coming up, or it has become a standby.
+/// Two steps conflicted, the server is stopping or starting, or it has become a standby.
 const TRANSIENT: [SqlState; 9] = [
     SqlState::T_R_SERIALIZATION_FAILURE,
     SqlState::T_R_DEADLOCK_DETECTED,
@@ -105,7 +106,7 @@ const TRANSIENT: [SqlState; 9] = [
     SqlState::TOO_MANY_CONNECTIONS,
 ];
 
-/// A prepared statement is known twice, or not at all.
+/// A prepared statement already exists, or does not exist.
 const POOLED: [SqlState; 2] =
     [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME];
 
@@ -123,7 +124,7 @@ impl From<deadpool_postgres::PoolError> for Fault {
             | deadpool_postgres::PoolError::PostCreateHook(HookError::Backend(error)) => {
                 Self::Sql(error)
             }
-            // Only a database that is refused makes a hook say something itself: see `connect.rs`.
+            // A hook returns a message only if it refuses the database: see `connect.rs`.
             deadpool_postgres::PoolError::PostCreateHook(HookError::Message(why)) => {
                 Self::Refused(StoreError::Outdated { why: why.into_owned() })
             }
@@ -144,7 +145,7 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// By what the caller can do: make room, repair, or try again.
+/// Groups errors by the caller's remedy: free space, repair, or retry.
 fn of_sql(error: tokio_postgres::Error) -> StoreError {
     match error.code() {
         Some(code) if *code == SqlState::DISK_FULL => StoreError::Full,
@@ -155,7 +156,7 @@ fn of_sql(error: tokio_postgres::Error) -> StoreError {
     }
 }
 
-/// The server's own words where it has said something; the driver's text leaves them out.
+/// Returns the server's own message if there is one; the driver's text leaves it out.
 fn told(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(database) => {

@@ -1,4 +1,4 @@
-//! Identities of held research calls: the newest job of the same call. The only file that knows their columns.
+//! Identities of held research calls, which find the newest job of the same call. Only this file knows their columns.
 
 use outlast_core::rules::{EarlierCall, IdentityRecord};
 use outlast_core::{CallMode, Key, NewJob, OwnerId, StoreError, Timestamp, rules};
@@ -10,7 +10,7 @@ use super::text::escaped;
 use super::tx::{Param, Tx};
 use crate::columns::{Columns as _, identity_life};
 
-/// `rules::IdentityRecord::is_of`: the newest job of the same call, an unfinished one first.
+/// `rules::IdentityRecord::is_of`: the newest job of the same call, preferring an unfinished one.
 const NEWEST: &str =
     "select calls.job from call_identities as calls join jobs on jobs.seq = calls.job
      where calls.owner = $1 and calls.question = $2 and (calls.fresh or not $3::boolean)
@@ -18,23 +18,24 @@ const NEWEST: &str =
          else calls.provider = $5 and calls.model is not distinct from $6::text end
      order by jobs.ended_at is null desc, calls.job desc limit 1";
 
-/// Selects identities for [`of_row`]. Processes of the previous version record answers in `keys` alone. A condition follows.
+/// Selects identities for [`of_row`]. Processes of the previous version record answers only in `keys`. Append a condition.
 pub(super) const SELECT: &str =
     "select call_identities.job, question, provider, model, fresh::int::bigint as fresh, call_identities.made_at,
        call_identities.span, call_identities.span_answered,
        coalesce(call_identities.answered_at, keys.answered_at) as answered_at
      from call_identities left join keys on keys.job = call_identities.job";
 
-/// Records the identity of a new job. With the parameters of [`added`].
+/// Records the identity of a new job. Takes the parameters of [`added`].
 pub(super) const ADD: &str =
     "insert into call_identities (job, owner, question, provider, model, fresh, made_at, span, span_answered, answered_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
-/// Records when a call was first answered with the outcome of the job.
+/// Records the first time at which a call was answered with the job's outcome.
 pub(super) const RECORD_ANSWER: &str =
     "update call_identities set answered_at = coalesce(answered_at, $2) where job = $1";
 
-/// The job that the key of a call names, or the newest one of the same call. `named` is the job that the key's text names.
+/// Returns the job that the call's key names, or else the newest job of the same call. `named` is the job that the key's text
+/// names.
 pub(super) async fn earlier_call(
     tx: &mut Tx,
     new: &NewJob,
@@ -77,7 +78,7 @@ pub(super) async fn earlier_call(
     Ok(rules::newest_call(identified, previous, new))
 }
 
-/// An identity in a row.
+/// Reads an identity from a row.
 pub(super) fn of_row(row: &Row) -> Result<IdentityRecord, Fault> {
     let damaged = |seq: i64| StoreError::Corrupt {
         at: format!("the identity of the call of job number {seq}"),

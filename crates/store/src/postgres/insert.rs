@@ -1,4 +1,4 @@
-//! Inserting: key, busy conversation and quotas, decided while the owner's row is locked.
+//! Inserts jobs. The key, the conversation and the quotas are checked while the owner's row is locked.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,17 +30,17 @@ const STANDING: &str = "select
        (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
        nextval(pg_get_serial_sequence('jobs', 'seq')) as seq";
 
-/// How often an insert is tried whose commit was not heard of.
+/// The number of attempts for an insert whose commit remains unacknowledged.
 const UNKNOWN_COMMITS: u32 = 3;
 
-/// Inserts, each with the id of its job and where its answer goes.
+/// Inserts, each with the id of its job and the channel for its answer.
 type Calls = Vec<Call<(Insert, JobId), Inserted>>;
 
 type Decided = Vec<Result<Inserted, StoreError>>;
 
 impl Shared {
-    /// Answers the gathered calls: in one transaction those that name no key twice, because the first one's job is found by its
-    /// key only when it is committed.
+    /// Answers the collected calls. Calls share a transaction as long as no key occurs twice in it, because a key finds the
+    /// first call's job only after the commit.
     pub(super) async fn insert_together(self: Arc<Self>, mut calls: Calls) {
         // Every transaction locks owners in this order.
         calls.sort_by(|((one, _), _), ((other, _), _)| one.job.owner.cmp(&other.job.owner));
@@ -63,7 +63,7 @@ impl Shared {
             tries += 1;
             match step.await {
                 Ok(done) => break done,
-                // A job that is there after all is found by its id.
+                // If the job exists after all, it is found by its id.
                 Err(fault @ Fault::CommitUnknown(_)) if tries < UNKNOWN_COMMITS => {
                     unheard = Some(fault);
                 }
@@ -81,7 +81,7 @@ impl Shared {
     }
 }
 
-/// Returns whether no call before this one has named its key, or asked its question.
+/// Returns true if no call before this one has the same key or the same question.
 fn names_new(named: &mut HashSet<(OwnerId, Named)>, insert: &Insert) -> bool {
     let Some(key) = &insert.key else { return true };
     let owner = &insert.job.owner;
@@ -97,7 +97,7 @@ enum Named {
     Question([u8; 32]),
 }
 
-/// Inserts under these ids, one after the other in one transaction.
+/// Inserts under these ids, one after the other, in one transaction.
 async fn add_all(
     tx: &mut Tx,
     inserts: &[(Insert, JobId)],
@@ -110,7 +110,7 @@ async fn add_all(
         decided.push(match decide(tx, insert, *id, &owner, notice, &mut is_new_owner).await {
             Ok(inserted) => Ok(inserted),
             Err(Fault::Refused(refusal)) => {
-                // Nothing else was written for it.
+                // Nothing else was written for this owner.
                 if is_new_owner {
                     tx.load([(FORGET_OWNER, &[&owner])]).await?;
                 }
@@ -130,7 +130,7 @@ async fn decide(
     notice: EndNotices,
     is_new_owner: &mut bool,
 ) -> Result<Inserted, Fault> {
-    // A carrier would not know of its job where the answer to the commit is lost; so the job waits to be taken.
+    // If the answer to the commit is lost, a worker would not know about its job. So the job waits until it is claimed by id.
     let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation, carrier: _ } =
         insert;
     let conversation = new.conversation_id().map(escaped);
@@ -156,7 +156,7 @@ async fn decide(
     let mut before = None;
     let known: Vec<Stored> = known.iter().map(rows::stored).collect::<Result<_, _>>()?;
     if let Some(own) = known.iter().find(|stored| stored.record.job.id == id) {
-        // Written by an earlier try whose commit was not heard of.
+        // Written by an earlier attempt whose commit was not acknowledged.
         return Ok(Inserted::New(own.record.job.clone()));
     }
     if let Some(key) = key {
@@ -238,12 +238,12 @@ async fn decide(
     Ok(Inserted::New(job))
 }
 
-/// Makes a held job a promised one if the call that attaches to it gives out its id.
+/// Turns a held job into a promised one if the call that attaches to it returns its id.
 async fn promise(tx: &mut Tx, job: Job, new: &NewJob) -> Result<Job, Fault> {
     if !rules::is_promised_by(&job, new) {
         return Ok(job);
     }
-    // Locked and read again: a worker may be writing to it.
+    // Lock it and read it again: a worker may be writing to it.
     let ids = vec![job.id.to_string()];
     let select = format!("{} where jobs.id = any($1::text[])", rows::WHOLE);
     let [_, loaded] = tx.load([(writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
@@ -261,12 +261,13 @@ async fn promise(tx: &mut Tx, job: Job, new: &NewJob) -> Result<Job, Fault> {
     )
     .await?;
     rows::save(tx, seq, &record, key.as_ref()).await?;
-    // The commit gives it a new one.
+    // The commit assigns a new one.
     record.job.rev = Rev::default();
     Ok(record.job)
 }
 
-/// Works out anew when a job can go, after its key changed or went to another job. Not a change: no rev.
+/// Computes again the time at which a job becomes removable, after its key changed or moved to another job. Not a change: no
+/// rev.
 pub(super) async fn keep_by_key(
     tx: &mut Tx,
     job: &outlast_core::Job,

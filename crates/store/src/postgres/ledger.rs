@@ -1,4 +1,4 @@
-//! The ledger: what each paid run cost. The only file that knows its columns.
+//! The ledger, which records the cost of each paid run. Only this file knows its columns.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) const ADD: &str =
        run_id)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
-/// The next rows after this one.
+/// Selects the next rows after a given one.
 pub(super) const AFTER: &str =
     "select * from ledger where (job, run) > ($1::text, $2::bigint) order by job, run limit $3";
 
@@ -32,14 +32,14 @@ const END: &str =
        run_id = coalesce($7, run_id)
      where job = $1 and run = (select max(run) from ledger where job = $1) and (state <> 'spent' or $2 = 'spent')";
 
-/// Adds the run that follows the latest one of a job.
+/// Adds the run that follows a job's latest run.
 const FOLLOW: &str =
     "insert into ledger (job, run, owner, provider, model, at, day, reserved, kind, state)
      select job, run + 1, owner, provider, model, $2, $3,
        case when $4::bigint is null then reserved else $5::bigint end, 'unknown', 'reserved'
      from ledger where job = $1 order by run desc limit 1";
 
-/// What [`ADD`] is given.
+/// The parameters of [`ADD`].
 pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
     vec![
         Box::new(row.job.to_string()),
@@ -58,7 +58,7 @@ pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
     ]
 }
 
-/// What the owner's runs of this day count for. The caller has locked the owner's row.
+/// The amount that the owner's runs of this day count for. The caller has locked the owner's row.
 pub(super) async fn counted(tx: &mut Tx, owner: &str, day: Day) -> Result<NanoUsd, Fault> {
     let sum = counted_sum("");
     let select = format!("select {sum} as counted from ledger where owner = $1 and day = $2");
@@ -66,7 +66,7 @@ pub(super) async fn counted(tx: &mut Tx, owner: &str, day: Day) -> Result<NanoUs
     rows.first().map_or(Ok(NanoUsd(0)), |row| Ok(NanoUsd(row.count("counted")?)))
 }
 
-/// Bounds another run of the job, if the step that led here queued one.
+/// Limits the cost of another run of the job, if the step before queued one.
 pub(super) async fn bound_another_run(
     tx: &mut Tx,
     before: &Checkpoint,
@@ -86,7 +86,7 @@ pub(super) async fn bound_another_run(
     Ok(())
 }
 
-/// Gives the row of a run to the job that takes it up.
+/// Moves the row of a run to the job that resumes the run.
 pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
     const MOVE: &str =
         "update ledger set job = $1, run = 1, state = case state when 'spent' then 'spent' else 'reserved' end
@@ -101,7 +101,7 @@ pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<
     tx.write(MOVE, params).await
 }
 
-/// What a step of the job writes: what became of its latest run, and the run that follows it.
+/// Returns the ledger writes for a step of the job: the outcome of its latest run, and the run that follows it.
 pub(super) fn charged(
     before: &Checkpoint,
     job: &Job,
@@ -133,16 +133,16 @@ pub(super) fn charged(
     writes
 }
 
-/// The tables whose sums are those of the ledger.
+/// The tables whose sums together equal those of the ledger.
 const DAYS: [&str; 2] = ["ledger_days", "ledger_changes"];
 
-/// The columns by which both of them are told apart.
+/// The columns that form the key of both tables.
 const DAY_KEY: &str = "owner, day, provider, has_model, model, state";
 
-/// How many changes a sum may read: some milliseconds.
+/// The maximum number of changes that a sum may read: some milliseconds.
 const FEW_CHANGES: i64 = 2_000;
 
-/// Selects what was spent from a day (`$1`) on, by one owner (`$2`) or all.
+/// Selects the amounts spent from a day (`$1`) on, by one owner (`$2`) or all.
 pub(super) fn sums_of(scope: &Scope, by: SpendBy) -> String {
     let owned = if scope.owner().is_some() { "owner = $2" } else { "$2::text is null" };
     ledger_columns::sums(by, &format!("day >= $1 and {owned}"), &DAYS)
@@ -158,7 +158,7 @@ impl Shared {
         }
     }
 
-    /// Adds the changes of the ledger to its days. Sums are the same before and after, also if this fails.
+    /// Adds the changes of the ledger to its days. Sums are the same before and after, even if this fails.
     pub(super) async fn fold_ledger_changes(self: &Arc<Self>) {
         let fold = self.try_step(Durability::Soon, &(), |(), tx| Box::pin(fold_changes(tx))).await;
         if let Err(error) = fold {
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Records that old rows were found on this day, and removes those that enough days are recorded for.
+    /// Records that old rows were found on this day, and removes the rows that were found old on enough days.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str =
             "select 1 from ledger where day <= $1 and ($2::text is null or owner = $2) limit 1";
@@ -182,7 +182,7 @@ impl Shared {
 }
 
 async fn fold_changes(tx: &mut Tx) -> Result<(), Fault> {
-    // One process at a time: two would wait for each other's days, and what one takes the other need not.
+    // One process at a time: two would wait for each other's days, and the second would find nothing to do.
     const ALONE: &str =
         "select pg_try_advisory_xact_lock(lock_class('ledger_changes')) as is_alone";
     let [alone] = tx.load([(ALONE, &[])]).await?;

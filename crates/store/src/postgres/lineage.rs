@@ -1,10 +1,9 @@
-//! Which database the store was written in and how far it had come, so that a restored dump is not served as if nothing had happened
-//! since.
+//! Identifies the database in which the store was written and the store's latest state, so that a restored dump is detected.
 //!
-//! A dump keeps rows and no identity of the database they were in. So the store has a row that names its database and its tables: in
-//! any other database, or in tables that were made again, it is an older copy. What a dump cannot change is what each process saw: the
-//! latest durable change number, in memory and in a file of the user (the mark). A database behind it has lost changes, by a rollback
-//! or, on a newer timeline, by a failover.
+//! A dump contains rows, but not the identity of the database in which they were. So the store has a row that names its
+//! database and its tables. In another database, or in tables that were created again, the store is an older copy. A dump
+//! cannot change the observations of each process: the latest durable change number, in memory and in a file of the user (the
+//! mark). A database behind it has lost changes: by a rollback or, on a newer timeline, by a failover.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,23 +21,23 @@ use super::schema;
 use crate::columns::{self, Columns as _};
 use crate::unavailable;
 
-/// The name of the row that says where the store was written.
+/// The name of the row that identifies the store's original database.
 const ORIGIN: &str = "database";
 
-/// How far behind the mark file may be.
+/// The maximum delay of the mark file.
 const MARK_DELAY: Duration = Duration::from_secs(2);
 
-/// A database, told from every other one, and its tables, told from those that a dump makes again.
+/// The identity of a database and of its tables, which a dump creates again with another identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DatabaseIdentity {
-    /// The server's identifier; `None` if its user may not ask for it.
+    /// The server's identifier; `None` if its user may not read it.
     pub(super) system: Option<i64>,
     pub(super) database: i64,
     pub(super) tables: i64,
 }
 
 impl DatabaseIdentity {
-    /// Describes how the database differs from the one that the store was written in, if it does.
+    /// Describes the difference between this database and the store's original database, if there is one.
     fn difference(&self, origin: &Self) -> Option<String> {
         if let (Some(here), Some(there)) = (self.system, origin.system)
             && here != there
@@ -60,7 +59,7 @@ impl DatabaseIdentity {
     }
 }
 
-/// The row that says where the store was written, and when a dump was made the store again.
+/// The row that identifies the store's original database, and the time of the last restore of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Origin {
     identity: DatabaseIdentity,
@@ -87,27 +86,28 @@ impl Origin {
     }
 }
 
-/// A database as one connection finds it.
+/// The state of a database as one connection reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundDatabase {
     pub(super) identity: DatabaseIdentity,
-    /// Where its server stands in its history; `None` if its user may not ask for it.
+    /// The server's current timeline; `None` if its user may not read it.
     timeline: Option<u32>,
     rev: Rev,
-    /// Whether the server is a standby, which cannot be written.
+    /// True if the server is a standby, which is read-only.
     pub(super) is_standby: bool,
-    /// Whether a commit that was answered survives a crash of the server.
+    /// True if an acknowledged commit survives a crash of the server.
     commits_last: bool,
 }
 
 impl FoundDatabase {
-    /// Looks at the database of this connection.
+    /// Reads the state of this connection's database.
     pub(super) async fn look(client: &Client) -> Result<Self, Fault> {
         const STATE: &str = "select 'meta'::regclass::oid::bigint as tables,
                (select oid::bigint from pg_database where datname = current_database()) as database,
                (select last_value - (not is_called)::int from rev) as rev, pg_is_in_recovery() as is_standby,
                current_setting('synchronous_commit') <> 'off' as commits_last";
-        // The first eight digits of the name of a log file are its timeline; the control file follows a promotion late.
+        // The first eight digits of a log file's name are its timeline. The control file is updated only some time after a
+        // promotion.
         const TIMELINE: &str =
             "select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint";
         const SYSTEM: &str = "select system_identifier from pg_control_system()";
@@ -141,7 +141,7 @@ async fn one_row(client: &Client, sql: &str) -> Result<Row, Fault> {
     rows.into_iter().next().ok_or_else(|| unavailable("the database returned no row").into())
 }
 
-/// Asks what a managed database may refuse to say.
+/// Reads a value that a managed database may not let the user read.
 async fn permitted(client: &Client, sql: &str) -> Result<Option<i64>, Fault> {
     match one_row(client, sql).await {
         Ok(row) => Ok(row.try_get(0)?),
@@ -152,14 +152,14 @@ async fn permitted(client: &Client, sql: &str) -> Result<Option<i64>, Fault> {
     }
 }
 
-/// A position against the one that was seen before.
+/// The relation of a position to the one seen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum History {
-    /// It goes on.
+    /// The history continues.
     Continues,
     /// A standby was promoted that had not received this many of the latest change numbers.
     FailedOver { lost: u64 },
-    /// An older state, or another one.
+    /// The state is older, or belongs to another history.
     Outdated { why: String },
 }
 
@@ -199,17 +199,17 @@ fn behind(found: Rev, seen: Rev) -> String {
     format!("its latest change is number {}, and it had reached {}", found.0, seen.0)
 }
 
-/// Recognizes the database that a process has opened on every connection and in every step.
+/// Verifies, on every connection and in every step, that the database is the one that the process opened.
 pub(super) struct Lineage {
     origin: Origin,
     seen: Mutex<Position>,
-    /// Counts failovers: a number that was drawn before one says nothing after it.
+    /// Counts failovers: a number that was drawn before a failover proves nothing after it.
     failovers: AtomicU64,
     commits_last: AtomicBool,
     file: MarkFile,
 }
 
-/// What a step has to find in the database.
+/// The values that a step must find in the database.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     tables: i64,
@@ -218,7 +218,7 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Refuses tables that were made again, and numbers behind those that were drawn before.
+    /// Refuses tables that were created again, and numbers below those drawn before.
     pub(super) fn check(&self, tables: i64, rev: i64) -> Result<(), StoreError> {
         if tables != self.tables {
             let why = "its tables were made again: a dump was restored".to_owned();
@@ -233,7 +233,7 @@ impl Expected {
 }
 
 impl Lineage {
-    /// Recognizes the database of this connection, whose tables are of this version, or refuses it.
+    /// Verifies the database of this connection, whose tables are of this version, or refuses it.
     pub(super) async fn open(
         client: &Client,
         store: &str,
@@ -248,12 +248,12 @@ impl Lineage {
             None => record_first(client, &found).await?,
         };
         let file = MarkFile::of(state_dir, store, &found.identity);
-        // A restore that this process did not see decided about everything that was unfinished.
+        // A restore that this process did not see has decided about all unfinished jobs.
         let mark = file.read().filter(|mark| mark.restored_at >= origin.restored_at);
-        // Other processes go on meanwhile: only a database that is looked at after the mark cannot be behind it.
+        // Other processes write meanwhile, so the database must be read after the mark: only then is it never behind the mark.
         let found = FoundDatabase::look(client).await?;
         let position = found.position(&origin);
-        // The number that is found may have been drawn by a commit that a crash still undoes.
+        // A commit that a crash may still undo may have drawn the number found here.
         let start = Position { rev: Rev::default(), ..position };
         let seen = mark.unwrap_or(start);
         let lineage = Self {
@@ -267,13 +267,13 @@ impl Lineage {
         Ok(lineage)
     }
 
-    /// Returns the position that was seen last. A database that is looked at afterwards is not behind it.
+    /// Returns the latest position that was seen. A database that is read afterwards is not behind it.
     pub(super) fn seen(&self) -> Position {
         *locked(&self.seen)
     }
 
-    /// Refuses a database that is not the one that was opened, or is behind what was seen before it was looked at; a failover is
-    /// logged.
+    /// Refuses a database that is not the one that was opened, or that is behind `before`, the position seen before it was read.
+    /// Logs a failover.
     pub(super) fn recognize(
         &self,
         found: &FoundDatabase,
@@ -283,14 +283,14 @@ impl Lineage {
             return Err(StoreError::Outdated { why });
         }
         if found.is_standby {
-            // It is behind, and refuses the first write.
+            // A standby lags behind, and refuses the first write.
             return Ok(());
         }
         self.commits_last.store(found.commits_last, Ordering::Relaxed);
         let position = found.position(&self.origin);
         let mut seen = locked(&self.seen);
         match History::of(&position, before) {
-            // Another connection has noticed the failover already.
+            // Another connection has already detected the failover.
             History::FailedOver { .. } if seen.timeline == position.timeline => {}
             History::Continues => seen.timeline = position.timeline.or(seen.timeline),
             History::FailedOver { lost } => {
@@ -307,7 +307,7 @@ impl Lineage {
         Ok(())
     }
 
-    /// Returns what a step that begins now has to find.
+    /// Returns the values that a step that begins now must find.
     pub(super) fn expected(&self) -> Expected {
         let seen = locked(&self.seen);
         Expected {
@@ -317,7 +317,7 @@ impl Lineage {
         }
     }
 
-    /// Remembers a number whose commit was answered.
+    /// Remembers a change number whose commit was acknowledged.
     pub(super) fn saw(&self, expected: &Expected, rev: Rev) {
         let mut seen = locked(&self.seen);
         if self.commits_last.load(Ordering::Relaxed)
@@ -335,7 +335,7 @@ impl Lineage {
             if seen.rev != written {
                 written = seen.rev;
                 let lineage = Arc::clone(&self);
-                // A folder that hangs holds up nothing but this.
+                // A folder that does not respond blocks only this task.
                 drop(tokio::task::spawn_blocking(move || lineage.write_mark()).await);
             }
             tokio::select! {
@@ -354,10 +354,11 @@ impl Lineage {
     }
 }
 
-/// The refusal of a server that cannot be written.
+/// The error for a server that is read-only.
 pub(super) const STANDBY: &str = "the server is a standby, which can only be read: name the primary, or all hosts with target_session_attrs=read-write";
 
-/// Returns why the database is an older copy of its store, if it is. Tables of an older version may not say where they were made.
+/// Returns the reason why the database is an older copy of its store, if it is. Tables of an older version may not record
+/// their origin.
 pub(super) async fn outdated(
     client: &Client,
     found: &FoundDatabase,
@@ -367,7 +368,7 @@ pub(super) async fn outdated(
     if let Some(why) = found.identity.difference(&origin.identity) {
         return Ok(Some(why));
     }
-    // A standby is behind.
+    // A standby lags behind.
     if found.is_standby {
         return Ok(None);
     }
@@ -375,7 +376,7 @@ pub(super) async fn outdated(
     let Some(seen) = MarkFile::of(state_dir, &store, &found.identity).read() else {
         return Ok(None);
     };
-    // Other processes go on meanwhile: only a database that is looked at after the mark cannot be behind it.
+    // Other processes write meanwhile, so the database must be read after the mark: only then is it never behind the mark.
     let found = FoundDatabase::look(client).await?;
     Ok(match History::of(&found.position(&origin), &seen) {
         History::Outdated { why } => Some(why),
@@ -383,8 +384,8 @@ pub(super) async fn outdated(
     })
 }
 
-/// Makes this database the store's own, within a transaction, with change numbers above every one that it may have given out since the
-/// dump; returns what is to be written to the mark after the commit.
+/// Makes this the store's own database, within a transaction, and sets change numbers above all those that may have been
+/// assigned since the dump. Returns the mark to write after the commit.
 pub(super) async fn adopt(
     client: &Client,
     found: &FoundDatabase,
@@ -410,7 +411,7 @@ pub(super) async fn adopt(
 const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
      on conflict (name) do update set value = excluded.value";
 
-/// Reads the row that says where the store was written; `None` in tables that have none yet.
+/// Reads the row that identifies the store's original database; returns `None` if the tables do not have it yet.
 async fn recorded(client: &Client) -> Result<Option<Origin>, Fault> {
     const IS_THERE: &str = "select exists (select from pg_class
          where relname = 'kept' and relkind = 'r' and pg_table_is_visible(oid)) as is_there";
@@ -425,7 +426,7 @@ async fn recorded(client: &Client) -> Result<Option<Origin>, Fault> {
     origin.map(Some).ok_or_else(|| StoreError::Corrupt { at: format!("kept.{ORIGIN}") }.into())
 }
 
-/// Two processes may be the first.
+/// Records the origin. Two processes may do so at the same time.
 async fn record_first(client: &Client, found: &FoundDatabase) -> Result<Origin, Fault> {
     const ADD: &str =
         "insert into kept (name, value) values ($1, $2) on conflict (name) do nothing";
@@ -434,7 +435,7 @@ async fn record_first(client: &Client, found: &FoundDatabase) -> Result<Origin, 
     Ok(recorded(client).await?.unwrap_or(origin))
 }
 
-/// A lock whose holder panicked guards nothing that could be half-written here.
+/// Locks the mutex even if a holder panicked: the values here are never half written.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -448,7 +449,7 @@ mod tests {
         Position { restored_at: Timestamp::from_millis(restored_at), timeline, rev: Rev(rev) }
     }
 
-    /// F6, B9a: only a newer timeline explains numbers that are gone.
+    /// F6, B9a: only a newer timeline explains missing numbers.
     #[test]
     fn f6_a_database_behind_the_mark_has_failed_over_or_is_outdated() {
         let continues = |found, seen| History::of(&found, &seen) == History::Continues;

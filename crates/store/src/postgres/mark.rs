@@ -1,4 +1,4 @@
-//! The mark: how far a process of this user saw the store come, in a file of the user's state directory.
+//! The mark: the store's latest state as a process of this user saw it, in a file of the user's state directory.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,19 +10,19 @@ use outlast_core::{Rev, Timestamp};
 use super::lineage::DatabaseIdentity;
 use crate::sqlite::{make_private_dir, open_private_file};
 
-/// A place in the history of a store.
+/// A position in the history of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     /// The time of the last `store restore`, or zero.
     pub(super) restored_at: Timestamp,
     /// The timeline of the server; `None` if it is not known.
     pub(super) timeline: Option<u32>,
-    /// The latest durable change.
+    /// The number of the latest durable change.
     pub(super) rev: Rev,
 }
 
 impl Position {
-    /// One line of a fixed length, written at once: no reader and no crash finds half of it.
+    /// One line of a fixed length, written in a single call, so that no reader and no crash sees half of it.
     fn text(&self) -> String {
         let Self { restored_at, timeline, rev } = self;
         format!("{:>20} {:>10} {:>20}\n", restored_at.as_millis(), timeline.unwrap_or(0), rev.0)
@@ -43,7 +43,7 @@ impl Position {
     }
 }
 
-/// The file of one store in one database; there may be no directory for it.
+/// The mark file of one store in one database. The state directory may not exist.
 pub(super) struct MarkFile {
     path: Option<PathBuf>,
     is_reported: AtomicBool,
@@ -58,19 +58,19 @@ impl MarkFile {
         Self { path, is_reported: AtomicBool::new(false) }
     }
 
-    /// Reads it; `None` if it cannot be read.
+    /// Reads the file. Returns `None` if it is not readable.
     pub(super) fn read(&self) -> Option<Position> {
         Position::parse(&fs::read_to_string(self.path.as_ref()?).ok()?)
     }
 
-    /// Writes it, unless another process has seen the store come further.
+    /// Writes the file, unless another process has seen a later state.
     pub(super) fn write(&self, position: &Position) {
         if !self.read().is_some_and(|known| known.is_ahead_of(position)) {
             self.replace(position);
         }
     }
 
-    /// Writes it, whatever was written before.
+    /// Writes the file, whatever it contained before.
     pub(super) fn replace(&self, position: &Position) {
         let Some(path) = &self.path else { return };
         let write = |directory: &Path| {

@@ -1,4 +1,4 @@
-//! What is told when a job has ended: kept with the end, claimed by one process at a time.
+//! Notices of ended jobs: stored with the end, claimed by one process at a time.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::rows::get;
 use super::tx::{Param, Tx};
 use crate::columns::{self, Columns as _};
 
-/// With the parameters of [`added`].
+/// Takes the parameters of [`added`].
 pub(super) const ADD: &str = "insert into notices (job, body, due_at) values ($1, $2, $3)";
 
-/// A notice of the job's end; `None` where its end is not told.
+/// Returns the parameters for a notice of the job's end; `None` if the job has no notice.
 pub(super) fn added(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
     let Notice { job, body } = rules::notice(job)?;
     Some(vec![Box::new(job.to_string()), Box::new(body), Box::new(now.as_millis())])
 }
 
-/// The time given, or the server's.
+/// SQL for the given time, or the server's time if none is given.
 macro_rules! now {
     ($given:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! now {
     };
 }
 
-/// Of callers at once each gets another one, or none.
+/// Concurrent callers each get a different notice, or none.
 const CLAIM: &str = concat!(
     "with next as (select seq from notices where due_at <= ",
     now!("$1"),
@@ -39,7 +39,7 @@ const CLAIM: &str = concat!(
     " + $2, tries = tries + 1 from next where notices.seq = next.seq returning job as id, body, tries"
 );
 
-/// Gives the one that has been due longest to the caller.
+/// Claims the notice that has been due for the longest time.
 pub(super) async fn claim(tx: &mut Tx, lease: Duration) -> Result<NoticeClaim, Fault> {
     let (given, lease) = (tx.given(), columns::millis(lease));
     let [claimed, next] = tx
@@ -54,7 +54,7 @@ pub(super) async fn claim(tx: &mut Tx, lease: Duration) -> Result<NoticeClaim, F
     Ok(NoticeClaim::NoneDue { next })
 }
 
-/// Records what came of a claimed one. Nothing where another caller has claimed it since.
+/// Records the result of a claimed notice. Does nothing if another caller has claimed it since.
 pub(super) async fn record(
     tx: &mut Tx,
     ClaimedNotice { notice, tries }: &ClaimedNotice,

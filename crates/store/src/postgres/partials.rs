@@ -1,4 +1,4 @@
-//! The text that running tries have written so far.
+//! The partial texts of running attempts.
 
 use outlast_core::{Lease, StoreError};
 
@@ -7,9 +7,9 @@ use super::text::escaped;
 use super::tx::Tx;
 use crate::columns;
 
-/// Shows the text so far of a running job. Not a change: no rev.
+/// Stores the partial text of a running job. Not a change: no rev.
 pub(super) async fn show(tx: &mut Tx, lease: &Lease, text: &str) -> Result<(), Fault> {
-    // The same test as `rules::check_lease`. Locked, so that nothing is shown of a try that is being settled.
+    // The same test as `rules::check_lease`. Locks the job, so that no text is shown for an attempt that is being settled.
     const SHOW: &str = "with held as (select seq from jobs
                where id = $1 and state = 'running' and worker = $2 and fence = $3 for update)
              insert into partials (job, text) select seq, $4 from held

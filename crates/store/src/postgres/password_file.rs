@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// The connection whose password is looked for.
+/// The connection that needs a password.
 pub(super) struct Wanted {
     pub(super) host: String,
     pub(super) port: String,
@@ -12,7 +12,7 @@ pub(super) struct Wanted {
     pub(super) user: String,
 }
 
-/// Returns the password of the first line that fits. A file that others may read is ignored with a warning, as libpq does.
+/// Returns the password of the first line that matches. Like libpq, ignores a file that others may read, with a warning.
 pub(super) fn find(file: &Path, wanted: &Wanted) -> Option<String> {
     let metadata = fs::metadata(file).ok()?;
     if !metadata.is_file() {

@@ -1,4 +1,4 @@
-//! The methods of the port: what is one statement is here, steps and what takes more have files of their own.
+//! The methods of the port. Single statements are in this file; steps and longer methods have separate files.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl Store for PostgresStore {
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         drop(self.shared.answers.write().await);
-        // Chosen here: where the answer to the commit is lost, the job is looked for under this id, so that the caller
-        // does not ask a second time and pay twice.
+        // Choose the id here: if the answer to the commit is lost, the job is found under this id, so that the caller does
+        // not ask a second time and pay twice.
         let id = JobId::new(Uuid::new_v4());
         let inserted = batch::ask(&self.shared.inserts, (insert, id)).await;
         inserted.map_err(|error| match error {
@@ -360,9 +360,9 @@ impl Store for PostgresStore {
     }
 }
 
-/// Extends the leases that hold and returns the jobs of those that do not. Not a change: no rev.
+/// Extends the valid leases and returns the jobs whose lease is lost. Not a change: no rev.
 async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, Fault> {
-    // The same test as `rules::check_lease`. Locked in the order of arrival, as every step does.
+    // The same test as `rules::check_lease`. Locks jobs in the order of arrival, as every step does.
     const RENEW: &str = "with held as (select jobs.seq from jobs
            join unnest($1::text[], $2::text[], $3::bigint[]) as lease (id, worker, fence)
              on jobs.id = lease.id and jobs.worker = lease.worker and jobs.fence = lease.fence

@@ -1,4 +1,4 @@
-//! Removing finished jobs: found by a read, removed in small steps.
+//! Removes finished jobs: a read finds them, and small steps remove them.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use super::text::{escaped, escaped_owner};
 use super::tx::Tx;
 use crate::columns::Columns as _;
 
-/// How many jobs go in one step: a fraction of a second even where each has a long report.
+/// The maximum number of jobs that one step removes: a fraction of a second even if each has a long report.
 const TOGETHER: usize = 100;
 
-/// `rules::prunable` for jobs that go by their age; `$1` is the moment. The rest of the rule is in the column.
+/// `rules::prunable` for jobs that expire by age; `$1` is the time. The column contains the rest of the rule.
 const EXPIRED: &str = "removable_at <= $1";
 
-/// The same for jobs that a person wants gone.
+/// The same rule for jobs that a person wants to remove.
 const ENDED: &str = "ended_at < $1 and conversation is null and remote is distinct from 'owed'";
 
-/// What becomes of a job that another step has in hand.
+/// The treatment of a job that another step has locked.
 #[derive(Clone, Copy)]
 enum InHand {
-    /// It is left for the next time.
+    /// Skip it; a later sweep removes it.
     Left,
-    /// The step is waited for: a person who wants the job gone asks once.
+    /// Wait for the other step: a person who wants to remove the job asks only once.
     WaitedFor,
 }
 
-/// Removes the jobs that the condition names, with all that belongs to them.
+/// Builds the statement that removes the jobs that match the condition, with all their related rows.
 fn delete(condition: &str, in_hand: InHand) -> String {
     let locked = match in_hand {
         InHand::Left => "skip locked",
@@ -49,7 +49,7 @@ fn delete(condition: &str, in_hand: InHand) -> String {
 }
 
 impl Shared {
-    /// Removes what `prune` names.
+    /// Removes the jobs that `prune` names.
     pub(super) async fn prune(
         self: &Arc<Self>,
         scope: &Scope,
@@ -109,7 +109,7 @@ impl Shared {
     }
 }
 
-/// Removes those of the jobs for which the condition still holds.
+/// Removes those of the jobs for which the condition is still true.
 struct RemoveSome {
     condition: &'static str,
     in_hand: InHand,
@@ -124,14 +124,14 @@ async fn remove_some(tx: &mut Tx, some: &RemoveSome) -> Result<u32, Fault> {
     gone.first().map_or(Ok(0), |row| row.small("jobs"))
 }
 
-/// Removes a conversation, of one owner or of all who have one of that name.
+/// Removes a conversation, of one owner or of all owners who have one with that name.
 async fn remove_conversation(
     tx: &mut Tx,
     conversation: &String,
     owner: &Option<String>,
 ) -> Result<u32, Fault> {
     const TURNS: &str = "conversation = $1 and ($2::text is null or owner = $2)";
-    // Under the owners' rows, so that no turn is inserted meanwhile.
+    // Lock the owners' rows, so that no turn is inserted meanwhile.
     let lock = format!(
         "select owner from owners where owner in (select owner from jobs where {TURNS}) order by owner for update"
     );

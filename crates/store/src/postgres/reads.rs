@@ -1,4 +1,4 @@
-//! Reading: on any connection of the pool, and again where one has died; and what is asked for a page of jobs.
+//! Reads on any connection of the pool, with a retry after a broken connection; also the queries for a page of jobs.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
 use crate::{listing, page};
 
-/// How many of the latest jobs with the words of a query are looked at for its page before all of them are. So many that PostgreSQL
-/// takes few jobs from the index of words, and walks through the latest jobs for words that most have.
+/// The number of the latest jobs with the words of a query that are read for a page before all such jobs are. With this
+/// number, PostgreSQL uses the index of words for rare words, and scans the latest jobs for words that most jobs have.
 const LATEST: u32 = 1_000;
 
 /// The time limit of a statement that reads whole tables, for `store check`.
 const WHOLE_TABLES: Duration = Duration::from_secs(3600);
 
-/// Which of the jobs with the words of a query are looked at.
+/// The jobs with the words of a query that are read.
 #[derive(Clone, Copy)]
 enum Among {
     Latest,
@@ -42,7 +42,7 @@ impl Shared {
         tried_again(|| self.read_once(sql, params, self.limits.statement)).await
     }
 
-    /// The same for a statement that reads whole tables.
+    /// Runs a statement that reads whole tables.
     pub(super) async fn read_all(
         &self,
         sql: &str,
@@ -51,8 +51,8 @@ impl Shared {
         tried_again(|| self.read_once(sql, params, WHOLE_TABLES)).await
     }
 
-    /// The same for a statement whose best plan depends on the values: it is planned for these, where all others have one plan for any
-    /// values (`connect.rs`).
+    /// Runs a statement whose best plan depends on the values. It is planned for these values; all other statements have one
+    /// plan for any values (`connect.rs`).
     pub(super) async fn read_planned(
         &self,
         sql: &str,
@@ -80,7 +80,7 @@ impl Shared {
         match within(self.limits.statement, InOrder::new(sent)).await {
             Ok(rows) => Ok(rows.into_iter().flatten().collect()),
             Err(fault) => {
-                // Closed rather than given back: an answer may still be on its way.
+                // Closed instead of returned to the pool: a response may still be on its way.
                 drop(Object::take(client));
                 Err(fault)
             }
@@ -100,13 +100,13 @@ impl Shared {
         };
         let read = within(limit, read).await;
         if matches!(read, Err(Fault::NoAnswer(_))) {
-            // Closed rather than given back: an answer may still be on its way.
+            // Closed instead of returned to the pool: a response may still be on its way.
             drop(Object::take(client));
         }
         read
     }
 
-    /// The job, if `scope` may see it.
+    /// Returns the job, if `scope` may see it.
     pub(super) async fn read_job(
         &self,
         scope: &Scope,
@@ -120,7 +120,7 @@ impl Shared {
         Ok(Some(job).filter(|job| scope.sees(&job.new.owner) && !rules::expired(job, now)))
     }
 
-    /// A page of the jobs that `scope` may see.
+    /// Returns a page of the jobs that `scope` may see.
     pub(super) async fn list(
         &self,
         scope: &Scope,
@@ -155,7 +155,7 @@ impl Shared {
         Ok(JobPage { jobs, next })
     }
 
-    /// What jobs must be to be listed, but for their words.
+    /// Returns the conditions for a job of the list, except for its words.
     fn conditions(&self, scope: &Scope, query: &JobQuery) -> Conditions {
         let now = self.now().as_millis();
         let mut conditions = Conditions::default();
@@ -177,7 +177,7 @@ impl Shared {
             conditions.texts.push(format!("strpos(title_folded, {place}) > 0"));
         }
         if let Some(prefix) = &query.id_prefix {
-            // Everything that goes on in hexadecimal sorts below "g".
+            // All hexadecimal continuations sort below "g".
             let place = conditions.value(prefix);
             conditions.texts.push(format!("id >= {place} and id < {place} || 'g'"));
         }
@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// The conditions of a statement that is planned for its values, and those of its values that are texts of callers.
+/// The conditions of a statement that is planned for its values, and the text values from callers.
 #[derive(Default)]
 struct Conditions {
     texts: Vec<String>,
@@ -193,15 +193,15 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// Adds a value and returns its place in the statement.
+    /// Adds a value and returns its placeholder in the statement.
     fn value(&mut self, text: &str) -> String {
         self.values.push((Box::new(escaped(text)), Type::TEXT));
         format!("${}", self.values.len())
     }
 }
 
-/// The condition for jobs with the words at that place in the statement. Of an array PostgreSQL expects few jobs and takes them one by
-/// one; otherwise it might walk through all jobs in the order of the list.
+/// Returns the condition for jobs with the words at that placeholder. PostgreSQL expects few jobs in an array and reads them
+/// one by one; otherwise it might scan all jobs in the order of the list.
 fn found_by(place: &str, after: Option<Cursor>, among: Among) -> String {
     let after = after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
     let some = match among {
@@ -213,7 +213,7 @@ fn found_by(place: &str, after: Option<Cursor>, among: Among) -> String {
     )
 }
 
-/// Reads again where a connection of the pool has died since it was last used: every one of them after a restart.
+/// Repeats a read if its pooled connection has broken since the last use. After a restart of the database, all of them have.
 async fn tried_again<Fut>(read: impl Fn() -> Fut) -> Result<Vec<Row>, Fault>
 where
     Fut: Future<Output = Result<Vec<Row>, Fault>>,
@@ -228,13 +228,14 @@ where
     }
 }
 
-/// What finds the jobs that have the words of a query, and few others; `None` where there is no word to look for.
+/// Builds the expression that finds the jobs with the words of a query, and few others. Returns `None` if there is no word to
+/// search for.
 fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
     let words = search::words(query.words.as_deref()?);
     if words.is_empty() {
         return None;
     }
-    // Quoted, so that no word is an operator; no word has a quote in it.
+    // Quoted, so that no word is an operator. No word contains a quote.
     let wanted = words.iter().map(|word| match search::is_beginning(word) {
         true => format!("'{word}':*"),
         false => format!("'{word}'"),
@@ -245,7 +246,7 @@ fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
     Some(wanted.chain(marks).chain(failed).collect::<Vec<_>>().join(" & "))
 }
 
-/// The names of profiles as they are stored.
+/// The names of profiles in their stored form.
 pub(super) fn names(profiles: &[Profile]) -> Vec<String> {
     profiles.iter().map(|profile| escaped(profile.as_str())).collect()
 }

@@ -1,4 +1,4 @@
-//! Ends what may have been paid for since a dump was made, in a database that the dump was restored to.
+//! Ends jobs that may have been paid for since a dump was made, in a database to which the dump was restored.
 
 use std::path::Path;
 
@@ -16,9 +16,9 @@ use super::{PostgresStore, ledger, notices, schema};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
 impl PostgresStore {
-    /// Decides about every unfinished job of a database that was restored from a dump, and makes the store's own database of it. Jobs are
-    /// ended if something shows that it is an older copy, or with `force`, and `notices` are kept
-    /// of their ends or not. `nature` is what the provider of these jobs says of a request.
+    /// Decides about all unfinished jobs of a database that was restored from a dump, and makes it the store's own database.
+    /// Ends jobs only if something shows that the database is an older copy, or with `force`. `notices` sets whether notices
+    /// of these ends are stored. `nature` returns the nature of the provider of these jobs for a request.
     pub async fn restore_in_place(
         url: &str,
         state_dir: Option<&Path>,
@@ -35,7 +35,7 @@ impl PostgresStore {
         let found = FoundDatabase::look(&alone.client).await?;
         let is_outdated = lineage::outdated(&alone.client, &found, state_dir).await?.is_some();
         let tx = alone.client.transaction().await.map_err(Fault::from)?;
-        // A server that could not be seen cannot write meanwhile.
+        // A server that was not detected cannot write meanwhile.
         let lock = "lock table jobs, keys, ledger in share row exclusive mode";
         tx.batch_execute(lock).await.map_err(Fault::from)?;
         let decided = decided(&tx, nature).await?;
@@ -64,7 +64,7 @@ impl From<Fault> for RestoreError {
     }
 }
 
-/// Every unfinished job as it would be from now on, oldest first; nothing is written.
+/// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
 async fn decided(
     tx: &Transaction<'_>,
     nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
@@ -83,7 +83,7 @@ async fn decided(
     Ok(decided)
 }
 
-/// Saves what was decided.
+/// Saves the decisions.
 async fn save(
     tx: Transaction<'_>,
     decided: &[(Stored, Fate)],

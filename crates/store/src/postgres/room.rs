@@ -1,4 +1,4 @@
-//! How much room each owner's jobs take. An insert adds up what came and went since the one before.
+//! The number of bytes that each owner's jobs take. An insert adds up the changes since the previous insert.
 
 use outlast_core::OwnerId;
 
@@ -7,12 +7,12 @@ use super::text::escaped;
 use super::tx::Tx;
 use crate::columns;
 
-/// Adds up; returns the owner's bytes. The caller has locked the owner's row.
+/// Adds up the changes and returns the owner's bytes. The caller has locked the owner's row.
 pub(super) const ADD_UP: &str = "with moved as (delete from room where owner = $1 returning bytes)
      update owners set bytes = bytes + coalesce((select sum(bytes) from moved), 0)::bigint
      where owner = $1 returning bytes";
 
-/// Records that a job of this owner takes more room, or less, with the transaction's commit.
+/// Records, with the transaction's commit, that a job of this owner takes more or fewer bytes.
 pub(super) async fn moved(
     tx: &mut Tx,
     owner: &OwnerId,

@@ -34,14 +34,14 @@ impl Columns for Row {
     }
 }
 
-/// A record, the row it came from and the key that names it.
+/// A record, the number of its row, and the key that names it.
 pub(super) struct Stored {
     pub(super) seq: i64,
     pub(super) record: Record,
     pub(super) key: Option<KeyRecord>,
 }
 
-/// Selects all that [`stored`] needs, the request and the result included. A condition follows.
+/// Selects all columns that [`stored`] needs, including the request and the result. Append a condition.
 pub(super) const WHOLE: &str =
     "select jobs.*, revs.rev, bodies.ask, bodies.output, bodies.text, partials.text as partial,
        keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at,
@@ -51,7 +51,8 @@ pub(super) const WHOLE: &str =
        left join job_terms on job_terms.job = jobs.seq
        left join partials on partials.job = jobs.seq and jobs.state = 'running'";
 
-/// The same without the request and the result. For jobs that have not succeeded: the others are not whole without.
+/// Selects the same columns without the request and the result. Only for jobs that have not succeeded; a succeeded job needs
+/// its result.
 pub(super) const LIGHT: &str =
     "select jobs.*, revs.rev, null::text as ask, null::text as output, null::bytea as text, null::text as partial,
        keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at,
@@ -59,10 +60,10 @@ pub(super) const LIGHT: &str =
      from jobs join revs on revs.job = jobs.seq left join keys on keys.job = jobs.seq
        left join job_terms on job_terms.job = jobs.seq";
 
-/// A row of [`WHOLE`] or [`LIGHT`].
+/// Reads a row of [`WHOLE`] or [`LIGHT`].
 pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
     let id: String = get(row, "id")?;
-    // Stored as it is: what may be long is not copied once more.
+    // Parsed without another copy, because it may be long.
     let ask: Option<String> = get(row, "ask")?;
     let ask = ask.map_or(Ok(Value::Null), |ask| parse(&id, "ask", &ask))?;
     let output: Option<String> = get(row, "output")?;
@@ -76,7 +77,7 @@ pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
     Ok(Stored { seq: row.number("seq")?, record, key: row.key()? })
 }
 
-/// Writes back what may change about a job with the transaction's commit. Bodies are not touched.
+/// Saves the fields of a job that may change, with the transaction's commit. Bodies are not touched.
 pub(super) async fn save(
     tx: &mut Tx,
     seq: i64,
@@ -145,7 +146,7 @@ pub(super) async fn add(
     Ok(())
 }
 
-/// With the parameters of [`added`].
+/// Takes the parameters of [`added`].
 pub(super) const ADD: &str = "with job as (
        insert into jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded, session, priority,
          visibility, max_failures, attempt_timeout, life, keep, checkpoint, created_at, updated_at, run_at, bytes,
@@ -190,13 +191,13 @@ pub(super) fn added(
     ])
 }
 
-/// Stores what the next run of a job may cost, with the transaction's commit.
+/// Stores the limit for the cost of the job's next run, with the transaction's commit.
 pub(super) async fn save_allowance(tx: &mut Tx, seq: i64, job: &Job) -> Result<(), Fault> {
     let update = "update job_terms set allowance = $2 where job = $1";
     tx.write(update, vec![Box::new(seq), Box::new(allowance(job)?)]).await
 }
 
-/// Writes the result and the provider's last word with the transaction's commit.
+/// Writes the result and the provider's last response with the transaction's commit.
 pub(super) async fn write_bodies(
     tx: &mut Tx,
     seq: i64,
@@ -206,7 +207,7 @@ pub(super) async fn write_bodies(
     tx.write(FILL, filled(seq, output, raw)?).await
 }
 
-/// With the parameters of [`filled`].
+/// Takes the parameters of [`filled`].
 pub(super) const FILL: &str =
     "with owed as (insert into unindexed (job) select $1 where $2::text is not null)
      update bodies set output = $2, text = $3, raw = $4 where job = $1";
@@ -225,7 +226,7 @@ pub(super) fn filled(
     ])
 }
 
-/// Makes a key stand for a job, in the place of one whose time is over. With the parameters of [`taken_key`].
+/// Makes a key name a job, replacing a key that has expired. Takes the parameters of [`taken_key`].
 pub(super) const TAKE_KEY: &str =
     "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -248,7 +249,7 @@ pub(super) fn taken_key(owner: &OwnerId, text: &str, key: &KeyRecord, seq: i64) 
     ]
 }
 
-/// A column of any type.
+/// Reads a column of any type.
 pub(super) fn get<T: FromSqlOwned>(row: &Row, column: &str) -> Result<T, Fault> {
     Ok(row.try_get(column)?)
 }

@@ -1,4 +1,4 @@
-//! The tables: made at the first open, brought up to date by later versions, one process at a time.
+//! The tables: created at the first open and updated by later versions, one process at a time.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::lineage::{self, FoundDatabase};
 use crate::unavailable;
 
-/// What brings the tables from one version to the next.
+/// Each migration updates the tables by one version.
 const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
@@ -24,10 +24,10 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/9.sql"),
 ];
 
-/// Makes sure that the tables are those of this version. Those of an older copy of the store stay as they are.
+/// Ensures that the tables are those of this version. Does not change those of an older copy of the store.
 pub(super) async fn prepare(client: &mut Client, state_dir: Option<&Path>) -> Result<(), Fault> {
     let (present, newest) = version(client).await?;
-    // Those of this version are recognized when they are opened.
+    // Tables of this version are verified when they are opened.
     if present.is_some_and(|present| present < newest) {
         let found = FoundDatabase::look(client).await?;
         if found.is_standby {
@@ -40,7 +40,7 @@ pub(super) async fn prepare(client: &mut Client, state_dir: Option<&Path>) -> Re
     migrate(client).await
 }
 
-/// Makes the tables, or brings them up to date.
+/// Creates or updates the tables.
 pub(super) async fn migrate(client: &mut Client) -> Result<(), Fault> {
     let newest = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     refuse_other_encodings(client).await?;
@@ -48,8 +48,8 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), Fault> {
         return Ok(());
     }
     let tx = client.transaction().await?;
-    // One lock for the whole database: there is no table yet that could give it a number. It is waited for as long as another
-    // process migrates.
+    // One lock for the whole database, because there is no table yet that could give the lock a number. The wait lasts as
+    // long as another process migrates.
     tx.batch_execute(
         "set local lock_timeout = 0; select pg_advisory_xact_lock(7308895140523108449)",
     )
@@ -82,9 +82,9 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whose user may not make or change tables is told who may: that server's database is prepared by `outlast store migrate`.
+/// Adds a hint to the error of a user who may not create or change tables: `outlast store migrate` prepares the database.
 fn may_not(error: tokio_postgres::Error, present: Option<i32>, newest: i32) -> Fault {
-    // Also where the user does not see the schema: there is none then to make tables in.
+    // This also covers a user who does not see the schema: then there is no schema in which to create tables.
     let refusals = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::INVALID_SCHEMA_NAME];
     if !error.code().is_some_and(|code| refusals.contains(code)) {
         return error.into();
@@ -99,19 +99,19 @@ fn may_not(error: tokio_postgres::Error, present: Option<i32>, newest: i32) -> F
     .into()
 }
 
-/// The name the store was given when it was made.
+/// The id that the store was given at its creation.
 pub(super) async fn store_id(client: &Client) -> Result<String, Fault> {
     Ok(client.query_one("select store::text from meta", &[]).await?.try_get(0)?)
 }
 
-/// The version of the tables, and the newest one that is known here. `None` where there are no tables.
+/// The version of the tables, or `None` if there are none, and the newest version that this program knows.
 pub(super) async fn version(client: &Client) -> Result<(Option<u32>, u32), Fault> {
     let version = found(client).await?;
     let newest = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     Ok((version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)), newest))
 }
 
-/// Refuses a database whose text is not UTF-8: it would refuse questions and reports, or change their bytes.
+/// Refuses a database whose encoding is not UTF-8: it would refuse questions and reports, or change their bytes.
 async fn refuse_other_encodings(client: &Client) -> Result<(), Fault> {
     let row = client.query_one("select current_setting('server_encoding')", &[]).await?;
     match row.try_get(0)? {
@@ -124,8 +124,8 @@ async fn refuse_other_encodings(client: &Client) -> Result<(), Fault> {
     }
 }
 
-/// Returns the version of the tables. Reads the catalogue's table rather than asking `to_regclass`, which answers from a cache
-/// that may be older than the lock that was just taken.
+/// Returns the version of the tables. Reads the catalog table instead of calling `to_regclass`, which answers from a cache
+/// that may be older than the lock just taken.
 async fn found(client: &Client) -> Result<Option<i32>, Fault> {
     let look = "select exists (select from pg_class
          where relname = 'meta' and relkind = 'r' and pg_table_is_visible(oid))";

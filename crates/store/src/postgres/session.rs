@@ -1,5 +1,5 @@
-//! The one connection of a process that lasts: it holds the locks that prove its workers alive, hears of other processes'
-//! changes and tells them of ours.
+//! The permanent connection of a process: it holds the locks that prove that its workers are alive, receives notifications of
+//! other processes' changes and sends those of its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,52 +17,52 @@ use super::fault::{Fault, within};
 use crate::copy_side::IS_CLOSED;
 use crate::unavailable;
 
-/// The name under which changes are told.
+/// The name of the channel for changes.
 const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
 const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
 
-/// Nothing that this connection writes has to last, and the server gives every NOTIFY a commit of its own, one after the other for
-/// all sessions: waiting for the disk would make all of them wait for it.
+/// No write of this connection needs to be durable. The server commits each NOTIFY separately, one after the other for all
+/// sessions, so waiting for the disk would delay all of them.
 const NEED_NOT_LAST: &str = "set synchronous_commit = off";
 
-/// Keeps commands away that need the store for themselves: see `alone`.
+/// Excludes commands that need the store exclusively: see `alone`.
 const IN_USE: &str = "select pg_advisory_lock_shared(lock_class('meta') | 1)";
 const TRY_IN_USE: &str = "select pg_try_advisory_lock_shared(lock_class('meta') | 1)";
 
-/// How long a claim waits for the session to come back.
+/// The time for which a claim waits for the session to return.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Between the end of a connection and the next try, doubled while tries fail.
+/// The pause between the end of a connection and the next attempt, doubled while attempts fail.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a probe waits to be heard.
+/// The time for which a probe waits to be received.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
 
-/// How often the workers of a process say that they live where no lock says it.
+/// The interval of the heartbeats of a process's workers, if no lock proves that they are alive.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(10);
 
-/// The longest interval at which an idle session checks that the database still answers.
+/// The longest interval at which an idle session checks that the database still responds.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
-/// A worker that has not said so for this long is not known to live: the length of a lease.
+/// A worker without a heartbeat for this long may be dead: the length of a lease.
 pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
-/// How processes hear of each other's changes and deaths.
+/// The way in which processes learn of each other's changes and exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeupMode {
     /// By LISTEN, and by locks that last as long as a connection.
     Sessions,
-    /// By looking, and by leases: what stands between this process and the database gives it no connection of its own, as a
-    /// pooler does that hands out connections per transaction.
+    /// By polling, and by leases: this process has no dedicated connection to the database, for example because a pooler
+    /// assigns connections per transaction.
     Looking,
 }
 
-/// Tells waiting readers that something may have changed.
+/// Notifies waiting readers that something may have changed.
 pub(super) struct Wakeups {
-    /// Counts what was heard of.
+    /// Counts the notifications received.
     heard: watch::Sender<u64>,
-    /// Own commits that others are to be told of.
+    /// Signals own commits of which others must be notified.
     tell: Notify,
 }
 
@@ -71,13 +71,13 @@ impl Wakeups {
         Self { heard: watch::Sender::new(0), tell: Notify::new() }
     }
 
-    /// A change of ours was committed.
+    /// Records that this process committed a change.
     pub(super) fn committed(&self) {
         self.hear();
         self.tell.notify_one();
     }
 
-    /// Waits for what is heard from now on.
+    /// Returns a receiver for the notifications from now on.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.heard.subscribe()
     }
@@ -87,29 +87,29 @@ impl Wakeups {
     }
 }
 
-/// The session, over as many connections as it takes.
+/// The session, which may use several connections one after the other.
 pub(super) struct Session {
     live: watch::Sender<Option<Live>>,
     mode: OnceLock<WakeupMode>,
-    /// How long it took to tell other processes of a change the last time.
+    /// The time that the latest notification of other processes took.
     told_in: Mutex<Duration>,
-    /// Since when no connection stands; from the first one on.
+    /// The time since which there is no connection; set only after the first connection.
     down_since: Mutex<Option<Instant>>,
-    /// The time of the request that the database has left without an answer for too long.
+    /// The time of the request to which the database has not responded for too long.
     silent_since: Mutex<Option<Instant>>,
-    /// The time of the latest recovery from that.
+    /// The time of the latest recovery from such a silence.
     recovered_at: Mutex<Option<Instant>>,
-    /// The last probe that was heard.
+    /// The latest probe that was received.
     probed: watch::Sender<String>,
     /// The workers of this process, with the numbers of their locks.
     own: Mutex<HashMap<WorkerId, i64>>,
-    /// Held while locks are taken, by the session that begins or for a worker that is new.
+    /// Held while locks are taken, by a new session or for a new worker.
     holding: tokio::sync::Mutex<()>,
     /// The time limit of each statement.
     limit: Duration,
 }
 
-/// A connection that stands.
+/// An established connection.
 #[derive(Clone)]
 pub(super) struct Live {
     client: Arc<Client>,
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Keeps the session up until the store is closed.
+    /// Keeps the session connected until the store is closed.
     pub(super) async fn run(
         self: Arc<Self>,
         target: Arc<Target>,
@@ -147,7 +147,7 @@ impl Session {
             };
             let stood = self.live.send_replace(None).map(|live| live.since.elapsed());
             locked(&self.down_since).get_or_insert_with(Instant::now);
-            // What happened meanwhile is read again.
+            // Changes of the meantime are read again.
             wakeups.hear();
             if let Err(fault) = ended {
                 let is_silent = locked(&self.silent_since).is_some();
@@ -157,7 +157,7 @@ impl Session {
                     tracing::debug!(error = %fault.describe(), "failed to open a session with the database");
                 }
             }
-            // A worker that is back soon is not taken for dead.
+            // A worker that reconnects soon is not considered dead.
             let was_up = stood.is_some_and(|stood| stood >= pause);
             pause = if was_up { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             tokio::select! {
@@ -167,7 +167,7 @@ impl Session {
         }
     }
 
-    /// One connection, from its beginning to its end.
+    /// Runs one connection from its beginning to its end.
     async fn last(
         &self,
         target: &Target,
@@ -223,12 +223,12 @@ impl Session {
         ended
     }
 
-    /// The interval of checks that finds a database that hangs within the limit of a statement.
+    /// The interval of checks, which detects an unresponsive database within the limit of a statement.
     fn ping_every(&self) -> Duration {
         (self.limit / 3).min(PING_EVERY)
     }
 
-    /// Waits for an answer, and reports a database that leaves it out long before the connection is given up.
+    /// Waits for a response, and reports an unresponsive database long before the connection is given up.
     async fn watched<T, E: Into<Fault>>(
         &self,
         answer: impl Future<Output = Result<T, E>>,
@@ -269,23 +269,23 @@ impl Session {
         }
     }
 
-    /// The time for which the database has left a request without an answer, or this process without a connection.
+    /// The time for which the database has not responded to a request, or this process has had no connection.
     pub(super) fn silent_for(&self) -> Option<Duration> {
         let since = [*locked(&self.silent_since), *locked(&self.down_since)];
         since.into_iter().flatten().min().map(|since| since.elapsed())
     }
 
-    /// The time since the database answered again after a silence.
+    /// The time since the database responded again after a silence.
     pub(super) fn recovered_for(&self) -> Option<Duration> {
         locked(&self.recovered_at).map(|at| at.elapsed())
     }
 
-    /// Takes the locks of this process's workers again before anything else, then listens.
+    /// Takes the locks of this process's workers first, then listens.
     async fn begin(&self, client: &Arc<Client>, target: &Target) -> Result<String, Fault> {
         target.prepare(client).await?;
         client.batch_execute(NEED_NOT_LAST).await?;
         let _no_new_worker = self.holding.lock().await;
-        // Not before the first probe: behind a pooler the lock would stay with a connection that others get.
+        // Not before the first probe: behind a pooler the lock would stay on a connection that others get.
         if self.mode.get() == Some(&WakeupMode::Sessions) {
             let numbers: Vec<i64> = self.own().values().copied().collect();
             for nr in numbers {
@@ -303,7 +303,7 @@ impl Session {
         Ok(channel)
     }
 
-    /// How this process hears of others.
+    /// The way in which this process receives changes of other processes.
     pub(super) fn mode(&self) -> WakeupMode {
         self.mode.get().copied().unwrap_or(WakeupMode::Sessions)
     }
@@ -317,8 +317,8 @@ impl Session {
         }
     }
 
-    /// Finds out whether the connection of the session is one: whether it hears what another connection tells, and whether its
-    /// lock keeps that one out.
+    /// Tests that the session has a dedicated connection: that it receives the notifications of another connection, and that
+    /// its lock excludes that connection.
     pub(super) async fn probe(&self, pool: &Pool, wakeups: &Wakeups) -> Result<(), StoreError> {
         let mut probed = self.probed.subscribe();
         let lasts = async {
@@ -329,7 +329,7 @@ impl Session {
             other.execute(&format!("select pg_notify({CHANNEL_NAME}, $1)"), &[&payload]).await?;
             let heard = probed.wait_for(|heard| *heard == payload);
             if !matches!(tokio::time::timeout(PROBE_WAIT, heard).await, Ok(Ok(_))) {
-                // A connection that broke heard nothing either.
+                // A broken connection received nothing either.
                 session.batch_execute("select 1").await?;
                 return Ok(false);
             }
@@ -344,7 +344,7 @@ impl Session {
             self.look_from_now_on();
         }
         if *self.mode.get_or_init(|| WakeupMode::Sessions) == WakeupMode::Looking {
-            // From now on the session says that this process's workers live.
+            // From now on the session sends heartbeats for this process's workers.
             wakeups.tell.notify_one();
             return Ok(());
         }
@@ -353,7 +353,7 @@ impl Session {
         if row.try_get(0).map_err(Fault::from)? { Ok(()) } else { Err(unavailable(IS_CLOSED)) }
     }
 
-    /// Where no lock says it: this process's workers live.
+    /// Sends a heartbeat for this process's workers, if no lock proves that they are alive.
     async fn say_alive(&self, client: &Client) -> Result<(), Fault> {
         let numbers: Vec<i64> = self.own().values().copied().collect();
         let update =
@@ -363,7 +363,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session, where it stands within a while.
+    /// Returns the session, if it is connected or connects soon.
     pub(super) async fn live(&self) -> Result<Live, StoreError> {
         let mut live = self.live.subscribe();
         let waited = tokio::time::timeout(WAIT, live.wait_for(Option::is_some)).await;
@@ -373,29 +373,29 @@ impl Session {
         }
     }
 
-    /// How late other processes hear of a change of ours: how long the last notice took, and while no connection stands, how
-    /// long that has been so.
+    /// The delay until other processes receive a change of this one: the duration of the latest notification or, without a
+    /// connection, the time since it was lost.
     pub(super) fn lag(&self) -> Duration {
         let down_since = *locked(&self.down_since);
         down_since.map_or_else(|| *locked(&self.told_in), |since| since.elapsed())
     }
 
-    /// Since when the session has stood, if it does.
+    /// The time since which the session is connected, if it is.
     pub(super) fn stands_since(&self) -> Option<Instant> {
         self.live.borrow().as_ref().map(|live| live.since)
     }
 
-    /// Whether the worker is one of this process.
+    /// Returns true if the worker belongs to this process.
     pub(super) fn is_own(&self, worker: &WorkerId) -> bool {
         self.own().contains_key(worker)
     }
 
-    /// Holds the lock of this number for the worker from now on.
+    /// Holds the lock with this number for the worker from now on.
     pub(super) async fn hold(&self, worker: &WorkerId, nr: i64) -> Result<(), StoreError> {
         loop {
             let live = self.live().await?;
             let _no_change_of_session = self.holding.lock().await;
-            // A session takes a lock as often as it asks, and would have to let it go as often.
+            // A session counts repeated locks, and would have to release each of them.
             if self.is_own(worker) {
                 return Ok(());
             }
@@ -413,7 +413,7 @@ impl Session {
         }
     }
 
-    /// Lets the worker's lock go.
+    /// Releases the worker's lock.
     pub(super) async fn let_go(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let Some(nr) = self.own().remove(worker) else { return Ok(()) };
         if self.mode() == WakeupMode::Looking {
@@ -425,7 +425,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets every lock go at once, before the connection ends; where that cannot be done, its end does it.
+    /// Releases all locks at once, before the connection ends. If that fails, the end of the connection releases them.
     pub(super) async fn let_all_go(&self) {
         let live = self.live.borrow().clone();
         if let Some(live) = live
@@ -441,7 +441,7 @@ impl Session {
     }
 }
 
-/// A lock whose holder panicked guards nothing that could be half-written here.
+/// Locks the mutex even if a holder panicked: the values here are never half written.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! How a step is carried out: in a task of its own, so that a caller that goes away leaves no transaction open, and again
-//! where it met another step or the server was away for a moment.
+//! Runs steps. Each step runs in a separate task, so that a caller that goes away leaves no transaction open. It is retried
+//! if it conflicted with another step or the server was briefly unavailable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use super::fault::Fault;
 use super::tx::Tx;
 use crate::unavailable;
 
-/// How long a step is tried again before the store counts as unavailable: a promotion takes less.
+/// The time for which a step is retried before the store counts as unavailable. A promotion takes less.
 const TRY_FOR: Duration = Duration::from_secs(5);
 
-/// What a step does between the beginning and the commit of its transaction: it loads, asks the rules, and adds what is to be
-/// written. Run again where the transaction has to be.
+/// The work of a step between the beginning and the commit of its transaction: it loads, asks the rules, and adds the writes.
+/// It runs again if the transaction must be repeated.
 pub(super) type Work<I, T> = for<'a> fn(&'a I, &'a mut Tx) -> BoxFuture<'a, Result<T, Fault>>;
 
-/// How much a crash of the database may lose.
+/// The amount of work that a crash of the database may lose.
 #[derive(Clone, Copy)]
 pub(super) enum Durability {
-    /// Nothing that was answered.
+    /// Nothing that was acknowledged.
     Commit,
-    /// The last moments: for what is only shown.
+    /// The last moments: for values that are only displayed.
     Soon,
 }
 
 impl Shared {
-    /// Carries the step out; returns what it gave and its change number.
+    /// Runs the step. Returns its result and its change number.
     pub(super) async fn step<I, T>(
         self: &Arc<Self>,
         durability: Durability,
@@ -53,7 +53,7 @@ impl Shared {
         Ok(answered.await.map_err(unavailable)??)
     }
 
-    /// The same within a task that nothing drops.
+    /// Runs the step within a task that is never dropped.
     pub(super) async fn try_step<I: Sync, T>(
         &self,
         durability: Durability,

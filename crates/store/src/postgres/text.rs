@@ -1,11 +1,12 @@
-//! Text that PostgreSQL refuses: U+0000, which callers may put into titles, keys and names. Escaped reversibly.
+//! Escapes a character that PostgreSQL refuses in text: U+0000, which callers may put into titles, keys and names. Escaping
+//! is reversible.
 
 use outlast_core::Scope;
 
-/// Begins an escape. A private-use character, so that hardly any text has to be changed.
+/// Begins an escape. A private-use character, so that hardly any text needs escaping.
 const ESCAPE: char = '\u{f0000}';
 
-/// The text as it is stored.
+/// Converts text to its stored form.
 pub(super) fn escaped(text: &str) -> String {
     if !text.contains(['\0', ESCAPE]) {
         return text.to_owned();
@@ -21,12 +22,12 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The same of the owner who reads, if it is one.
+/// Converts the name of the reading owner, if the scope is one owner.
 pub(super) fn escaped_owner(scope: &Scope) -> Option<String> {
     scope.owner().map(|owner| escaped(owner.as_str()))
 }
 
-/// The text as it was.
+/// Restores the original text.
 pub(super) fn unescaped(stored: String) -> String {
     if !stored.contains(ESCAPE) {
         return stored;

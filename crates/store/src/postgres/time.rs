@@ -1,4 +1,4 @@
-//! What time it is: the server's, or a test's.
+//! The current time: the server's, or a test's.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use tokio_postgres::Client;
 
 use super::fault::Fault;
 
-/// How far the clock of this machine may run from the server's, as a part of the time that passes.
+/// The assumed drift of this machine's clock from the server's: the elapsed time divided by this.
 const DRIFT: u32 = 1_000;
 
-/// The clock that dates everything.
+/// The clock for all stored times.
 pub(super) enum Time {
-    /// The server's time by its best answer, counted on by the monotonic clock of this machine.
+    /// The server's time according to its most accurate response, extrapolated by this machine's monotonic clock.
     Server(Mutex<Answered>),
-    /// A clock that was given.
+    /// A given clock, for tests.
     Given(Arc<dyn Clock>),
 }
 
-/// What the server said, when it was, and by how much that may be wrong.
+/// The server's time at a local instant, and its maximum error.
 #[derive(Clone, Copy)]
 pub(super) struct Answered {
     then: Timestamp,
@@ -29,7 +29,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    /// An answer that came now to what was asked then.
+    /// Creates the estimate from a response that arrived now to a request sent at `asked`.
     fn new(then: Timestamp, asked: Instant) -> Self {
         let half = asked.elapsed() / 2;
         Self { then, at: asked + half, wrong_by: half }
@@ -54,7 +54,7 @@ impl Time {
         Ok(Self::Server(Mutex::new(Answered::new(then, asked))))
     }
 
-    /// Learns what time it was at the server when it answered what was asked at this moment.
+    /// Updates the time from the server's response to a request sent at `asked`.
     pub(super) fn learn(&self, then: Timestamp, asked: Instant) {
         let Self::Server(known) = self else { return };
         let new = Answered::new(then, asked);
@@ -64,7 +64,7 @@ impl Time {
         }
     }
 
-    /// The present moment.
+    /// The current time.
     pub(super) fn now(&self) -> Timestamp {
         match self {
             Self::Server(known) => {
@@ -75,7 +75,7 @@ impl Time {
         }
     }
 
-    /// The time for statements, where it is not the server's.
+    /// The time to pass to statements, if it is not the server's.
     pub(super) fn given(&self) -> Option<Timestamp> {
         match self {
             Self::Server(_) => None,

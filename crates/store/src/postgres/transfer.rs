@@ -19,7 +19,7 @@ use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts,
 use crate::ledger_columns::LedgerColumns as _;
 use crate::unavailable;
 
-/// Numbers go on after those that were copied, and each owner's bytes are added up.
+/// New numbers continue after the copied ones, and each owner's bytes are added up.
 const COMPLETE: &str = "begin;
      delete from room;
      update owners set bytes = (select coalesce(sum(jobs.bytes), 0)::bigint from jobs where jobs.owner = owners.owner);
@@ -38,16 +38,16 @@ const DELETES: [&str; 4] = [
     "delete from jobs where seq > $1 and seq <= $2",
 ];
 
-/// A database that no server uses.
+/// A database that no server is using.
 pub(crate) struct PostgresSide {
     alone: Alone,
     id: i64,
 }
 
 impl PostgresSide {
-    /// Opens a database to be copied; it stays as it is.
+    /// Opens a database as the source of a copy. The database is not changed.
     pub(crate) async fn source(url: &str) -> Result<Self, CopyRefusal> {
-        // One transaction over the whole copy: a server that could not be seen cannot write either.
+        // One transaction over the whole copy, so that a server that was not detected cannot write either.
         const HOLD: &str = "begin; set local idle_in_transaction_session_timeout = 0;
              lock table jobs, keys, ledger in share mode";
         let alone = Alone::connect(url).await?;
@@ -60,7 +60,7 @@ impl PostgresSide {
         Ok(side)
     }
 
-    /// Opens a database to be copied to, and makes the tables where there are none.
+    /// Opens a database as the target of a copy, and creates the tables if there are none.
     pub(crate) async fn target(url: &str) -> Result<Self, CopyRefusal> {
         let mut alone = Alone::connect(url).await?;
         match schema::version(&alone.client).await? {
@@ -87,7 +87,7 @@ impl PostgresSide {
         Ok(self.alone.client.query(sql, params).await?)
     }
 
-    /// In one transaction.
+    /// Runs the writes in one transaction.
     async fn write(&mut self, writes: Vec<(&'static str, Vec<Param>)>) -> Result<(), Fault> {
         let tx = self.alone.client.transaction().await?;
         let mut statements = HashMap::new();
@@ -224,13 +224,13 @@ impl CopySide for PostgresSide {
 
 fn whole_job(row: &Row) -> Result<WholeJob, Fault> {
     let Stored { seq, mut record, key } = rows::stored(row)?;
-    // Its worker is gone with the process that had it.
+    // Its worker ended together with its process.
     record.job.partial = None;
     let key = row.maybe_text("key")?.zip(key);
     Ok(WholeJob { seq, record, key, identity: None, raw: get(row, "raw")? })
 }
 
-/// Adds the job as it was when it was new, then brings it to where it stands.
+/// Adds the job as it was when it was new, then updates it to its current state.
 fn add(
     writes: &mut Vec<(&'static str, Vec<Param>)>,
     WholeJob { seq, record, key, identity, raw }: &WholeJob,

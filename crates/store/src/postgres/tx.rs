@@ -1,4 +1,4 @@
-//! One step of the port as one transaction in two round trips: what it reads goes out together with its beginning, what it
+//! Runs one step of the port as one transaction in two round trips: its reads are sent together with its beginning, its
 //! writes together with its commit.
 
 use std::future::Future;
@@ -16,37 +16,39 @@ use super::fault::{Fault, within};
 use super::lineage::Expected;
 use crate::{columns, unavailable};
 
-/// A statement with what it is given.
+/// A statement with its parameters.
 pub(super) type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
 
 /// A parameter of a statement that is sent later.
 pub(super) type Param = Box<dyn ToSql + Sync + Send>;
 
-/// A statement that is sent later, with what it is given.
+/// A statement that is sent later, with its parameters.
 type Later = (Statement, Vec<Param>);
 
-/// The time of the transaction: the one given, or the server's. Never now(), which may lie before a row that was waited for. With it,
+/// Selects the time of the transaction: the given one, or the server's. Never now(), which may be earlier than a row for
+/// which the transaction waited. Also selects the values that show that the tables are those that were opened: a dump may be
+/// restored into them while servers run.
 /// what shows that the tables are those that were opened: a dump may be restored into them while servers run.
 const NOW: &str =
     "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint),
        'meta'::regclass::oid::bigint, (select last_value - (not is_called)::int from rev)";
 
-/// Gives the changed jobs the number of this commit.
+/// Assigns the number of this commit to the changed jobs.
 pub(super) const CHANGED: &str = "insert into revs (job, rev)
      select job, rev from (select next_rev() as rev) as next, unnest($1::bigint[]) as job
      on conflict (job) do update set rev = excluded.rev returning rev";
 
-/// The time limit of a rollback; the end of the connection undoes the transaction as well.
+/// The time limit of a rollback. The end of the connection also rolls back the transaction.
 const ROLL_BACK: Duration = Duration::from_secs(1);
 
-/// A transaction that is being put together.
+/// A transaction that is being built.
 pub(super) struct Tx {
     client: Object,
     given: Option<i64>,
     now: Timestamp,
     begun: bool,
     writes: Vec<Later>,
-    /// Rows for statements that take many at once.
+    /// Rows for statements that take many rows at once.
     rows: Vec<(&'static str, Statement, Vec<Vec<Param>>)>,
     changed: Vec<i64>,
     begin: &'static str,
@@ -56,7 +58,7 @@ pub(super) struct Tx {
 }
 
 impl Tx {
-    /// Begins with the first [`Tx::load`]; dates things by `given` where it is set.
+    /// Creates a transaction that begins with the first [`Tx::load`]. Uses the time of `given` if it is set.
     pub(super) fn new(
         client: Object,
         given: Option<Timestamp>,
@@ -78,18 +80,18 @@ impl Tx {
         }
     }
 
-    /// The time after the last load.
+    /// The time of the latest load.
     pub(super) fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// The time that was given for statements, where it is not the server's.
+    /// The time to pass to statements, if it is not the server's.
     pub(super) fn given(&self) -> Option<i64> {
         self.given
     }
 
-    /// Runs the queries one after the other, each seeing what was committed before it began and what was written here before, in
-    /// one round trip.
+    /// Runs the queries in order, in one round trip. Each query sees the commits before its start and the earlier writes of
+    /// this transaction.
     pub(super) async fn load<const N: usize>(
         &mut self,
         queries: [Query<'_>; N],
@@ -130,8 +132,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Adds a row for a statement that takes each of its columns as an array; it is sent once for all its rows, after the
-    /// single statements.
+    /// Adds a row for a statement that takes each of its columns as an array. The statement is sent once for all its rows,
+    /// after the single statements.
     pub(super) async fn write_row(
         &mut self,
         sql: &'static str,
@@ -150,7 +152,7 @@ impl Tx {
         within(self.limit, self.client.prepare_cached(sql)).await
     }
 
-    /// Takes what is still to be sent.
+    /// Takes the statements that are still to be sent.
     fn pending(&mut self) -> Vec<Later> {
         let mut pending = std::mem::take(&mut self.writes);
         let rows = std::mem::take(&mut self.rows).into_iter();
@@ -158,12 +160,12 @@ impl Tx {
         pending
     }
 
-    /// Gives the job a new change number with the commit.
+    /// Assigns a new change number to the job with the commit.
     pub(super) fn changed(&mut self, seq: i64) {
         self.changed.push(seq);
     }
 
-    /// Sends what was written and commits it; returns the change number, zero where nothing was changed.
+    /// Sends and commits the writes. Returns the change number, or zero if nothing was changed.
     pub(super) async fn commit(mut self) -> Result<Rev, Fault> {
         let writes = self.pending();
         if !self.begun {
@@ -181,7 +183,7 @@ impl Tx {
         let mut answers = match within(limit, InOrder::new(sent)).await {
             Ok(answers) => answers,
             Err(fault) => {
-                // Closed rather than given back: the transaction may still be open on it.
+                // Closed instead of returned to the pool: the transaction may still be open on it.
                 drop(Object::take(client));
                 return Err(fault.during_commit());
             }
@@ -194,7 +196,7 @@ impl Tx {
         Ok(rev)
     }
 
-    /// Undoes what was begun. A connection that does not say that it has done so is closed.
+    /// Rolls back the transaction. A connection that does not confirm the rollback is closed.
     pub(super) async fn roll_back(self) {
         if within(ROLL_BACK, self.client.batch_execute("rollback")).await.is_err() {
             drop(Object::take(self.client));
@@ -206,12 +208,12 @@ fn execute<'a>(client: &'a Object, (statement, params): &'a Later) -> Sent<'a, V
     Box::pin(async move { client.execute(statement, &borrowed(params)).await.map(|_| Vec::new()) })
 }
 
-/// The parameters as a statement takes them.
+/// Borrows the parameters as a statement takes them.
 pub(super) fn borrowed(params: &[Param]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|param| &**param as _).collect()
 }
 
-/// The columns of the rows, an array each.
+/// Converts rows to columns, one array for each.
 pub(super) fn columns_of(rows: Vec<Vec<Param>>) -> Vec<Param> {
     let width = rows.first().map_or(0, Vec::len);
     let mut columns: Vec<Vec<Cell>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
@@ -223,7 +225,7 @@ pub(super) fn columns_of(rows: Vec<Vec<Param>>) -> Vec<Param> {
     columns.into_iter().map(|column| Box::new(column) as Param).collect()
 }
 
-/// An element of an array, of the type that the statement says.
+/// An element of an array, with the type that the statement requires.
 #[derive(Debug)]
 struct Cell(Param);
 
@@ -246,8 +248,8 @@ impl ToSql for Cell {
 pub(super) type Sent<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send + 'a>>;
 
-/// Requests that go out in their order: each future sends its request when it is first polled. Waits for all of them, and gives the
-/// error of the first that failed: those after it failed because of it.
+/// Sends requests in order: each future sends its request when it is first polled. Waits for all of them and returns the
+/// error of the first that failed, because the later ones failed as a consequence.
 pub(super) struct InOrder<'a, T> {
     sent: Vec<Sent<'a, T>>,
     answers: Vec<Option<Result<T, tokio_postgres::Error>>>,

@@ -1,4 +1,4 @@
-//! What an operator asks of the database: how it stands, and whether anything in it is damaged.
+//! Inspections for operators: the state of the database, and its damage.
 
 use std::path::Path;
 
@@ -12,36 +12,36 @@ use super::{PostgresStore, schema};
 use crate::columns::Columns as _;
 use crate::problems;
 
-/// How many jobs are read at a time.
+/// The number of jobs read at a time.
 const BATCH: i64 = 200;
 
-/// What was found.
+/// The result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseInspection {
     /// The version of the server.
     pub server: String,
-    /// The schema of the tables; `None` where there are none yet.
+    /// The schema version of the tables; `None` if there are none yet.
     pub schema: Option<u32>,
-    /// The schema this program writes.
+    /// The schema version that this program writes.
     pub newest_schema: u32,
-    /// Whether the user may make tables.
+    /// True if the user may create tables.
     pub may_create: bool,
-    /// Whether the server is a standby, which cannot be written.
+    /// True if the server is a standby, which is read-only.
     pub is_standby: bool,
-    /// Connections to the server, and how many it allows.
+    /// The number of connections to the server, and its limit.
     pub connections: (u32, u32),
-    /// Why the store is an older copy of itself, if it is.
+    /// The reason why the store is an older copy of itself, if it is.
     pub outdated: Option<String>,
-    /// Whether the server says which one it is, so that a dump restored to another server is recognized.
+    /// True if the server reveals its identity, so that a dump restored to another server is detected.
     pub is_identified: bool,
     /// Jobs that have not ended.
     pub unfinished: u64,
-    /// Workers whose lock is held, or who said of late that they live.
+    /// Workers that hold their lock, or that have sent a heartbeat recently.
     pub live_workers: u32,
 }
 
 impl PostgresStore {
-    /// Looks at a database without changing anything.
+    /// Inspects a database without changing anything.
     pub async fn inspect(
         url: &str,
         state_dir: Option<&Path>,
@@ -63,7 +63,7 @@ impl PostgresStore {
         Ok(found?)
     }
 
-    /// Looks for damage: a line for each.
+    /// Checks for damage. Returns one line for each problem.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         let mut found = Vec::new();
         for query in QUERIES {
@@ -89,7 +89,7 @@ impl PostgresStore {
     }
 }
 
-/// What a query can say about many rows at once. Each selects a line for everything that is wrong.
+/// Checks of rows by queries. Each query selects one line for every problem.
 const QUERIES: [&str; 6] = [
     "select 'job ' || id || ' has no body' as line from jobs
      where not exists (select 1 from bodies where bodies.job = jobs.seq) limit 100",

@@ -1,5 +1,5 @@
-//! The words by which jobs are found. They are put some time after the jobs were written, because their index costs more than all
-//! else that is written of a job.
+//! The search index of jobs. Words are indexed some time after their jobs were written, because their index costs more than
+//! all other writes of a job.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,16 +16,17 @@ use super::rows;
 use super::step::Durability;
 use super::tx::Tx;
 
-/// How long after a job was written its words are put: a job that ends soon is put once.
+/// The delay between the write of a job and the indexing of its words, so that a job that ends soon is indexed once.
 const DELAY: Duration = Duration::from_secs(2);
 
-/// How long a search waits for words that are owed: after a flood of jobs it finds the last of them later, and is answered.
+/// The maximum time that a search waits for pending words. After a flood of jobs, a search is still answered, but finds the
+/// newest jobs only later.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// How many notes of jobs are taken in one step, which keeps other writers of these jobs waiting.
+/// The maximum number of jobs that one step indexes. A step blocks other writers of these jobs.
 const TOGETHER: i64 = 32;
 
-/// How long a step rests before the next, as a multiple of what it took: the rest is for those who wait for an answer.
+/// The pause between two steps, as a multiple of the duration of the first: callers that wait for an answer use the pause.
 const REST: u32 = 4;
 
 const TAKE: &str = "delete from unindexed where nr in (
@@ -34,7 +35,7 @@ const TAKE: &str = "delete from unindexed where nr in (
 const PUT: &str = "insert into search (job, words) values ($1, array_to_tsvector($2::text[]))
      on conflict (job) do update set words = excluded.words";
 
-/// Puts words whenever some are owed, those that an ended process left among them.
+/// Indexes words whenever some are pending, including those that an exited process left.
 pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: CancellationToken) {
     let put_all = async {
         loop {
@@ -63,11 +64,11 @@ impl Shared {
     }
 
     async fn put_some_words(&self) -> Result<Taken, StoreError> {
-        // What a crash of the database undoes is owed again.
+        // If a crash of the database undoes the step, its words are pending again.
         Ok(self.try_step(Durability::Soon, &(), |(), tx| put(tx).boxed()).await?.0)
     }
 
-    /// Puts the words that are owed before a search.
+    /// Indexes the pending words before a search.
     pub(super) async fn put_words(&self) {
         let until = Instant::now() + WAIT;
         while Instant::now() < until {
@@ -77,7 +78,7 @@ impl Shared {
             }
             match self.put_some_words().await {
                 Ok(Taken::Some) => {}
-                // Another process is putting them.
+                // Another process is indexing them.
                 Ok(Taken::None) => tokio::time::sleep(Duration::from_millis(5)).await,
                 Err(error) => {
                     return tracing::warn!(%error, "words could not be put; the last jobs may not be found");
@@ -87,14 +88,14 @@ impl Shared {
     }
 }
 
-/// Whether any job was to be put.
+/// Shows whether there was a job to index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Some,
     None,
 }
 
-/// Puts the words of the next jobs.
+/// Indexes the words of the next jobs.
 async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
     let [taken] = tx.load([(TAKE, &[&TOGETHER])]).await?;
     let seqs: Vec<i64> =
@@ -102,9 +103,9 @@ async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
     if seqs.is_empty() {
         return Ok(Taken::None);
     }
-    // A second statement, so that it sees every job as it was when its note was written. A job that is locked is not removed.
-    // It reads in a statement of its own: one that waits for a lock combines the new row of a job with the old rows of other
-    // tables, and a job that ended meanwhile would look damaged.
+    // A second statement, so that it sees every job as it was when its record of pending words was written. A locked job
+    // cannot be removed. The jobs are read in a third statement: a statement that waits for a lock combines the new row of a
+    // job with the old rows of other tables, and a job that ended meanwhile would look damaged.
     let lock = "select 1 from jobs where seq = any($1::bigint[]) order by seq for key share";
     let select = format!("{} where jobs.seq = any($1::bigint[]) order by jobs.seq", rows::WHOLE);
     let [_, jobs] = tx.load([(lock, &[&seqs]), (&select, &[&seqs])]).await?;
@@ -115,7 +116,7 @@ async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
                     search::words_and_marks(&stored.record.job).into_iter().collect();
                 tx.write(PUT, vec![Box::new(stored.seq), Box::new(words)]).await?;
             }
-            // What cannot be read is found by no word, and holds up no other.
+            // No search finds an unreadable job, and it blocks no other job.
             Err(Fault::Refused(StoreError::Corrupt { at })) => {
                 tracing::warn!(at, "a job has no words: it is damaged");
             }

@@ -1,4 +1,5 @@
-//! Who works here, and who is dead. A free lock shows that a session ended, not that its process did: see [`Judgement`].
+//! Determines which workers are alive or dead. A free lock shows that a session ended, not that its process did: see
+//! [`Judgement`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,15 +18,15 @@ use super::text::{escaped, unescaped};
 use super::tx::Tx;
 use crate::{columns, unavailable};
 
-/// When a worker whose lock is free counts as dead. After a restart of the database every worker looks dead to the process
-/// that is back first.
+/// The conditions under which a worker with a free lock counts as dead. After a restart of the database, every worker looks
+/// dead to the process that reconnects first.
 #[derive(Clone, Copy, Debug)]
 pub struct Judgement {
-    /// The lock must have been free for so long: a living worker has reconnected by then.
+    /// The minimum time for which the lock must have been free. A running worker has reconnected by then.
     pub free_for: Duration,
-    /// The session of the process that judges must have lasted so long.
+    /// The minimum age of the session of the process that judges.
     pub session_for: Duration,
-    /// The same for leases that ran out, which a living worker may not have been able to renew.
+    /// The minimum age of that session for judging by expired leases, which a running worker may not have been able to renew.
     pub leases_for: Duration,
 }
 
@@ -39,12 +40,12 @@ impl Default for Judgement {
     }
 }
 
-/// Since when each worker's lock has been seen free.
+/// The time since which each worker's lock has been free.
 #[derive(Default)]
 pub(super) struct Suspects(Mutex<HashMap<WorkerId, Instant>>);
 
 impl Suspects {
-    /// Remembers who is suspect now; those whose lock has been free for so long.
+    /// Records the workers whose lock is free now. Returns those whose lock has been free for at least `free_for`.
     fn dead(&self, free: &HashSet<WorkerId>, free_for: Duration) -> HashSet<WorkerId> {
         let mut suspects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         suspects.retain(|worker, _| free.contains(worker));
@@ -57,7 +58,8 @@ impl Suspects {
     }
 }
 
-/// Workers on record or with jobs: whether each has a row, holds jobs, its lock is held, and it was seen within so long ($1).
+/// Selects listed workers and workers with jobs: if each has a row, if it holds jobs, if its lock is held, and if it was seen
+/// within the last period ($1).
 const WORKERS: &str = "select coalesce(workers.worker, holders.worker) as worker, workers.nr,
        holders.worker is not null as holds_jobs, exists (select 1 from pg_locks
          where locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
@@ -76,13 +78,13 @@ struct Known {
 }
 
 impl Shared {
-    /// Makes sure that other processes can see the worker live before it claims.
+    /// Ensures that other processes can see that the worker is alive before it claims.
     pub(super) async fn show_life(&self, worker: &WorkerId) -> Result<(), StoreError> {
         if self.session.is_own(worker) {
             return Ok(());
         }
         let name = escaped(worker.as_str());
-        // Updated rather than left alone, so that a row made by another claim at this moment is returned too.
+        // Updated instead of ignored, so that a row created by a concurrent claim is returned too.
         let number = "insert into workers (worker) values ($1)
              on conflict (worker) do update set worker = excluded.worker returning nr";
         let rows = self.read(number, &[&name]).await?;
@@ -92,7 +94,7 @@ impl Shared {
         self.session.hold(worker, get(row, "nr")?).await
     }
 
-    /// Whether a worker with this profile lives.
+    /// Returns true if a worker with this profile is alive.
     pub(super) async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         let select = "select worker from worker_profiles where profile = $1";
         let name = escaped(profile.as_str());
@@ -102,7 +104,7 @@ impl Shared {
             return Ok(true);
         }
         if self.lineage.is_none() && self.is_standby().await? {
-            // Locks are at the primary: a worker that is on record may live.
+            // Locks exist only on the primary: a listed worker may be alive.
             return Ok(!fitting.is_empty());
         }
         let known = self.known().await?;
@@ -114,7 +116,7 @@ impl Shared {
         Ok(rows.first().map_or(Ok(false), |row| get(row, "is_standby"))?)
     }
 
-    /// Lets the worker's lock go, so that it counts as dead, and takes it off the record.
+    /// Releases the worker's lock, so that the worker counts as dead, and removes the worker from the list.
     pub(super) async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.session.let_go(worker).await?;
         self.forget(std::slice::from_ref(worker)).await
@@ -145,7 +147,7 @@ impl Shared {
         Ok(known.collect::<Result<_, Fault>>()?)
     }
 
-    /// Puts the jobs of dead workers back.
+    /// Returns the jobs of dead workers to the queue.
     pub(super) async fn rescue(self: &Arc<Self>, dead: &Dead) -> Result<Rescued, StoreError> {
         match dead {
             Dead::Proven => self.rescue_proven().await,
@@ -182,12 +184,12 @@ impl Shared {
         known.retain(|known| !self.session.is_own(&known.worker));
         let holders = known.iter().filter(|known| known.holds_jobs).count();
         if self.session.mode() == WakeupMode::Looking {
-            // Leases alone tell.
+            // Only leases show which workers are alive.
             return Ok(Rescued { jobs: 0, watched: u32::from(holders > 0) });
         }
         let stands = self.session.stands_since();
         if stands.is_none_or(|since| since.elapsed() < self.judgement.session_for) {
-            // To this process every worker may look dead that is only reconnecting.
+            // A worker that is only reconnecting may look dead to this process.
             let watched = u32::from(holders > 0);
             return Ok(Rescued { jobs: 0, watched });
         }
@@ -197,7 +199,7 @@ impl Shared {
             .map(|known| known.worker.clone())
             .collect();
         let mut dead = self.suspects.dead(&free, self.judgement.free_for);
-        // One that was taken off the record, and still has jobs.
+        // Workers that were removed from the list and still have jobs.
         dead.extend(
             known.iter().filter(|known| known.nr.is_none()).map(|known| known.worker.clone()),
         );
@@ -208,7 +210,7 @@ impl Shared {
             } else if holds_jobs {
                 let PutBack { rescued, left } = self.put_back(Whose::Worker(worker, nr)).await?;
                 jobs += rescued;
-                // Some wait for the end of their lease: worth looking again.
+                // Some jobs wait for their lease to expire, so another look is useful.
                 watched += u32::from(left > 0);
             } else {
                 self.forget(&[worker]).await?;
@@ -223,18 +225,19 @@ impl Shared {
     }
 }
 
-/// Whose jobs are put back.
+/// The jobs to return to the queue.
 enum Whose {
-    /// This worker's. With the number of its lock: only while the lock is free, which this step makes sure of, and a request on
-    /// its way only once its lease has run out as well.
+    /// The jobs of this worker. With the number of its lock: only while the lock is free, which this step verifies; a job
+    /// whose request may be on its way also waits until its lease has expired.
     Worker(WorkerId, Option<i64>),
-    /// Of every worker that let a lease run out; a request on its way stays with those who live.
+    /// The jobs of all workers that let a lease expire. A job whose request may be on its way stays with its worker if the
+    /// worker is alive.
     LeaseExpired(HashSet<WorkerId>),
-    /// Of a live worker that asks for it itself: those it does not hold, once their lease has run out.
+    /// The jobs that a live worker does not hold, after their leases have expired. The worker itself asks for this.
     Unheld { worker: WorkerId, held: Vec<JobId> },
 }
 
-/// How many jobs were put back, and how many were looked at and left.
+/// The number of jobs returned to the queue, and the number of jobs examined and left.
 #[derive(Default)]
 struct PutBack {
     rescued: u32,

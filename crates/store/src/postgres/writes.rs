@@ -1,4 +1,4 @@
-//! Writes to one job each, gathered: lock, load, ask the rules, save.
+//! Collects writes to single jobs: lock, load, ask the rules, save.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use super::step::Durability;
 use super::tx::Tx;
 use super::{Shared, ledger, notices, room};
 
-/// What a rule did to a record.
+/// The effect of a rule on a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Changed,
     LeftAlone,
 }
 
-/// How much of a job its rule looks at.
+/// The parts of a job that its rule needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// All but request and result; a job that has succeeded is not found.
+    /// Everything except the request and the result; a job that has succeeded is not found.
     Light,
     Whole,
 }
@@ -36,11 +36,11 @@ pub(super) struct Write {
     pub(super) id: JobId,
     pub(super) reads: Reads,
     pub(super) rule: Arc<Rule>,
-    /// What the end of the try leaves behind.
+    /// The results of the attempt that this write ends.
     pub(super) settlement: Option<Arc<Settlement>>,
 }
 
-/// A write of the worker that holds the job, or to a cancelled one.
+/// A write of the worker that holds the job, or a write to a cancelled job.
 pub(super) fn light(
     id: &JobId,
     rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
@@ -49,7 +49,7 @@ pub(super) fn light(
     Write { id: *id, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
 }
 
-/// A lease on a job that is not there is lost.
+/// Reports a lost lease for a job that does not exist.
 pub(super) fn lost(error: StoreError) -> StoreError {
     match error {
         StoreError::NotFound => StoreError::LeaseLost,
@@ -57,13 +57,13 @@ pub(super) fn lost(error: StoreError) -> StoreError {
     }
 }
 
-/// Writes and where their answers go.
+/// Writes and the channels for their answers.
 type Calls = Vec<Call<Write, (Job, Effect)>>;
 
 type Written = Vec<Result<(Job, Effect), StoreError>>;
 
 impl Shared {
-    /// Carries the gathered writes out in one transaction.
+    /// Runs the collected writes in one transaction.
     pub(super) async fn write_together(self: Arc<Self>, durability: Durability, calls: Calls) {
         batch::carry_out(calls, |writes| self.write_all(durability, writes)).await;
     }
@@ -91,16 +91,16 @@ impl Shared {
     }
 }
 
-/// A job as it was found, and what became of it.
+/// A job as it was loaded, and its new state.
 struct Loaded {
     stored: Stored,
     effect: Effect,
-    /// How much room it took.
+    /// The number of bytes that it took.
     bytes: u64,
     had_ended: bool,
 }
 
-/// Locks the jobs in the order of their arrival, as every step does.
+/// Locks the jobs in the order of arrival, as every step does.
 pub(super) const LOCK: &str =
     "select seq from jobs where id = any($1::text[]) order by seq for update";
 

@@ -1,15 +1,15 @@
-//! Notices that a process has written to the store, without reading it: the kernel reports writes to the write-ahead log
-//! (inotify). So a process that waits for changes sleeps while nobody writes.
+//! Detects that a process has written to the store without reading it: the kernel (inotify) reports writes to the write-ahead
+//! log. A process that waits for changes can therefore sleep while nothing is written.
 //!
-//! A write is reported before its commit can be read, which takes a flush of the disk in between. So a report ends the sleep, and
-//! the store counts as quiet again only after it was looked at a while later.
+//! A write is reported before its commit can be read, because a flush of the disk lies in between. So a report ends the
+//! sleep, and the store counts as quiet again only after a read some time later.
 
 use std::path::Path;
 
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
 
-/// How long after a write the commit that it is part of may become visible. A commit that takes longer is seen at the next
+/// The time within which a commit becomes visible after a write that belongs to it. A slower commit is seen at the next
 /// regular look.
 const COMMIT_TIME: Duration = Duration::from_secs(2);
 
@@ -21,7 +21,7 @@ pub(super) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches the database at `path` and its log from now on; `None` if the system does not report writes.
+    /// Watches the database at `path` and its log from now on. Returns `None` if the system does not report writes.
     ///
     /// Must be called within a runtime.
     pub(super) fn start(path: &Path) -> Option<Self> {
@@ -31,21 +31,22 @@ impl FileWatch {
         Some(Self { source, written: watch::Sender::new(Instant::now()) })
     }
 
-    /// Notes the writes until now.
+    /// Records all writes reported until now.
     fn collect(&self) {
         if self.source.take_reports() {
             self.written.send_replace(Instant::now());
         }
     }
 
-    /// Returns true if a look at this moment has seen every commit until now.
+    /// Returns true if a look at `looked_at` has seen every commit until now.
     pub(super) fn is_quiet_since(&self, looked_at: Instant) -> bool {
         self.collect();
         let written = *self.written.borrow();
         self.source.is_reliable() && looked_at.saturating_duration_since(written) >= COMMIT_TIME
     }
 
-    /// Waits for the next write. Cancel-safe. Another waiter may have taken its report, so the latest time counts.
+    /// Waits for the next write. Cancel-safe. Another waiter may have consumed the report, so this compares the time of the
+    /// latest write.
     pub(super) async fn written_after(&self, looked_at: Instant) {
         let mut written = self.written.subscribe();
         while *written.borrow_and_update() <= looked_at {
@@ -71,9 +72,9 @@ mod source {
 
     use crate::sqlite::files::beside;
 
-    /// The reports of the kernel.
+    /// The kernel's reports.
     pub(super) struct Source {
-        /// Not a pipe: the one reader of Tokio that takes any descriptor without `unsafe`.
+        /// Not a pipe: this is Tokio's only reader that accepts any descriptor without `unsafe`.
         reports: Receiver,
         path: PathBuf,
         is_reliable: AtomicBool,
@@ -89,7 +90,7 @@ mod source {
             Ok(source)
         }
 
-        /// Watches what is at the paths now; a file that is watched already stays so.
+        /// Watches the files that are now at the paths. A file that is already watched stays watched.
         fn watch_files(&self) -> io::Result<()> {
             let gone = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
             let log = beside(&self.path, "-wal");
@@ -98,7 +99,7 @@ mod source {
             Ok(())
         }
 
-        /// Takes the reports that have come; returns true if there was one.
+        /// Consumes the pending reports; returns true if there was one.
         pub(super) fn take_reports(&self) -> bool {
             let mut buffer = [MaybeUninit::uninit(); 4096];
             let (mut any, mut is_replaced) = (false, false);
@@ -124,7 +125,7 @@ mod source {
                     }
                 }
             }
-            // A file was moved, removed or replaced, or its owner has changed, or reports were lost.
+            // A file was moved, removed or replaced, its owner has changed, or reports were lost.
             if is_replaced {
                 self.is_reliable.store(self.watch_files().is_ok(), Ordering::Relaxed);
             }
@@ -134,7 +135,7 @@ mod source {
         /// Waits until there may be reports. Cancel-safe.
         pub(super) async fn reported(&self) {
             if self.reports.readable().await.is_err() {
-                // The runtime ends, and every waiter with it.
+                // The runtime is shutting down, and every waiter with it.
                 std::future::pending().await
             }
         }
@@ -151,7 +152,7 @@ mod source {
     use std::io;
     use std::path::Path;
 
-    /// Other systems report no writes.
+    /// Other systems do not report writes.
     pub(super) struct Source;
 
     impl Source {
@@ -204,7 +205,7 @@ mod tests {
         assert!(watch.is_quiet_since(started + COMMIT_TIME), "a reader writes nothing");
 
         write(&connection);
-        // Both waiters see it, whichever takes the report.
+        // Both waiters see the write, whichever of them consumes the report.
         tokio::join!(written(&watch, started), written(&watch, started));
         assert!(!watch.is_quiet_since(started + COMMIT_TIME));
         assert!(watch.is_quiet_since(Instant::now() + COMMIT_TIME));
