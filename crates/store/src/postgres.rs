@@ -130,7 +130,7 @@ struct Shared {
     claims: Queue<Claim, Option<Claimed>>,
     /// Notified when the words of a job must be indexed.
     owed_words: Arc<Notify>,
-    /// Held shared while answers are recorded. An insert waits for these answers, because its key may be one of theirs.
+    /// Held shared while answers are recorded. An insert waits for these answers, because they may belong to its key.
     answers: RwLock<()>,
 }
 

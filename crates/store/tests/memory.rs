@@ -1,4 +1,4 @@
-//! The memory store keeps the port's promises.
+//! Runs the store suite on the memory store.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The SQLite store against the memory store, by random operations: see `outlast_testkit::model`.
+//! Compares the SQLite store with the memory store by random operations: see `outlast_testkit::model`.
 
 #![expect(clippy::unwrap_used, reason = "a store that cannot be opened ends the test")]
 
@@ -11,7 +11,7 @@ use outlast_testkit::clock::ManualClock;
 use outlast_testkit::model::{self, TestedStore};
 use tempfile::TempDir;
 
-/// Starts every case from a copy of an empty database: to make the tables costs more than to use them.
+/// Starts every case from a copy of an empty database, because creating the tables takes longer than using them.
 struct Sqlite {
     _dir: TempDir,
     empty: PathBuf,

@@ -1,4 +1,4 @@
-//! The SQLite store keeps the port's promises.
+//! Runs the store suite on the SQLite store.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the SQLite store makes of its files: reopening, damage, privacy, and what is not its own.
+//! The SQLite store's handling of its files: reopening, damage, privacy, and files of other programs.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers end the test, like the tests")]
 
@@ -52,7 +52,7 @@ async fn everything_survives_reopening() {
     store.close().await;
 }
 
-/// One job in each state, each with all that comes with it.
+/// Adds one job in each state, with all its related rows.
 async fn lead_a_life(store: &SqliteStore) {
     let w1 = worker("w1");
     let claim = || async { store.claim(&w1, &profiles(), LEASE).await.unwrap().unwrap() };

@@ -1,4 +1,4 @@
-//! Looking at a store from outside: what is found, and that looking changes nothing.
+//! Inspections of a store from outside: their results, and that they change nothing.
 
 #![expect(clippy::unwrap_used, reason = "helpers end the test, like the tests")]
 
@@ -47,7 +47,7 @@ async fn a_store_that_is_read_shows_what_is_there_and_changes_nothing() {
     let read = SqliteStore::read(&path, Arc::new(ManualClock::default())).unwrap().unwrap();
     let found = read.job(&Scope::Operator, &job.id).await.unwrap().unwrap();
     assert_eq!(found.state.kind(), StateKind::Cancelled);
-    // Nothing is due, which can be said without writing.
+    // No notice is due, which the store can report without writing.
     let notice = read.claim_notice(LEASE).await.unwrap();
     assert!(matches!(notice, NoticeClaim::NoneDue { next: Some(_) }), "{notice:?}");
     assert_eq!(read.prune(&Scope::Operator, &Prune::Expired).await.unwrap().jobs, 0);
@@ -80,7 +80,7 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
     store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
     let busy = inspect(&path).unwrap().unwrap();
     assert_eq!((busy.unfinished, busy.live_workers), (2, 1));
-    // Dropped like a process that dies: its lock is free, its job still its own.
+    // Dropped like a process that is killed: its lock is free, and its job is still assigned to it.
     drop(store);
     let left = inspect(&path).unwrap().unwrap();
     assert_eq!((left.unfinished, left.live_workers), (2, 0));

@@ -1,4 +1,4 @@
-//! Databases of earlier versions: everything in them is there under this one, or they are left as they were.
+//! Databases of earlier versions: this version keeps all their data, or leaves them unchanged.
 
 #![expect(clippy::unwrap_used, reason = "helpers end the test, like the tests")]
 
@@ -54,12 +54,12 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
     assert_eq!(five.progress.as_ref().and_then(|progress| progress.percent), Some(40));
     assert!(matches!(six.state, JobState::Queued { .. }));
 
-    // And it goes on: the dead worker's job is put back, the work is done.
+    // The store continues to work: the dead worker's job returns to the queue and is completed.
     assert_eq!(store.rescue(&Dead::Proven).await.unwrap().jobs, 1);
     let claimed = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
     assert_eq!((claimed.job.id, claimed.lease.fence), (five.id, Fence(4)));
     assert!(store.has_worker(&profiles()[0]).await.unwrap());
-    // G6: a job from before the ledger has no row, whatever it cost.
+    // G6: a job from before the ledger has no row, whatever its cost.
     let done = Settlement::Succeed { output: a_report().into(), raw: None };
     store.settle(&claimed.lease, done).await.unwrap();
     let query = SpendQuery { by: SpendBy::Day, since: Day(0) };
@@ -69,7 +69,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
 #[tokio::test]
 async fn keys_mean_the_same_after_the_migration() {
     let window_of_day = 1_794_795_600_000;
-    // Which key, when, and whether it still finds its job.
+    // The owner, the key, the time, and whether the key still finds its job.
     let table = [
         ("alice", "day", START.as_millis(), true),
         ("alice", "day", window_of_day - 1, true),
@@ -103,7 +103,7 @@ async fn keys_mean_the_same_after_the_migration() {
     }
 }
 
-/// Promise 2: a held call that was made under schema 3 is found again, and is over once a call was answered.
+/// Promise 2: a held call from schema 3 is found again, and expires after a call was answered.
 #[tokio::test]
 async fn held_calls_of_schema_3_attach_after_the_migration() {
     let dir = schema_1();
@@ -155,7 +155,7 @@ async fn what_was_finished_before_the_migration_is_forgotten_after_it() {
 async fn a_migration_that_fails_half_way_leaves_schema_1_as_it_was() {
     let dir = schema_1();
     let path = dir.path().join("jobs.db");
-    // In the way of the migration's last step.
+    // Blocks the last step of the migration.
     raw(&path).execute_batch("CREATE TABLE workers (obstacle TEXT)").unwrap();
     let before = dump(&path);
     for _ in 0..2 {
@@ -175,7 +175,7 @@ async fn a_process_killed_in_the_middle_of_a_migration_leaves_schema_1() {
     let path = dir.path().join("jobs.db");
     let before = dump(&path);
     let dying = raw(&path);
-    // As small a cache as there is, so that what is not committed reaches the log all the same.
+    // The smallest possible cache, so that uncommitted pages reach the log.
     dying.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
     dying.execute_batch(include_str!("../src/sqlite/migrations/2.sql")).unwrap();
     let changed: i64 =
@@ -220,7 +220,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     assert_eq!(dump(&path), before);
 }
 
-/// A database as the program of schema 1 left it.
+/// Creates a database as the program of schema 1 left it.
 fn schema_1() -> TempDir {
     let dir = TempDir::new().unwrap();
     let raw = raw(&dir.path().join("jobs.db"));
@@ -230,7 +230,7 @@ fn schema_1() -> TempDir {
     dir
 }
 
-/// Everything a database says, schema and version included.
+/// Returns the full content of a database, including its schema and version.
 fn dump(path: &Path) -> Vec<String> {
     let raw = raw(path);
     let lines = |query: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Several handles on one file, as of several processes: sharing, waking, rescuing.
+//! Several handles on one file, as in several processes: sharing, wake-ups, rescues.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers end the test, like the tests")]
 
@@ -41,7 +41,7 @@ async fn a_change_through_one_handle_wakes_another() {
     assert_eq!(changes.rev, job.rev);
 }
 
-/// The time of these tests passes only while all rest: a waiter that looks without a pause never comes to its end.
+/// Paused time advances only while all tasks are idle, so a waiter that polls without a pause never finishes.
 const AN_HOUR: ChangeWait =
     ChangeWait { at_most: Duration::from_secs(3600), look_every: Duration::from_secs(60) };
 
@@ -52,7 +52,7 @@ async fn a_waiter_rests_between_its_looks() {
     let changes = there.changes(Rev(0), AN_HOUR).await.unwrap();
     assert_eq!((changes.rev, changes.jobs.len()), (Rev(0), 0));
     assert!(begun.elapsed() >= AN_HOUR.at_most);
-    // Nor where a job is gone again, of which only the number of the change is left.
+    // The wait also takes the full time if the changed job was removed and only the number of the change is left.
     let job = insert(&here).await;
     here.cancel(&Scope::Operator, &job.id).await.unwrap();
     let ended = Prune::EndedBefore(Timestamp::from_millis(i64::MAX));
@@ -78,7 +78,7 @@ async fn a_waiter_that_is_behind_is_not_held_up_by_one_that_is_not() {
     let job = insert(&here).await;
     let (other, rev) = (there.clone(), job.rev);
     let waiter = tokio::spawn(async move { other.changes(rev, AN_HOUR).await });
-    // It has looked, and waits.
+    // The waiter has read once and is now waiting.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let begun = Instant::now();
     assert_eq!(there.changes(Rev(0), AN_HOUR).await.unwrap().jobs[0].id, job.id);
@@ -189,7 +189,7 @@ async fn what_is_queued_together_is_committed_together() {
     let wait = ChangeWait { at_most: Duration::ZERO, look_every: LIMIT };
     let changes = store.changes(Rev(0), wait).await.unwrap();
     assert_eq!((jobs.len(), changes.jobs.len()), (200, 200));
-    // Every commit takes one rev, so this counts them.
+    // Every commit takes one rev, so this is the number of commits.
     assert!(changes.rev <= Rev(4), "{} commits", changes.rev.0);
 }
 

@@ -27,7 +27,7 @@ async fn spent(store: &SqliteStore) -> Vec<SpendSum> {
     store.spend(&Scope::Operator, &query).await.unwrap()
 }
 
-/// G6: of 200 starts at once over two handles, which share nothing but the file, none is too many.
+/// G6: of 200 concurrent starts over two handles, which share only the file, none exceeds the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn g6_200_starts_at_once_stay_within_the_days_limit() {
     let dir = TempDir::new().unwrap();
@@ -52,7 +52,7 @@ async fn g6_200_starts_at_once_stay_within_the_days_limit() {
     assert_eq!((sums[0].reserved, sums[0].runs), (a_cost(1_200), 120));
 }
 
-/// G6: what a backup had not finished may have been spent since; the check finds what is reserved for no job.
+/// G6: jobs that a backup had not finished may have cost money since. The check finds a reservation without a job.
 #[tokio::test]
 async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     let dir = TempDir::new().unwrap();
@@ -87,7 +87,7 @@ fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }
 
-/// G7: the process that inserts a job wants a notice of its end, and the one that ends it keeps none of its own.
+/// G7: the process that inserts a job wants a notice of its end; the process that ends it keeps no notices itself.
 #[tokio::test]
 async fn g7_a_worker_without_notify_keeps_the_notice_that_the_insert_asked_for() {
     let dir = TempDir::new().unwrap();
@@ -106,7 +106,7 @@ async fn g7_a_worker_without_notify_keeps_the_notice_that_the_insert_asked_for()
     }
 }
 
-/// A running process of the previous version replaces rows of the ledger, and knows no sums.
+/// A running process of the previous version replaces rows of the ledger, and does not know the sums.
 #[tokio::test]
 async fn g6_sums_follow_every_write_of_the_previous_version() {
     let dir = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Looking after the file: backups, checks, and room given back.
+//! Maintenance of the file: backups, checks, and freed space.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers end the test, like the tests")]
 
@@ -29,7 +29,7 @@ async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
         insert(&store, a_job()).await;
     }
     assert!(log() >= short + 9 * 4096, "no commit empties a short one");
-    // More than a thousand pages, far from what would make the writer do it itself.
+    // More than a thousand pages, but far fewer than the number from which the writer helps.
     let ask = serde_json::json!("word ".repeat(13_000));
     for _ in 0..80 {
         insert(&store, NewJob { ask: ask.clone(), ..a_job() }).await;
@@ -45,7 +45,7 @@ async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
     assert_eq!(list(&open(&file)).await, 90);
 }
 
-/// It is written in place, in pages that go to the log before the commit.
+/// A long result is written in place, in pages that go to the log before the commit.
 #[tokio::test]
 async fn a_long_result_is_kept_whole_or_not_at_all() {
     let (store, dir) = a_store();
@@ -56,7 +56,7 @@ async fn a_long_result_is_kept_whole_or_not_at_all() {
     let settlement = Settlement::Succeed { output: output.clone(), raw: Some(word.clone().into()) };
     let job = insert(&store, a_job()).await;
     let lease = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap().lease;
-    // Met when there is room for it, far more than is kept in memory.
+    // The trigger fires when space is reserved for the value, far more than is kept in memory.
     let obstacle =
         "CREATE TRIGGER obstacle AFTER UPDATE ON bodies BEGIN SELECT raise(ABORT, 'no'); END";
     raw(&path).execute_batch(obstacle).unwrap();
@@ -103,7 +103,7 @@ async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
     assert!(writing.await.unwrap() > 0, "the writer was not held up");
     let mut before = 0;
     for number in 0..5 {
-        // In a folder of its own, as where it is brought back: no locks, no workers.
+        // A separate folder, as after a restore: no locks, no workers.
         let home = dir.path().join(format!("home-{number}"));
         std::fs::create_dir(&home).unwrap();
         std::fs::rename(dir.path().join(format!("copy-{number}.db")), home.join("jobs.db"))
@@ -188,7 +188,7 @@ async fn a_sound_store_has_nothing_to_say() {
 
 #[tokio::test]
 async fn what_is_wrong_is_named() {
-    // Each harms a sound store in one way, and the check says that and nothing else.
+    // Each statement damages a sound store in one way, and the check reports that and nothing else.
     let table = [
         ("PRAGMA foreign_keys = OFF; DELETE FROM bodies WHERE job = 1", "has no body"),
         ("PRAGMA foreign_keys = OFF; DELETE FROM jobs WHERE seq = 1", "has no jobs"),
@@ -227,7 +227,8 @@ async fn what_is_wrong_is_named() {
     }
 }
 
-/// B9a: without force only what certainly has no jobs is replaced, and what nothing shows to be an older copy is left alone.
+/// B9a: without force, a restore replaces only a store that certainly has no jobs, and refuses a store that nothing shows to
+/// be an older copy.
 #[tokio::test]
 async fn b9a_a_restore_replaces_nothing_that_may_have_jobs() {
     let (store, dir) = a_store();
@@ -266,7 +267,7 @@ async fn a_damaged_page_is_found() {
     store.close().await;
     let path = dir.path().join("jobs.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    // Beyond the pages that opening reads, among those of the jobs.
+    // After the pages that opening reads, among those of the jobs.
     let damaged = bytes.len() * 3 / 4 / 4096 * 4096;
     bytes[damaged..damaged + 512].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();
@@ -295,7 +296,7 @@ async fn a_large_prune_gives_its_room_back_and_delays_no_writer() {
         raw(path).query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap()
     };
     let before = pages(&path);
-    // A fifth is left for new jobs.
+    // A fifth stays free for new jobs.
     clock.advance(Duration::from_secs(30));
     let pruned = store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
     assert_eq!((pruned.jobs as usize, pages(&path)), (FEW, before));
@@ -321,7 +322,7 @@ async fn a_large_prune_gives_its_room_back_and_delays_no_writer() {
     assert_eq!(orphans, 1 + between, "bodies go with their jobs");
 }
 
-/// Job 1 succeeded and has a key, job 2 runs, job 3 waits.
+/// Job 1 succeeded and has a key, job 2 is running, job 3 is queued.
 async fn lead_a_life(store: &SqliteStore) {
     let w1 = worker("w1");
     let job = NewJob {

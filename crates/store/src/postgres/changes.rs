@@ -63,7 +63,7 @@ impl Shared {
                     }
                 }
             };
-            // The wait ends at a notification or at its limit; the next look shows if there is a change.
+            // The wait ends at a notification or at its limit; the next look shows whether there is a change.
             let _ = tokio::time::timeout_at(deadline.min(now + pause), heard.changed()).await;
         }
     }

@@ -1,5 +1,5 @@
-//! The permanent connection of a process: it holds the locks that prove that its workers are alive, receives notifications of
-//! other processes' changes and sends those of its own.
+//! The permanent connection of a process. It holds the locks that prove that the process's workers are alive, receives
+//! notifications of other processes' changes and sends notifications of this process's changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

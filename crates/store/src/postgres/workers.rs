@@ -58,8 +58,8 @@ impl Suspects {
     }
 }
 
-/// Selects listed workers and workers with jobs: if each has a row, if it holds jobs, if its lock is held, and if it was seen
-/// within the last period ($1).
+/// Selects listed workers and workers with jobs: the lock's number if listed, and flags for running jobs, a held lock and a
+/// heartbeat within this time ($1).
 const WORKERS: &str = "select coalesce(workers.worker, holders.worker) as worker, workers.nr,
        holders.worker is not null as holds_jobs, exists (select 1 from pg_locks
          where locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'

@@ -1,4 +1,4 @@
-//! A store copied to another: every job with everything that belongs to it, however often the copy was interrupted (F8).
+//! A store copied to another: all jobs with all their related rows, however often the copy was interrupted (F8).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl File {
         StorePlace::Sqlite((&self.path).into())
     }
 
-    /// Every row that belongs to a job, by the name of its table.
+    /// Returns all rows of jobs, by the name of their table.
     fn rows(&self) -> BTreeMap<&'static str, Vec<String>> {
         let connection = raw(&self.path);
         let select = |(table, order)| {
@@ -94,7 +94,7 @@ fn long_report() -> Output {
     Output { body: Body::report(text, Vec::new()), ..a_report() }
 }
 
-/// Jobs in every state, with every kind of key, in conversations, and with awkward texts.
+/// Adds jobs in every state, with every kind of key, in conversations, and with awkward texts.
 async fn fill(store: &dyn Store) {
     let awkward = NewJob {
         owner: OwnerId::new(AWKWARD),
@@ -109,7 +109,7 @@ async fn fill(store: &dyn Store) {
     };
     let me = worker("copied");
     let claim = || async { store.claim(&me, &profiles(), LEASE).await.unwrap().unwrap() };
-    // Succeeded, failed after a retry, and cancelled with a stop that is owed.
+    // Succeeded, failed after a retry, and cancelled with a pending stop.
     add(store, keyed(awkward.clone(), a_key(AWKWARD, 1))).await;
     let raw = Some(Arc::new(b"\0raw\xff".repeat(1_000)));
     let done = Settlement::Succeed { output: long_report().into(), raw: raw.clone() };
@@ -147,13 +147,13 @@ async fn fill(store: &dyn Store) {
             store.note(&lease, &progress).await.unwrap();
         }
     }
-    // Queued; one number of arrival is free.
+    // Queued; one number of arrival is unused.
     let life = KeyLife::UntilAnswered { after_end: Duration::from_secs(60) };
     add(store, keyed(a_job(), Key { life, ..a_key("held", 4) })).await;
     add(store, an_insert(a_job())).await;
 }
 
-/// F8: what is half copied, and what an earlier version made, is told apart and left alone.
+/// F8: an incomplete copy and a file of an earlier version get different errors and are not changed.
 #[tokio::test]
 async fn f8_a_half_copied_file_is_not_served_and_an_old_one_not_copied() {
     let (file, other) = (File::new(), File::new());
@@ -168,7 +168,7 @@ async fn f8_a_half_copied_file_is_not_served_and_an_old_one_not_copied() {
     assert!(format!("{refused:?}").contains("OldSchema"), "{refused:?}");
 }
 
-/// F8: a file copied to a database and back is the same, row by row; the database is sound and takes further jobs.
+/// F8: a file copied to a database and back is the same, row by row. The database is sound and accepts further jobs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_a_store_copied_to_postgres_and_back_is_the_same() {
     let (from, database, back) = (File::new(), Database::fresh().await, File::new());
@@ -204,7 +204,7 @@ async fn f8_a_store_copied_to_postgres_and_back_is_the_same() {
     add(&store, an_insert(a_job())).await;
 }
 
-/// F8: between two files and between two databases as well, and an empty store.
+/// F8: copies also work between two files, between two databases, and for an empty store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_stores_of_one_kind_and_empty_ones_are_copied() {
     let (from, to) = (File::new(), File::new());
@@ -225,8 +225,8 @@ async fn f8_stores_of_one_kind_and_empty_ones_are_copied() {
     assert_eq!(back.rows(), from.rows());
 }
 
-/// F8: a copy that was cut off goes on where it stopped, also after the source was served in between; until it is complete
-/// the target is refused by servers, and by a copy of another store.
+/// F8: an interrupted copy continues at the place where it stopped, even if servers used the source in between. Until it is
+/// complete, servers and a copy of another store refuse the target.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_an_interrupted_copy_is_completed_and_not_served_before() {
     let (from, database, other) = (File::new(), Database::fresh().await, File::new());
@@ -268,7 +268,7 @@ async fn f8_an_interrupted_copy_is_completed_and_not_served_before() {
     };
     assert!(jobs > 0);
 
-    // Jobs that were copied have changed meanwhile, and others have come and gone.
+    // Copied jobs have changed meanwhile; others were added and removed.
     let store = from.open();
     let mut queued = 0;
     while let Some(claimed) = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap() {
@@ -289,7 +289,7 @@ async fn f8_an_interrupted_copy_is_completed_and_not_served_before() {
     assert!(matches!(again, Err(CopyError::To(CopyRefusal::NotEmpty { .. }))), "{again:?}");
 }
 
-/// F8: what was copied before an interruption is not written again.
+/// F8: the jobs copied before an interruption are not written again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_a_completed_copy_writes_only_what_is_missing() {
     let (from, database) = (File::new(), Database::fresh().await);
@@ -312,8 +312,8 @@ async fn f8_a_completed_copy_writes_only_what_is_missing() {
     assert_eq!(completed, Copied { jobs: 450, written: 50, unfinished: 450 });
 }
 
-/// F8: a store that is served is not copied, nor copied to; nothing is changed. A server that comes while a copy runs is told
-/// why it has to wait.
+/// F8: a store that servers use can be neither the source nor the target of a copy, and is not changed. A server that starts
+/// during a copy receives the reason for the refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_a_served_store_is_refused_and_a_copied_one_is_not_served() {
     let (file, database) = (File::new(), Database::fresh().await);
@@ -339,7 +339,7 @@ async fn f8_a_served_store_is_refused_and_a_copied_one_is_not_served() {
         let on_file = SqliteStore::open(&file.path, Arc::new(SystemClock)).err();
         told.lock().unwrap().push((why, on_file.map(|error| format!("{error:?}"))));
     };
-    // The session of the server that was closed ends a moment after it.
+    // The session of the closed server ends a moment after the close.
     let copying = async {
         while let Err(error) = copy(file.place(), to, &mut progress).await {
             assert!(matches!(error, CopyError::To(CopyRefusal::InUse)), "{error:?}");
@@ -357,7 +357,7 @@ async fn f8_a_served_store_is_refused_and_a_copied_one_is_not_served() {
     assert_eq!(found.jobs.len(), 1);
 }
 
-/// F8: a source that is missing or damaged is refused; a job that cannot be read is not left out.
+/// F8: a source that is missing or damaged is refused. A job that cannot be read is not skipped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f8_a_source_that_cannot_be_read_whole_is_refused() {
     let (file, database) = (File::new(), Database::fresh().await);
@@ -380,7 +380,7 @@ async fn f8_a_source_that_cannot_be_read_whole_is_refused() {
     assert!(at.contains("1 to 3"), "{at}");
 }
 
-/// The session of a copy that was cut off ends a moment after it.
+/// Retries while the session of an interrupted copy is still open; it ends a moment after the copy.
 async fn retried<F, T>(attempt: impl Fn() -> F) -> Result<T, CopyError>
 where
     F: Future<Output = Result<T, CopyError>>,
@@ -398,7 +398,7 @@ where
     tokio::time::timeout(Duration::from_secs(20), trying).await.expect("its session ends")
 }
 
-/// Why the database cannot be served.
+/// Returns the reason why a server cannot use the database.
 async fn refused_open(database: &Database) -> String {
     let options = PostgresOptions {
         url: database.url().to_owned(),

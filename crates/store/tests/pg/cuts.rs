@@ -1,4 +1,4 @@
-//! A connection that breaks at any statement: before it is sent, after it was sent, before its answer is heard.
+//! A connection that breaks at any statement: before it is sent, after it was sent, or before its response arrives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -15,28 +15,28 @@ use tokio::net::{TcpListener, UnixStream};
 
 use crate::database::{AT_ONCE, Database};
 
-/// Passes bytes on between a store and the server.
+/// Forwards bytes between a store and the server.
 struct Relay {
     port: u16,
     link: Arc<Link>,
 }
 
-/// What becomes of the bytes.
+/// The treatment of the bytes.
 struct Link {
-    /// After so many reads everything is cut, once.
+    /// The number of reads after which all connections are cut, once.
     left: AtomicI64,
-    /// How many commits are carried out and not heard of.
+    /// The number of commits that are done but whose responses are dropped.
     unheard: AtomicI64,
-    /// Whether nothing is passed on any more after them.
+    /// Set to stop all forwarding after those commits.
     ends: AtomicBool,
     has_ended: AtomicBool,
 }
 
-/// What comes through from the server.
+/// The server's messages that are forwarded.
 #[derive(Clone, Copy)]
 enum Through {
     Everything,
-    /// As behind a pooler that hands out connections per transaction: nothing that LISTEN would hear.
+    /// As behind a pooler that assigns connections per transaction: no notifications for LISTEN.
     NoNotifications,
 }
 
@@ -67,7 +67,7 @@ impl Relay {
         Self { port, link }
     }
 
-    /// Cuts after so many more reads from either side.
+    /// Cuts the connections after this many more reads from either side.
     fn cut_after(&self, reads: i64) {
         self.link.left.store(reads, Ordering::SeqCst);
     }
@@ -110,7 +110,7 @@ fn contains(bytes: &[u8], what: &[u8]) -> bool {
     bytes.windows(what.len()).any(|some| some == what)
 }
 
-/// Passes whole messages of the server on, except for those about notifications.
+/// Forwards whole messages of the server, except notifications.
 async fn pass_quietly(near: tokio::net::TcpStream, far: UnixStream) {
     let ((mut from_near, mut to_near), (mut from_far, mut to_far)) =
         (near.into_split(), far.into_split());
@@ -133,7 +133,8 @@ async fn pass_quietly(near: tokio::net::TcpStream, far: UnixStream) {
     let _ = tokio::join!(tokio::io::copy(&mut from_near, &mut to_far), back);
 }
 
-/// F2: an insert, a claim and a settle over a link that is cut once, at each of the first reads: what was acknowledged is there, a
+/// F2: an insert, a claim and a settle over a link that is cut once, at each of the first reads. Acknowledged writes are
+/// stored, a caller without a key never creates two jobs, and a job is never claimed or settled twice.
 /// caller without a key never makes two jobs, and a job is never claimed or settled twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
@@ -168,7 +169,7 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
         if let (Ok(Some(claimed)), Some(Ok(job))) = (&claimed, &settled) {
             assert_eq!(job.id, claimed.job.id);
         }
-        // Under its key the call is answered with one job, whatever became of the first try.
+        // Under its key, the call is answered with one job, whatever the outcome of the first attempt.
         let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert() };
         relay.cut_after(cut);
         let first = store.insert(keyed.clone()).await;
@@ -181,8 +182,8 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
     }
 }
 
-/// F2: inserts that share a transaction whose commit is done and not heard of, even twice: each caller gets its one job, though
-/// they fill the quota, and not an error after which it would ask, and pay, again.
+/// F2: inserts share a transaction whose commit is done but not acknowledged, even twice. Each caller gets its one job,
+/// although the jobs fill the quota, and not an error after which it would ask, and pay, again.
 #[tokio::test]
 async fn f2_inserts_whose_commit_is_not_heard_of_are_answered_with_their_jobs() {
     for (unheard, key) in [(1, None), (1, Some(a_key("k", 1))), (2, None)] {
@@ -209,7 +210,7 @@ async fn f2_inserts_whose_commit_is_not_heard_of_are_answered_with_their_jobs() 
     }
 }
 
-/// F2: where the database then stays away, the caller is told that its job may be there, not that it may try again.
+/// F2: if the database then stays unavailable, the error says that the job may be stored, not that the caller may try again.
 #[tokio::test]
 async fn f2_an_insert_whose_commit_stays_unheard_of_says_so() {
     for ends in [true, false] {
@@ -229,8 +230,8 @@ async fn f2_an_insert_whose_commit_stays_unheard_of_says_so() {
     }
 }
 
-/// F2: writes that share a transaction whose commit is done and not heard of are not tried again: a worker whose write was done would
-/// be told that its lease is lost.
+/// F2: writes that share a transaction whose commit is done but not acknowledged are not repeated: a worker whose write was
+/// done would receive an error that its lease is lost.
 #[tokio::test]
 async fn f2_writes_whose_commit_is_not_heard_of_are_not_written_again() {
     let database = Database::fresh().await;
@@ -243,7 +244,7 @@ async fn f2_writes_whose_commit_is_not_heard_of_are_not_written_again() {
         leases.push(claimed.expect("it waits for a worker").lease);
     }
     relay.link.unheard.store(1, Ordering::SeqCst);
-    // Both are asked for before the task that gathers them runs: the test has one thread.
+    // Both calls are made before the task that collects them runs, because the test has one thread.
     let (one, other) = tokio::join!(
         store.settle(&leases[0], Settlement::Release),
         store.settle(&leases[1], Settlement::Release),
@@ -285,8 +286,8 @@ async fn open_over(relay: &Relay, database: &Database) -> PostgresStore {
     tokio::time::timeout(Duration::from_secs(20), opening).await.unwrap().unwrap()
 }
 
-/// F4: where no connection lasts, changes are looked for, workers are alive as long as they say so, and leases alone tell that one
-/// is dead.
+/// F4: without a lasting connection, stores poll for changes, workers count as alive while they send heartbeats, and only an
+/// expired lease shows that a worker is dead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     let database = Database::fresh().await;
@@ -317,7 +318,7 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     tokio::time::timeout(Duration::from_secs(30), put_back).await.expect("its lease ends");
 }
 
-/// F4: without sessions a worker says again and again that it lives, though it has nothing to do.
+/// F4: without sessions, a worker sends heartbeats even if it has nothing to do.
 #[tokio::test]
 async fn f4_without_sessions_an_idle_worker_says_that_it_lives() {
     let database = Database::fresh().await;

@@ -1,4 +1,4 @@
-//! A schema of its own on the server that `scripts/test` starts.
+//! A separate schema on the server that `scripts/test` starts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use outlast_testkit::postgres;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-/// Judges at once, as the suite does, which has no time to lose.
+/// Judges immediately, as the suite does, so that the tests need not wait.
 pub(crate) const AT_ONCE: Judgement =
     Judgement { free_for: Duration::ZERO, session_for: Duration::ZERO, leases_for: Duration::ZERO };
 
@@ -20,7 +20,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Makes a schema.
+    /// Creates a schema.
     pub(crate) async fn fresh() -> Self {
         Self { url: postgres::fresh_schema().await }
     }
@@ -30,7 +30,7 @@ impl Database {
         let tables = "select string_agg(format('delete from %I', tablename), '; ' order by tablename) from pg_tables
              where schemaname = current_schema() and tablename <> 'meta'";
         let deletes: String = client.query_one(tables, &[]).await.unwrap().get(0);
-        // A store that puts words at this moment may have to be waited for.
+        // This may conflict with a store that is indexing words.
         while let Err(error) = client.batch_execute(&deletes).await {
             assert_eq!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{error}");
         }
@@ -41,17 +41,17 @@ impl Database {
         &self.url
     }
 
-    /// Opens a store by the server's clock.
+    /// Opens a store that uses the server's clock.
     pub(crate) async fn open(&self) -> PostgresStore {
         self.open_with(None).await
     }
 
-    /// Opens a store by a clock.
+    /// Opens a store that uses a given clock.
     pub(crate) async fn open_with(&self, clock: Option<Arc<dyn Clock>>) -> PostgresStore {
         self.open_judging(clock, AT_ONCE).await
     }
 
-    /// Opens a store that judges workers like this.
+    /// Opens a store that judges workers by these conditions.
     pub(crate) async fn open_judging(
         &self,
         clock: Option<Arc<dyn Clock>>,
@@ -68,7 +68,7 @@ impl Database {
         PostgresStore::open(options).await.expect("the store opens")
     }
 
-    /// A connection of the test's own.
+    /// Opens a connection for the test itself.
     pub(crate) async fn client(&self) -> Client {
         postgres::connect(&self.url).await
     }

@@ -1,4 +1,4 @@
-//! Changes are seen in order, none twice and none missed, however many processes write.
+//! Followers see changes in order, none twice and none missed, however many processes write.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::database::Database;
 const WRITERS: usize = 8;
 const JOBS: usize = 60;
 
-/// F4: writers that pause between the draw of a number and the commit, some of which roll back, beside inserts over two
-/// processes; two followers see every job that was acknowledged exactly once as queued.
+/// F4: writers pause between drawing a number and committing, and some of them roll back, during inserts by two processes.
+/// Two followers see every acknowledged job as queued exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f4_no_change_is_missed_or_told_twice() {
     let database = Database::fresh().await;
@@ -107,7 +107,7 @@ async fn follow(
     }
 }
 
-/// F4: a change in one process ends a wait in another well before the look that is the net.
+/// F4: a change in one process ends a wait in another long before the next regular look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f4_other_processes_changes_are_heard_of() {
     let database = Database::fresh().await;
@@ -126,7 +126,7 @@ async fn f4_other_processes_changes_are_heard_of() {
     }
 }
 
-/// F4: who waits for changes and hears of none asks the server hardly ever.
+/// F4: a caller that waits without receiving changes sends almost no queries to the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f4_a_wait_in_which_nothing_changes_is_no_work_for_the_server() {
     let database = Database::fresh().await;
@@ -146,7 +146,7 @@ async fn f4_a_wait_in_which_nothing_changes_is_no_work_for_the_server() {
     assert!((2..10).contains(&looks), "{looks}");
 }
 
-/// F2: claims of many callers over two processes give each job once, and none says that there is nothing while jobs wait.
+/// F2: claims of many callers in two processes return each job once, and no claim reports an empty queue while jobs wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_no_claim_comes_back_empty_while_jobs_wait() {
     let database = Database::fresh().await;
@@ -173,7 +173,7 @@ async fn f2_no_claim_comes_back_empty_while_jobs_wait() {
     assert_eq!(claimed.len(), 200);
 }
 
-/// F2: what another transaction has locked is not waited for.
+/// F2: a claim does not wait for rows that another transaction has locked.
 #[tokio::test]
 async fn f2_a_claim_does_not_wait_for_a_job_that_another_has() {
     let database = Database::fresh().await;
@@ -188,13 +188,13 @@ async fn f2_a_claim_does_not_wait_for_a_job_that_another_has() {
     assert_eq!(claimed.job.id, id);
 }
 
-/// F2: claims that come together serve owners in the order in which they would be served one after the other.
+/// F2: concurrent claims serve owners in the same order as claims one after the other.
 #[tokio::test]
 async fn f2_owners_take_turns_in_claims_of_one_moment() {
     let database = Database::fresh().await;
     let store = database.open().await;
     let (w1, profiles) = (worker("w1"), profiles());
-    // Known from here on: later claims wait for nothing before they come together.
+    // The worker is known from here on, so later claims wait for nothing before they are combined.
     assert!(store.claim(&w1, &profiles, LEASE).await.unwrap().is_none());
     let served = async |jobs: usize| {
         let mut owners = Vec::new();
@@ -216,7 +216,8 @@ async fn f2_owners_take_turns_in_claims_of_one_moment() {
     }
 }
 
-/// F2: inserts that come together share a transaction, and each is decided as if it had come alone: two owners with the same key, one
+/// F2: concurrent inserts share a transaction, and each is decided as if it were alone: two owners with the same key, one
+/// conversation, and a limit on unfinished jobs.
 /// conversation, and a limit on unfinished jobs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_inserts_of_one_moment_are_decided_one_after_the_other() {

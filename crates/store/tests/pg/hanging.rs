@@ -1,4 +1,5 @@
-//! A database that is connected and does not answer: a full disk of the host, a frozen machine, a firewall that drops packets.
+//! A database that is connected and does not respond: a full disk of the host, a frozen machine, a firewall that drops
+//! packets.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ async fn insert(store: &PostgresStore) -> Result<Job, StoreError> {
     }
 }
 
-/// Waits until a store works again after its database was away.
+/// Waits until a store works again after its database was unavailable.
 async fn recovered(store: &PostgresStore) -> Job {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -50,7 +51,7 @@ async fn recovered(store: &PostgresStore) -> Job {
     }
 }
 
-/// F2: a database that does not answer is reported within the limit of a statement, and used again when it answers.
+/// F2: an unresponsive database is reported within the limit of a statement, and used again when it responds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_a_database_that_does_not_answer_is_reported_in_time() {
     let database = Database::fresh().await;
@@ -67,14 +68,14 @@ async fn f2_a_database_that_does_not_answer_is_reported_in_time() {
     store.close().await;
 }
 
-/// F2: an insert whose commit is not answered says that it may have been stored.
+/// F2: an insert whose commit gets no response reports that it may have been stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_an_insert_that_is_not_answered_may_have_been_stored() {
     let database = Database::fresh().await;
     let (relay, store) = relayed(&database).await;
     insert(&store).await.unwrap();
     let before = count(&database).await;
-    // The step can read but not write, so that the relay changes between its two halves.
+    // The step can read but not write, so that the relay can be changed between the reads and the writes.
     let mut other = database.client().await;
     let tx = other.transaction().await.unwrap();
     tx.batch_execute("lock table bodies in exclusive mode").await.unwrap();
@@ -104,7 +105,7 @@ async fn f2_an_insert_that_is_not_answered_may_have_been_stored() {
     store.close().await;
 }
 
-/// F6: a store whose database is away waits for it as long as it was told to.
+/// F6: opening a store waits for an unavailable database for as long as configured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f6_opening_waits_for_a_database_that_is_away() {
     let database = Database::fresh().await;
@@ -117,7 +118,7 @@ async fn f6_opening_waits_for_a_database_that_is_away() {
         format!("postgres://outlast@127.0.0.1:{port}/postgres?sslmode=disable&options={options}");
     let begun = Instant::now();
     let opening = tokio::spawn(open(url, limits));
-    // Nothing listens for a while; the open is still under way then.
+    // Nothing is listening for a while; the open must still be waiting after that.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!opening.is_finished());
     let _relay = Relay::on(TcpListener::bind(("127.0.0.1", port)).await.unwrap());
@@ -127,7 +128,7 @@ async fn f6_opening_waits_for_a_database_that_is_away() {
     store.close().await;
 }
 
-/// F2: an idle store notices that its database hangs within the limit of a statement, and that it answers again.
+/// F2: an idle store detects an unresponsive database within the limit of a statement, and detects that it responds again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_an_idle_store_notices_a_database_that_hangs() {
     let database = Database::fresh().await;

@@ -20,7 +20,7 @@ async fn spent(store: &PostgresStore) -> Vec<SpendSum> {
     store.spend(&Scope::Operator, &query).await.unwrap()
 }
 
-/// G6: of 200 starts at once on two machines none is too many.
+/// G6: of 200 concurrent starts on two machines, none exceeds the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn g6_200_starts_at_once_on_two_machines_stay_within_the_days_limit() {
     let database = Database::fresh().await;
@@ -44,7 +44,7 @@ async fn g6_200_starts_at_once_on_two_machines_stay_within_the_days_limit() {
     assert_eq!((sums[0].reserved, sums[0].runs), (a_cost(1_200), 120));
 }
 
-/// G6: a database of schema 1 is brought up to date; a job from before has no row.
+/// G6: a database of schema 1 is updated. A job from before the update has no row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g6_a_database_without_a_ledger_gets_one() {
     let database = Database::fresh().await;
@@ -61,7 +61,7 @@ async fn g6_a_database_without_a_ledger_gets_one() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-/// G6: what a restored dump had not finished may have been spent since.
+/// G6: jobs that a restored dump had not finished may have cost money since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     let database = Database::fresh().await;
@@ -70,7 +70,7 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     store.close().await;
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
     let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
-    // The session of the store that was closed ends a moment after it.
+    // The session of the closed store ends a moment after the close.
     let restoring = async {
         while let Err(error) = PostgresStore::restore_in_place(
             database.url(),

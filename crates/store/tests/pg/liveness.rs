@@ -1,4 +1,4 @@
-//! Who counts as dead: a process whose session ended and did not come back, and no other.
+//! Only a process whose session ended and did not return counts as dead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use outlast_testkit::store_suite::{LEASE, a_job, profiles, worker};
 
 use crate::database::{AT_ONCE, Database};
 
-/// Judges after a short while, so that a test shows the difference between at once and later.
+/// Judges after a short time, so that a test shows the difference between immediately and later.
 const SOON: Judgement = Judgement {
     free_for: Duration::from_millis(300),
     session_for: Duration::from_millis(0),
@@ -35,7 +35,7 @@ async fn add(store: &PostgresStore) -> Job {
     }
 }
 
-/// Asks again until the judge has put so many jobs back.
+/// Repeats the rescue until the judge has returned this many jobs to the queue.
 async fn rescued(judge: &PostgresStore, jobs: u32) -> Rescued {
     let asking = async {
         let mut put_back = 0;
@@ -51,7 +51,7 @@ async fn rescued(judge: &PostgresStore, jobs: u32) -> Rescued {
     tokio::time::timeout(Duration::from_secs(20), asking).await.expect("they are put back")
 }
 
-/// F3: a process that ended is found dead by another without its lease running out.
+/// F3: another process finds that an exited process is dead before its leases expire.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f3_jobs_of_a_closed_process_are_put_back() {
     let database = Database::fresh().await;
@@ -65,7 +65,7 @@ async fn f3_jobs_of_a_closed_process_are_put_back() {
     assert!(matches!(job.state, JobState::Queued { .. }));
 }
 
-/// F3: a session that broke and came back keeps its jobs: a free lock alone proves nothing.
+/// F3: a session that broke and reconnected keeps its jobs: a free lock alone proves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f3_a_worker_that_reconnects_is_not_taken_for_dead() {
     let database = Database::fresh().await;
@@ -74,7 +74,7 @@ async fn f3_a_worker_that_reconnects_is_not_taken_for_dead() {
     let claimed = works.claim(&worker("works"), &profiles(), LEASE).await.unwrap().unwrap();
     let admin = database.client().await;
     for _ in 0..5 {
-        // Every connection of every process here but this one, as a restart of the server would.
+        // Ends every connection of every process except this one, as a restart of the server would.
         admin
             .batch_execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity
@@ -94,7 +94,7 @@ async fn f3_a_worker_that_reconnects_is_not_taken_for_dead() {
     works.checkpoint(&claimed.lease, &checkpoint).await.unwrap();
 }
 
-/// F3: of a dead process, a job whose request was on its way is put back only when its lease has run out as well.
+/// F3: a dead process's job whose request was on its way returns to the queue only after its lease has expired as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f3_a_request_on_its_way_waits_for_the_end_of_the_lease() {
     let database = Database::fresh().await;
@@ -119,7 +119,7 @@ async fn f3_a_request_on_its_way_waits_for_the_end_of_the_lease() {
     assert!(matches!(job.state, JobState::Queued { .. }));
 }
 
-/// F3: a process whose own session is young judges nobody: after a restart of the database all look dead to it.
+/// F3: a process with a young session judges no worker: after a restart of the database all of them look dead to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f3_a_young_session_judges_no_worker() {
     let database = Database::fresh().await;

@@ -1,4 +1,4 @@
-//! The PostgreSQL store on a real server: the port's promises, and what a shared database adds to them.
+//! Tests of the PostgreSQL store on a real server: the store suite, and the properties that a shared database adds.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use database::Database;
 
 outlast_testkit::store_suite!(postgres);
 
-/// A store in a schema of its own.
+/// Opens a store in a separate schema.
 fn postgres(clock: Arc<dyn Clock>, _dir: &Path) -> Arc<dyn Store> {
     let opening = async { Database::fresh().await.open_with(Some(clock)).await };
     Arc::new(tokio::task::block_in_place(|| Handle::current().block_on(opening)))

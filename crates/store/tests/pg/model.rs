@@ -1,4 +1,4 @@
-//! The PostgreSQL store against the memory store, by random operations: see `outlast_testkit::model`.
+//! Compares the PostgreSQL store with the memory store by random operations: see `outlast_testkit::model`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use tokio_postgres::Client;
 
 use crate::database::Database;
 
-/// What the cases of each thread use one after the other: connections, and what the server prepares on them, take longer than most cases.
+/// A schema for each thread, which its cases reuse one after the other. Connections and the statements prepared on them take
+/// longer than most cases.
 #[derive(Default)]
 struct Postgres(Mutex<HashMap<ThreadId, Schema>>);
 
@@ -20,7 +21,7 @@ struct Schema {
     database: Database,
     client: Client,
     clock: Arc<CaseClock>,
-    /// The folder of the case that uses it.
+    /// The folder of the case that is using the schema.
     dir: PathBuf,
     /// Stores that the case has not opened yet.
     idle: Vec<PostgresStore>,
@@ -33,7 +34,7 @@ impl Schema {
         Self { database, client, clock: Arc::default(), dir: PathBuf::new(), idle: Vec::new() }
     }
 
-    /// Forgets what the last case did.
+    /// Removes the data of the previous case.
     async fn begin(&mut self, clock: Arc<dyn Clock>, dir: &Path) {
         if !self.dir.as_os_str().is_empty() {
             self.database.empty(&self.client).await;
@@ -43,7 +44,7 @@ impl Schema {
     }
 }
 
-/// The clock of the case that uses a store.
+/// The clock of the case that is using a store.
 #[derive(Default)]
 struct CaseClock(Mutex<Option<Arc<dyn Clock>>>);
 
@@ -104,7 +105,7 @@ impl TestedStore for Postgres {
     }
 }
 
-/// F2: the same answers as the model, whatever is done.
+/// F2: the store gives the same answers as the model for all operations.
 #[test]
 fn f2_the_postgresql_store_does_what_the_memory_store_does() {
     model::run(&Postgres::default(), 400);

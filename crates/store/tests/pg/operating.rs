@@ -1,4 +1,4 @@
-//! What operators do to the database: its rights, its soundness, and a dump that was restored.
+//! The operations of a database administrator: rights, checks, and a restored dump.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn add(store: &PostgresStore) -> Job {
     }
 }
 
-/// A role that may use tables, and make none. What it is granted is what docs/postgres.md says.
+/// A role that may use tables but not create them. docs/postgres.md lists its grants.
 struct Role {
     name: String,
     url: String,
@@ -74,8 +74,8 @@ impl Role {
     }
 }
 
-/// F1: a server whose role may make no tables works on a database that another role has prepared, and is told the next step
-/// where it has not.
+/// F1: a server whose role may not create tables works on a database that another role has prepared. If it is not prepared,
+/// the error states the next step.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_role_without_the_right_to_make_tables_can_serve() {
     let database = Database::fresh().await;
@@ -108,14 +108,14 @@ async fn f1_a_role_without_the_right_to_make_tables_can_serve() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     store.close().await;
 
-    // Tables of an older version, as after an update of the servers alone.
+    // Tables of an older version, as after an update of only the servers.
     database.client().await.batch_execute("update meta set schema = 0").await.unwrap();
     let refused = role.refused().await;
     assert!(refused.contains("its tables are of schema 0"), "{refused}");
     assert!(refused.contains("outlast store migrate"), "{refused}");
 }
 
-/// F1: nothing is done to what a newer version made.
+/// F1: tables of a newer version are not changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_database_of_a_newer_version_is_left_as_it_is() {
     let database = Database::fresh().await;
@@ -136,7 +136,8 @@ async fn f1_a_database_of_a_newer_version_is_left_as_it_is() {
     assert_eq!(schema, 99);
 }
 
-/// F2: jobs that are inserted together fail alone. These are sent before the store begins with the first of them.
+/// F2: of jobs that are inserted together, only the faulty ones fail. These calls are sent before the store begins with the
+/// first of them.
 #[tokio::test]
 async fn f2_a_job_that_cannot_be_kept_takes_no_other_with_it() {
     let database = Database::fresh().await;
@@ -151,7 +152,7 @@ async fn f2_a_job_that_cannot_be_kept_takes_no_other_with_it() {
     assert_eq!(is_kept, (0..20).map(|number| number != 7).collect::<Vec<_>>());
 }
 
-/// F2: the same for what becomes of jobs.
+/// F2: the same for settlements.
 #[tokio::test]
 async fn f2_an_end_that_cannot_be_kept_takes_no_other_with_it() {
     let database = Database::fresh().await;
@@ -172,12 +173,12 @@ async fn f2_an_end_that_cannot_be_kept_takes_no_other_with_it() {
     assert_eq!(is_kept, [true, true, true, false, true]);
 }
 
-/// F2: a step that met another one is done again.
+/// F2: a step that conflicted with another one is retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
     let database = Database::fresh().await;
     let store = database.open().await;
-    // What a deadlock comes to, three times.
+    // Simulates a deadlock three times.
     let trouble = "create sequence tries;
         create function give_way() returns trigger as $$ begin
             if nextval('tries') < 4 then raise exception using errcode = '40P01'; end if;
@@ -191,7 +192,7 @@ async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
     assert_eq!(tries, 4);
 }
 
-/// F1: what the server says of itself decides what the user is told to do.
+/// F1: the server's error code determines the advice to the user.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_full_disk_and_damage_are_told_apart() {
     let database = Database::fresh().await;
@@ -215,7 +216,7 @@ async fn f1_a_full_disk_and_damage_are_told_apart() {
     assert!(matches!(other, StoreError::NotInserted(_)), "{other:?}");
 }
 
-/// I6: the words of jobs are put though no one searches.
+/// I6: words of jobs are indexed even if nobody searches.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_words_are_put_when_no_one_searches() {
     let database = Database::fresh().await;
@@ -233,7 +234,7 @@ async fn i6_words_are_put_when_no_one_searches() {
     tokio::time::timeout(Duration::from_secs(60), owed).await.unwrap();
 }
 
-/// F1: stores of one server are told apart, also by a process that comes later.
+/// F1: stores on one server have different ids, which later processes also see.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_store_has_a_name_of_its_own() {
     let (one, other) = (Database::fresh().await, Database::fresh().await);
@@ -242,7 +243,7 @@ async fn f1_a_store_has_a_name_of_its_own() {
     assert_ne!(other.open().await.id(), name);
 }
 
-/// F1: once a store is closed, a command may have the database for itself.
+/// F1: after a store is closed, a command can use the database exclusively.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_closed_store_holds_no_lock() {
     let database = Database::fresh().await;
@@ -256,7 +257,7 @@ async fn f1_a_closed_store_holds_no_lock() {
     }
 }
 
-/// F1: a command that needs the database for itself does not wait for ever for who locks its tables.
+/// F1: a command that needs the database exclusively does not wait forever for a session that locks its tables.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_restore_of_locked_tables_ends() {
     let database = Database::fresh().await;
@@ -273,7 +274,7 @@ async fn f1_a_restore_of_locked_tables_ends() {
     assert!(error.to_string().contains("lock timeout"), "{error}");
 }
 
-/// F1: what an operator is shown of the connections is what there is.
+/// F1: the connections shown to an operator are the actual ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_open_connections_are_counted() {
     let store = Database::fresh().await.open().await;
@@ -289,7 +290,7 @@ async fn f1_open_connections_are_counted() {
     tokio::time::timeout(Duration::from_secs(60), told).await.expect("a notice takes time");
 }
 
-/// What is wrong is found, and a store that works is sound.
+/// Damage is found, and a working store is reported as sound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
     let database = Database::fresh().await;
@@ -321,7 +322,7 @@ async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
     for id in &jobs[1..] {
         assert!(found.iter().any(|line| line.contains(&id.to_string())), "{id}: {found:?}");
     }
-    // More jobs than are read at once.
+    // More jobs than one batch of the check reads.
     let more = join_all((0..200).map(|_| store.insert(an_insert(a_job())))).await;
     assert!(more.iter().all(Result::is_ok));
     let damage = "update jobs set removable_at = 7 where seq = (select max(seq) from jobs)";
@@ -330,8 +331,8 @@ async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
     assert_eq!(with_last.len(), found.len() + 1, "{with_last:?}");
 }
 
-/// B9a, F1: after a dump was restored, what it had not finished is not bought a second time; only on the operator's word, because a
-/// database does not show that it is an older copy, and not while it is served.
+/// B9a, F1: after a dump was restored, its unfinished jobs are not paid for a second time. The restore requires the
+/// operator's consent, because a database does not show that it is an older copy, and is refused while servers use the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     let database = Database::fresh().await;
@@ -379,7 +380,7 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     store.close().await;
 }
 
-/// F2: what a person wants gone goes, though another step has it in hand at the moment.
+/// F2: a job that a person removes is deleted even if another step has it locked at the moment.
 #[tokio::test]
 async fn f2_what_a_person_removes_waits_for_the_step_that_has_it() {
     let database = Database::fresh().await;
@@ -408,7 +409,7 @@ async fn f2_what_a_person_removes_waits_for_the_step_that_has_it() {
     assert_eq!(removed.expect("it waits").unwrap().jobs, 1);
 }
 
-/// F1: a database whose text is not UTF-8 is refused when it is opened, with the way to make one that fits.
+/// F1: opening a database whose encoding is not UTF-8 fails; the error states the command that creates a suitable one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_database_that_is_not_utf_8_is_refused() {
     let admin = outlast_testkit::postgres::connect(&server().unwrap()).await;
@@ -433,7 +434,7 @@ async fn f1_a_database_that_is_not_utf_8_is_refused() {
     assert!(why.contains("LATIN1") && why.contains("createdb --encoding=UTF8"), "{why}");
 }
 
-/// F1: processes that start together on an empty database all find its tables, whichever of them makes them.
+/// F1: processes that start at the same time on an empty database all find its tables, whichever of them creates the tables.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f1_twenty_first_starts_at_once_all_succeed() {
     for _ in 0..5 {
@@ -455,7 +456,7 @@ async fn f1_twenty_first_starts_at_once_all_succeed() {
     }
 }
 
-/// A job that ends while its words are awaited is indexed as it ended, and not taken for damaged.
+/// A job that ends while it waits to be indexed is indexed in its final state, and not treated as damaged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_ends_while_it_is_indexed_is_not_taken_for_damaged() {
     let database = Database::fresh().await;
@@ -473,7 +474,7 @@ async fn a_job_that_ends_while_it_is_indexed_is_not_taken_for_damaged() {
     let query = JobQuery { words: Some("report".to_owned()), limit: 10, ..JobQuery::default() };
     let search = async { store.list(&Scope::Operator, &query).await };
     let end = async {
-        // The search waits for the lock now.
+        // The search is now waiting for the lock.
         let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%for key share%'";
         let watcher = database.client().await;
         tokio::time::timeout(Duration::from_secs(20), async {

@@ -1,4 +1,4 @@
-//! No step of the port walks through all jobs, however many have ended.
+//! No step of the port scans all jobs, however many have ended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_postgres::Client;
 
 use crate::database::Database;
 
-/// Jobs that ended long ago, of many owners, half of them in conversations, with all that belongs to them.
+/// Adds jobs that ended long ago, of many owners, half of them in conversations, with all their related rows.
 const FILL: &str = "
     insert into owners (owner) select 'owner-' || n from generate_series(0, 99) as n;
     insert into jobs (id, owner, conversation, turn, profile, workflow, title, title_folded, priority, visibility, max_failures,
@@ -29,7 +29,7 @@ const FILL: &str = "
       select owner, id, seq, '\\x00', 0, 'for', 1 from jobs where seq % 10 = 0;
     analyze";
 
-/// Sequential scans so far, by table.
+/// The number of sequential scans so far, by table.
 async fn scans(client: &Client) -> BTreeMap<String, i64> {
     let select = "select relname::text, coalesce(seq_scan, 0) from pg_stat_user_tables
          where schemaname = current_schema() and relname in ('jobs', 'bodies', 'revs', 'keys')";
@@ -56,7 +56,7 @@ async fn add(store: &PostgresStore, job: NewJob) -> outlast_core::Job {
     }
 }
 
-/// F2: every method of the port, once each.
+/// F2: calls every method of the port once.
 async fn everything(store: &PostgresStore) {
     let me = worker("me");
     let owner = Scope::Owner(OwnerId::new("owner-7"));
@@ -119,7 +119,7 @@ async fn everything(store: &PostgresStore) {
             Prune::Conversation(ConversationId::new("conversation-11")),
         ];
         for prune in prunes {
-            // Where there is no such conversation it is refused, after the look.
+            // The conversation does not exist, so this is refused, but only after the query.
             let _ = store.prune(scope, &prune).await;
         }
     }
@@ -144,14 +144,14 @@ async fn f2_no_step_walks_through_all_jobs() {
     let before = scans(&client).await;
     everything(&store).await;
     store.close().await;
-    // A connection tells what it did when it ends.
+    // A connection reports its statistics when it ends.
     tokio::time::sleep(Duration::from_millis(500)).await;
     client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
     assert_eq!(scans(&client).await, before, "no table of jobs is read from end to end");
 }
 
-/// Jobs of one owner, but for a hundred of another; the oldest was cancelled, all others failed. The newest thousand lack a word that
-/// all others have.
+/// Adds the jobs of one owner, and a hundred of another. The oldest was cancelled, all others failed. The newest thousand
+/// lack a word that all others have.
 const FILL_LISTS: &str = "
     insert into jobs (id, owner, conversation, turn, profile, workflow, title, title_folded, priority, visibility, max_failures, attempt_timeout,
       state, ended_at, remote, fence, checkpoint, failures, failed, created_at, updated_at, bytes)
@@ -166,7 +166,7 @@ const FILL_LISTS: &str = "
       select id, 1, owner, provider, 'model-' || (seq % 3), seq, seq % 30, 5, 'reported', 'spent' from jobs;
     analyze";
 
-/// How many rows of these tables were read.
+/// The number of rows read from these tables.
 async fn rows_read(client: &Client) -> i64 {
     let select =
         "select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
@@ -203,7 +203,7 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
         let listed = store.list(&Scope::Owner(OwnerId::new(owner)), &query).await.unwrap();
         store.close().await;
         assert_eq!(listed.jobs.len(), expected, "{owner} {query:?}");
-        // A connection tells what it did when it ends.
+        // A connection reports its statistics when it ends.
         tokio::time::sleep(Duration::from_millis(500)).await;
         client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
         let read = rows_read(&client).await - before;
@@ -211,14 +211,15 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
     }
 }
 
-/// The list and the sums of an owner without jobs cost no more than those of others, and those of others read few rows.
+/// The list and the sums of an owner without jobs cost no more than those of other owners, and those of other owners read few
+/// rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_conversations_and_sums_on_postgresql_read_few_of_100_000_rows() {
     let database = Database::fresh().await;
     database.open().await.close().await;
     let client = database.client().await;
     client.batch_execute(FILL_LISTS).await.unwrap();
-    // Folds what the fill changed in the ledger.
+    // Adds the changes of the ledger to its days.
     let store = database.open().await;
     let spend = SpendQuery { by: SpendBy::Provider, since: Day(0) };
     let sums = store.spend(&Scope::Operator, &spend).await.unwrap();
@@ -249,7 +250,7 @@ async fn i6_conversations_and_sums_on_postgresql_read_few_of_100_000_rows() {
         store.close().await;
         assert_eq!(page.conversations.len(), shown, "{owner:?} {query:?}");
         assert_eq!(sums.iter().map(|sum| sum.runs).sum::<u64>(), runs, "{owner:?}");
-        // A connection tells what it did when it ends.
+        // A connection reports its statistics when it ends.
         tokio::time::sleep(Duration::from_millis(500)).await;
         client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
         let read = rows_read(&client).await - before;

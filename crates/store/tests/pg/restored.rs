@@ -1,5 +1,5 @@
-//! A database that was restored from a dump is refused, because what it had not finished may have been paid for since; everything
-//! else that operators do to a database is not.
+//! A database restored from a dump is refused, because its unfinished jobs may have been paid for since. Other operations of
+//! an administrator do not lead to a refusal.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::database::AT_ONCE;
 
-/// Makes a database and returns its name and URL.
+/// Creates a database and returns its name and URL.
 async fn database(of_template: Option<&str>) -> (String, String) {
     let name = format!("db_{}", Uuid::new_v4().simple());
     let server = server().unwrap();
@@ -65,7 +65,7 @@ async fn restore(url: &str, state_dir: Option<&Path>) -> usize {
         match PostgresStore::restore_in_place(url, state_dir, &natures, EndNotices::Off, false)
             .await
         {
-            // The session of a store that was closed ends a moment after it.
+            // The session of a closed store ends a moment after the close.
             Err(RestoreError::InUse) => tokio::task::yield_now().await,
             restored => return restored.unwrap().jobs.len(),
         }
@@ -83,7 +83,8 @@ fn dump(url: &str, folder: &TempDir) -> String {
     file
 }
 
-/// B9a: a copy of the database, and a dump in another database of the same server, are refused; the original goes on.
+/// B9a: a copy of the database, and a dump in another database of the same server, are refused. The original continues to
+/// work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9a_a_dump_in_another_database_is_refused() {
     let (name, url) = database(None).await;
@@ -95,7 +96,7 @@ async fn b9a_a_dump_in_another_database_is_refused() {
     let file = dump(&url, &folder);
     let (_, filled) = database(None).await;
     run("pg_restore", &["--dbname", &filled, &file]);
-    // A template may have no connections, and those of the store end a moment after it.
+    // A template database must have no connections, and those of the store end a moment after the close.
     let admin = connect(&server().unwrap()).await;
     let others = format!("select count(*) from pg_stat_activity where datname = '{name}'");
     while admin.query_one(&others, &[]).await.unwrap().get::<_, i64>(0) > 0 {
@@ -114,7 +115,7 @@ async fn b9a_a_dump_in_another_database_is_refused() {
     store.close().await;
 }
 
-/// B9a: a dump that is restored over the tables is noticed by every process that opens them, and by one that has them open.
+/// B9a: a dump restored over the tables is detected by every process that opens them, and by one that has them open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9a_a_dump_restored_in_place_is_refused_also_by_a_running_server() {
     let (_, url) = database(None).await;
@@ -144,7 +145,8 @@ async fn b9a_a_dump_restored_in_place_is_refused_also_by_a_running_server() {
     store.close().await;
 }
 
-/// B9a: rows that were put back into the same tables, or an older copy of the server's files, are noticed by who saw more.
+/// B9a: rows restored into the same tables, or an older copy of the server's files, are detected by a process that saw a
+/// later state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9a_a_database_behind_the_mark_is_refused() {
     let (_, url) = database(None).await;
@@ -165,13 +167,13 @@ async fn b9a_a_database_behind_the_mark_is_refused() {
     }
     assert_eq!(restore(&url, Some(state.path())).await, 1);
     open(&url, Some(state.path())).await.unwrap().close().await;
-    // A machine that did not see the restore, nor more than the dump.
+    // A machine that saw neither the restore nor any state after the dump.
     open(&url, Some(other.path())).await.unwrap().close().await;
     open(&url, None).await.unwrap().close().await;
     open(&url, Some(state.path())).await.unwrap().close().await;
 }
 
-/// F6: a restore on one machine lets the servers of all machines go on, whatever these saw before.
+/// F6: after a restore on one machine, the servers of all machines can continue, whatever state they saw before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b9a_one_restore_is_enough_for_all_machines() {
     let (_, url) = database(None).await;
@@ -190,7 +192,7 @@ async fn b9a_one_restore_is_enough_for_all_machines() {
     open(&url, Some(there.path())).await.unwrap().close().await;
 }
 
-/// F1: a managed database that does not say which server it is can be served, and doctor says so.
+/// F1: a managed database that does not reveal its identity can be used, and doctor reports this.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f1_a_server_that_does_not_identify_itself_is_served() {
     let (name, url) = database(None).await;
