@@ -214,7 +214,7 @@ async fn f1_a_server_that_does_not_identify_itself_is_served() {
     assert!(!found.is_identified && found.outdated.is_none(), "{found:?}");
 }
 
-/// F6: connections that are opened while others commit find the database ahead of what was seen before, never behind it.
+/// F6: connections opened while others commit find the database ahead of the position seen before, never behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn f6_a_database_that_others_write_meanwhile_is_not_refused() {
     const STORES: usize = 25;
@@ -226,7 +226,7 @@ async fn f6_a_database_that_others_write_meanwhile_is_not_refused() {
         let mut inserts = tokio::task::JoinSet::new();
         for _ in 0..INSERTS {
             let store = std::sync::Arc::clone(&store);
-            // Inserts of one owner share a connection, reads do not.
+            // Inserts of one owner share a connection; reads do not.
             inserts.spawn(async move {
                 let job = add(&store).await;
                 store.job(&Scope::Operator, &job.id).await.unwrap();
