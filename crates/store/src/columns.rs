@@ -93,7 +93,7 @@ pub(crate) trait Columns {
         Ok(Turn { running, served, arrived: self.count("arrived")? })
     }
 
-    /// A job with its request, and its result if it has one.
+    /// Reads a job with its request, and its result if it has one.
     fn record(&self, ask: Value, output: Option<Output>) -> Result<Record, Self::Fault> {
         // Roughly in the order of the columns: SQLite finds them faster that way.
         let id = self.text("id")?;
@@ -173,7 +173,7 @@ pub(crate) trait Columns {
         Ok(Some(Progress { percent, message }))
     }
 
-    /// A row of a list, with its number.
+    /// Reads a row of a list, and its number.
     fn summary(&self) -> Result<(u64, Summary), Self::Fault> {
         let id = self.text("id")?;
         let open_charges = self.count("open_charges")?;
@@ -202,7 +202,7 @@ pub(crate) trait Columns {
         Ok((self.count("seq")?, summary))
     }
 
-    /// A row of a list of conversations, with its number.
+    /// Reads a row of a list of conversations, and its number.
     fn conversation(&self) -> Result<(u64, ConversationSummary), Self::Fault> {
         let summary = ConversationSummary {
             id: ConversationId::new(self.text("conversation")?),
@@ -216,7 +216,7 @@ pub(crate) trait Columns {
         Ok((self.count("seq")?, summary))
     }
 
-    /// A row of the changes.
+    /// Reads a row of the changes.
     fn change(&self) -> Result<Change, Self::Fault> {
         let id = self.text("id")?;
         let state = self.state_kind(&id)?;

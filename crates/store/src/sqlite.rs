@@ -302,7 +302,7 @@ impl Store for SqliteStore {
             Dead::Proven => return self.rescue_proven().await,
             Dead::LeasesExpired => {
                 let now = self.clock.now();
-                // A reader looks first: the write lock is taken only if there is a job to release.
+                // A reader checks first: the write lock is taken only if there is a job to release.
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
                     return Ok(Rescued::default());
                 }
@@ -348,7 +348,7 @@ impl Store for SqliteStore {
     }
 
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError> {
-        // A reader looks first: the write lock is taken only if a notice is due.
+        // A reader checks first: the write lock is taken only if a notice is due.
         match self.readers.run(notices::next_due).await? {
             Some(due) if due <= self.clock.now() => {
                 self.writer()?.run(move |tx| notices::claim(tx, lease)).await

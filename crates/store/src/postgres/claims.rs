@@ -61,7 +61,7 @@ const SERVED: &str = "insert into served (owner, claim) select owner, claim
 /// The number of candidates read in addition to twice the number of wanted jobs: other processes hold some of them.
 const SPARE: usize = 8;
 
-/// The maximum number of looks of a claim that got nothing because of other claims, before it reports an empty queue.
+/// The maximum number of tries of a claim that got nothing because of other claims, before it reports an empty queue.
 const TRIES: u32 = 20;
 
 /// A worker's request for a job.
@@ -72,10 +72,10 @@ pub(super) struct Claim {
     pub(super) lease: Duration,
 }
 
-/// The result of a look for jobs.
+/// The result of one try to claim jobs.
 struct Found {
     claimed: Vec<Claimed>,
-    /// There were more jobs than were claimed: other steps held them, or the look ended before it reached them.
+    /// There were more jobs than were claimed: other steps held them, or the try ended before it reached them.
     left: bool,
 }
 

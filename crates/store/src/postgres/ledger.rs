@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Records that old rows were found on this day, and removes the rows that were found old on enough days.
+    /// Records that old rows were found today. Removes old rows after such records exist for enough days.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
         const OLD: &str =
             "select 1 from ledger where day <= $1 and ($2::text is null or owner = $2) limit 1";

@@ -1,4 +1,4 @@
-//! Escapes a character that PostgreSQL refuses in text: U+0000, which callers may put into titles, keys and names. Escaping
+//! Escapes a character that PostgreSQL refuses in text: U+0000, which may occur in callers' titles, keys and names. Escaping
 //! is reversible.
 
 use outlast_core::Scope;

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use super::fault::Fault;
 
-/// The assumed drift of this machine's clock from the server's: the elapsed time divided by this.
+/// The assumed maximum drift of this machine's clock from the server's: the elapsed time divided by this number.
 const DRIFT: u32 = 1_000;
 
 /// The clock for all stored times.

@@ -28,7 +28,6 @@ type Later = (Statement, Vec<Param>);
 /// Selects the time of the transaction: the given one, or the server's. Never now(), which may be earlier than a row for
 /// which the transaction waited. Also selects the values that show that the tables are those that were opened: a dump may be
 /// restored into them while servers run.
-/// what shows that the tables are those that were opened: a dump may be restored into them while servers run.
 const NOW: &str =
     "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint),
        'meta'::regclass::oid::bigint, (select last_value - (not is_called)::int from rev)";

@@ -210,7 +210,7 @@ impl Shared {
             } else if holds_jobs {
                 let PutBack { rescued, left } = self.put_back(Whose::Worker(worker, nr)).await?;
                 jobs += rescued;
-                // Some jobs wait for their lease to expire, so another look is useful.
+                // Some jobs wait for their lease to expire, so another rescue is useful.
                 watched += u32::from(left > 0);
             } else {
                 self.forget(&[worker]).await?;

@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::sql;
 use crate::columns::{Columns as _, key_life};
 
-/// The number of the job that the owner's key names, and the stored key.
+/// Returns the number of the job that the owner's key names, and the stored key.
 pub(super) fn find(
     connection: &Connection,
     owner: &OwnerId,

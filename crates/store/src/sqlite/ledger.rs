@@ -138,7 +138,7 @@ pub(super) fn has_old(
     sql::value(connection, select, (rules::ledger_old_until(now.day()).0, owner_of(scope)))
 }
 
-/// Records that old rows were found on this day, and removes the rows that were found old on enough days.
+/// Records that old rows were found today. Removes old rows after such records exist for enough days.
 pub(super) fn remove_old(tx: &Tx<'_>, scope: &Scope) -> Result<(), Fault> {
     let (connection, today) = (tx.connection, tx.now().day());
     sql::execute(connection, "INSERT OR IGNORE INTO ledger_sweeps (day) VALUES (?1)", [today.0])?;

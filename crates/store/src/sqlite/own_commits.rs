@@ -64,8 +64,8 @@ impl OwnCommits {
         }
     }
 
-    /// Returns the last time at which nothing was known to have changed after this number; `None` if something has changed
-    /// since, or if nothing is known.
+    /// Returns the latest time at which there was no change after this number, as far as is known. Returns `None` if a later
+    /// change is known.
     pub(super) fn unchanged_at(&self, after: Rev) -> Option<Instant> {
         self.log().known.filter(|(rev, _)| *rev <= after).map(|(_, at)| at)
     }

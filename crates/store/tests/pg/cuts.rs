@@ -135,7 +135,6 @@ async fn pass_quietly(near: tokio::net::TcpStream, far: UnixStream) {
 
 /// F2: an insert, a claim and a settle over a link that is cut once, at each of the first reads. Acknowledged writes are
 /// stored, a caller without a key never creates two jobs, and a job is never claimed or settled twice.
-/// caller without a key never makes two jobs, and a job is never claimed or settled twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
     for cut in 0..40 {

@@ -25,7 +25,7 @@ impl Database {
         Self { url: postgres::fresh_schema().await }
     }
 
-    /// Removes everything that was stored.
+    /// Deletes all rows.
     pub(crate) async fn empty(&self, client: &Client) {
         let tables = "select string_agg(format('delete from %I', tablename), '; ' order by tablename) from pg_tables
              where schemaname = current_schema() and tablename <> 'meta'";

@@ -218,7 +218,6 @@ async fn f2_owners_take_turns_in_claims_of_one_moment() {
 
 /// F2: concurrent inserts share a transaction, and each is decided as if it were alone: two owners with the same key, one
 /// conversation, and a limit on unfinished jobs.
-/// conversation, and a limit on unfinished jobs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f2_inserts_of_one_moment_are_decided_one_after_the_other() {
     let database = Database::fresh().await;
