@@ -27,7 +27,7 @@ const ORIGIN: &str = "database";
 /// The maximum delay of the mark file.
 const MARK_DELAY: Duration = Duration::from_secs(2);
 
-/// The identity of a database and of its tables, which a dump creates again with another identity.
+/// The identity of a database and of its tables. A restored dump creates tables with another identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DatabaseIdentity {
     /// The server's identifier; `None` if its user may not read it.

@@ -26,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(2);
 /// The maximum number of jobs that one step indexes. A step blocks other writers of these jobs.
 const TOGETHER: i64 = 32;
 
-/// The pause between two steps, as a multiple of the duration of the first: callers that wait for an answer use the pause.
+/// The pause after a step, as a multiple of its duration. It leaves the database to callers that wait for an answer.
 const REST: u32 = 4;
 
 const TAKE: &str = "delete from unindexed where nr in (
