@@ -93,7 +93,7 @@ pub(super) struct Session {
     mode: OnceLock<WakeupMode>,
     /// The time that the latest notification of other processes took.
     told_in: Mutex<Duration>,
-    /// The time since which there is no connection; set only after the first connection.
+    /// The time since which there is no connection; `None` while connected and until the first attempt has ended.
     down_since: Mutex<Option<Instant>>,
     /// The time of the request to which the database has not responded for too long.
     silent_since: Mutex<Option<Instant>>,
