@@ -1,5 +1,5 @@
-//! The view inside the chat (MCP Apps, I7): pages that a client shows beside the tools that start, poll and research, and a
-//! tool by which such a page asks for itself, without the model. Clients that do not declare the extension see none of it.
+//! The view inside the chat (MCP Apps, I7): pages that a client shows next to the tools that start, poll and research, and a
+//! tool that such a page calls itself, without the model. Clients that do not declare the extension see none of it.
 
 mod job_view;
 mod link;
@@ -16,19 +16,19 @@ use crate::tool_names::{deep_research, jobs, perplexity, research, research_jobs
 pub(crate) use job_view::{SHOW, tool};
 pub(crate) use link::with_link;
 
-/// The extension by which clients say that they show such pages.
+/// The extension by which clients declare that they show such pages.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/ui";
 const MIME_TYPE: &str = "text/html;profile=mcp-app";
 const JOB: &str = "ui://outlast/job";
 const REPORT: &str = "ui://outlast/report";
 
-/// Whether the client shows pages beside tools.
+/// Returns true if the client shows pages next to tools.
 pub(crate) fn is_shown_to(context: &RequestContext<RoleServer>) -> bool {
     let declared = context.client_capabilities().and_then(|client| client.extensions);
     declared.is_some_and(|extensions| extensions.contains_key(EXTENSION))
 }
 
-/// The tool with the page that is shown beside its calls, where there is one.
+/// Adds the page that is shown next to the tool's calls, if there is one.
 pub(crate) fn with_page(mut tool: Tool) -> Tool {
     if let Some(page) = page_of(&tool.name) {
         let ui = json!({ "resourceUri": page, "visibility": ["model", "app"] });
@@ -50,7 +50,7 @@ fn page_of(tool: &str) -> Option<&'static str> {
     }
 }
 
-/// The pages there are.
+/// Lists the pages.
 pub(crate) fn pages() -> ListResourcesResult {
     let page = |uri: &str, name: &str, title: &str| {
         let mut page = Resource::new(uri, name).with_mime_type(MIME_TYPE).with_title(title);
@@ -63,7 +63,7 @@ pub(crate) fn pages() -> ListResourcesResult {
     ])
 }
 
-/// One of them.
+/// Returns one page.
 pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     if uri != JOB && uri != REPORT {
         let sentence = "there is no such resource; resources/list names them all";
@@ -77,7 +77,7 @@ pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     }]))
 }
 
-/// A page loads nothing and speaks to no server but through its host.
+/// Returns the metadata that allows a page to load nothing and to connect to nothing except its host.
 fn meta() -> MetaObject {
     let mut meta = MetaObject::default();
     let csp = json!({ "connectDomains": [], "resourceDomains": [] });

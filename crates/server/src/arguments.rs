@@ -1,4 +1,4 @@
-//! Reads a tool's arguments, or says which field is wrong and how to correct it.
+//! Parses the arguments of a tool, or reports which field is wrong and how to correct it.
 
 use outlast_core::{Cursor, Key, Message, Role};
 use rmcp::model::JsonObject;
@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use crate::reply::Refusal;
 use crate::text::printable;
 
-/// The arguments as their type.
+/// Parses the arguments into their type.
 pub(crate) fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> {
     read_in(None, arguments)
 }
 
-/// The arguments within one of the arguments, if `field` names it.
+/// Parses an object that is itself an argument, if `field` names it.
 pub(crate) fn read_in<T: DeserializeOwned>(
     field: Option<&str>,
     arguments: JsonObject,
@@ -30,23 +30,23 @@ pub(crate) fn read_in<T: DeserializeOwned>(
     })
 }
 
-/// The digest of what makes two calls the same.
+/// Returns the digest of the input that identifies a call.
 pub(crate) fn digest(input: &impl Serialize) -> Result<[u8; 32], Refusal> {
     let json = serde_json::to_vec(input).map_err(|_| Refusal::internal())?;
     Ok(Sha256::digest(json).into())
 }
 
-/// A request as its job keeps it.
+/// Converts a request to the JSON that its job stores.
 pub(crate) fn as_json(ask: &impl Serialize) -> Result<Value, Refusal> {
     serde_json::to_value(ask).map_err(|_| Refusal::internal())
 }
 
-/// Refuses with this sentence, unless all is well.
+/// Refuses with this sentence unless the condition holds.
 pub(crate) fn check(is_well: bool, sentence: impl FnOnce() -> String) -> Result<(), Refusal> {
     if is_well { Ok(()) } else { Err(Refusal::validation(sentence())) }
 }
 
-/// What a list is asked for; `S` is the word for a status.
+/// The arguments of a list; `S` is the type of a status word.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListArguments<S> {
@@ -61,12 +61,13 @@ fn default_limit() -> i64 {
 }
 
 impl<S> ListArguments<S> {
-    /// How many entries to show, and where to go on; `field` is what an earlier answer calls that.
+    /// Returns the number of entries to show and the position to continue from; `field` is the name of that position in
+    /// answers.
     pub(crate) fn page(&self, field: &str) -> Result<(u32, Option<Cursor>), Refusal> {
         self.page_after(field, |text| text.parse().ok().map(Cursor))
     }
 
-    /// The same for a list with a cursor of its own.
+    /// Does the same for a list with its own type of cursor.
     pub(crate) fn page_after<C>(
         &self,
         field: &str,
@@ -83,13 +84,13 @@ impl<S> ListArguments<S> {
     }
 }
 
-/// A priority within its bounds.
+/// Checks the range of a priority.
 pub(crate) fn check_priority(priority: i64) -> Result<i16, Refusal> {
     let fits = i16::try_from(priority).ok().filter(|priority| (-100..=100).contains(priority));
     fits.ok_or_else(|| Refusal::validation(format!("priority must be -100 to 100, not {priority}")))
 }
 
-/// The caller's own idempotency key, if there is one, together with what it stands for.
+/// Returns the idempotency key that the caller passed, if any, bound to the digest of the input.
 pub(crate) fn key(given: Option<&str>, input_hash: [u8; 32]) -> Result<Option<Key>, Refusal> {
     let Some(text) = given else { return Ok(None) };
     let length = text.chars().count();
@@ -99,10 +100,10 @@ pub(crate) fn key(given: Option<&str>, input_hash: [u8; 32]) -> Result<Option<Ke
     Ok(Some(Key::given(text, input_hash)))
 }
 
-/// The most characters of one request, all its messages together.
+/// The maximum number of characters in one request, over all its messages.
 pub(crate) const MAX_REQUEST_CHARS: usize = 1_000_000;
 
-/// At least one thing to answer, not too many, and none of it empty where it matters.
+/// Checks that there is a question, that there are not too many messages, and that the last one is not empty.
 pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
     let count = messages.len();
     check((1..=100).contains(&count), || {
@@ -121,14 +122,14 @@ pub(crate) fn check_messages(messages: &[Message]) -> Result<(), Refusal> {
     })
 }
 
-/// A question: not empty, not endless.
+/// Checks that a question is neither empty nor too long.
 pub(crate) fn check_query(field: &str, query: &str) -> Result<(), Refusal> {
     let length = query.chars().count();
     check(!query.trim().is_empty(), || format!("{field} must not be empty"))?;
     check(length <= 10_000, || format!("{field} must have 1 to 10000 characters, not {length}"))
 }
 
-/// Domains to search in or to leave out, not both.
+/// Checks that the domains are either all allowed or all excluded.
 pub(crate) fn check_domains(domains: &[String]) -> Result<(), Refusal> {
     let check = |is_well: bool, why: &str| check(is_well, || format!("search_domain_filter {why}"));
     let count = domains.len();
@@ -194,7 +195,7 @@ mod tests {
             assert_eq!(check_messages(&messages).unwrap_err().sentence(), expected);
         }
         assert!(check_messages(&[message(Role::User, "why?")]).is_ok());
-        // F10: in all, and in characters.
+        // F10: the limit is on the total, and counts characters.
         let half = "ä".repeat(MAX_REQUEST_CHARS / 2);
         let mut long = vec![message(Role::System, &half), message(Role::User, &half)];
         assert!(check_messages(&long).is_ok());

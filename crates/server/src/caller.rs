@@ -1,4 +1,4 @@
-//! Who makes a call, and what they can be told while it lasts.
+//! The caller of a request, and the progress that it receives while the call runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,42 +15,42 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::receipt::Receipt;
 
-/// Whose call an HTTP request is: put into the request's extensions where its token is checked.
+/// The owner of an HTTP request. The token check stores it in the request's extensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Principal(pub(crate) OwnerId);
 
-/// The room that a request's body takes among those under way; in the request's extensions until the call is answered,
-/// or waits for something that takes longer than reading it.
+/// The share of the body budget that a request holds. It stays in the request's extensions until the call is answered, or
+/// until the call waits for something that takes longer than reading the body.
 #[derive(Clone)]
 pub(crate) struct BodyRoom(Arc<Mutex<Option<Box<dyn Send + Sync>>>>);
 
 impl BodyRoom {
-    /// Keeps `room` until it is given back.
+    /// Holds `room` until it is released.
     pub(crate) fn new(room: impl Send + Sync + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::new(room)))))
     }
 }
 
-/// One call's caller.
+/// The caller of one call.
 pub(crate) struct Caller {
-    /// Whose jobs they see.
+    /// The owner whose jobs the caller sees.
     pub(crate) owner: OwnerId,
-    /// Where their progress goes, if they want any.
+    /// Sends progress to the caller, if the caller asked for it.
     pub(crate) progress: Option<Reporter>,
-    /// Whether a call of theirs may be answered with a task.
+    /// True if a call may be answered with a task.
     pub(crate) takes_tasks: bool,
-    /// Where it is counted how they were served.
+    /// Counts how calls are served.
     pub(crate) metrics: Arc<Metrics>,
-    /// What is to be recorded once they have their answer.
+    /// The record to write once the caller has received the answer.
     pub(crate) receipt: Option<Receipt>,
-    /// Where the page is served, if it is.
+    /// The address of the page, if it is served.
     pub(crate) page: Option<String>,
-    /// The room their request takes, while it is being worked on.
+    /// The share of the body budget that the request holds while it is processed.
     pub(crate) body: Option<BodyRoom>,
 }
 
 impl Caller {
-    /// The caller of a request; `owner` where no other principal was found out.
+    /// Creates the caller of a request; `owner` applies if no principal was identified.
     pub(crate) fn of(
         context: &RequestContext<RoleServer>,
         owner: &OwnerId,
@@ -66,47 +66,47 @@ impl Caller {
         Self { owner, progress, takes_tasks, metrics, receipt: None, page, body }
     }
 
-    /// Says that the request was read and worked on, and only an answer is waited for.
+    /// Releases the body budget: the request has been read, and the call only waits for an answer now.
     pub(crate) fn waits(&self) {
         if let Some(body) = &self.body {
             drop(body.0.lock().take());
         }
     }
 
-    /// What they may see.
+    /// Returns the jobs that the caller may see.
     pub(crate) fn scope(&self) -> Scope {
         Scope::Owner(self.owner.clone())
     }
 }
 
-/// Whose message it is; `local`'s where no other principal was found out.
+/// Returns the owner of a message; `local` if no principal was identified.
 pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a OwnerId {
     let parts = extensions.get::<http::request::Parts>();
     let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
     principal.map_or(local, |Principal(owner)| owner)
 }
 
-/// The extension means nothing under older revisions: clients there would take a task for an empty result.
+/// The extension has no meaning in older revisions: their clients would take a task for an empty result.
 pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
     is_modern(context)
         && context.client_capabilities().is_some_and(|client| client.supports_tasks())
 }
 
-/// Whether the request is of the newest era.
+/// Returns true if the request uses the newest protocol revision or a later one.
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// Sends progress: strictly rising, not more often than once a second, and a sign of life every ten.
+/// Sends progress: strictly increasing, at most once a second, and a sign of life every ten seconds.
 pub(crate) struct Reporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
-    /// The job that is waited for, where it is the only one.
+    /// The job that the call waits for, if there is only one.
     job: Option<JobId>,
-    /// Of several jobs that are waited for in turn, how many have ended and how many there are.
+    /// If the call waits for several jobs in turn: the number that have ended, and the total.
     part: Option<(usize, usize)>,
     value: f64,
-    /// Whether the value is a percentage: work that does not say how far it has come is not at 0 %.
+    /// True if the value is a percentage. Work that reports no percentage is not at 0 %.
     is_percent: bool,
     message: String,
     sent_at: Option<Instant>,
@@ -116,7 +116,7 @@ pub(crate) struct Reporter {
 impl Reporter {
     const AT_MOST_EVERY: Duration = Duration::from_secs(1);
     const AT_LEAST_EVERY: Duration = Duration::from_secs(10);
-    /// What a sign of life adds: small enough never to reach the next percent in an hour's silence.
+    /// The increment of a sign of life: too small to reach the next percent in an hour of silence.
     const SIGN_OF_LIFE: f64 = 0.001;
 
     fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
@@ -133,13 +133,13 @@ impl Reporter {
         }
     }
 
-    /// Says that what is noted from now on is of one job of several: how many have ended, and how many there are.
+    /// States that the following notes are about one job of several: `done` of `total` have ended.
     pub(crate) fn part_of(&mut self, done: usize, total: usize) {
         self.part = Some((done, total));
     }
 
-    /// Takes down where a job stands; [`Reporter::due`] says when to send it. An only job is named, so that a client that
-    /// gives up knows what goes on without it.
+    /// Notes the standing of a job; [`Reporter::due`] determines when it is sent. If there is only one job, its id is sent
+    /// too, so that a client that gives up knows which job continues.
     pub(crate) fn note(&mut self, job: JobId, percent: Option<u8>, standing: &str) {
         let Some((done, total)) = self.part else {
             self.job = Some(job);
@@ -160,7 +160,7 @@ impl Reporter {
         }
     }
 
-    /// Waits until something should be sent. Cancel-safe.
+    /// Waits until a message is due. Cancel-safe.
     pub(crate) async fn due(&self) {
         if let Some(sent_at) = self.sent_at {
             let pause = if self.news { Self::AT_MOST_EVERY } else { Self::AT_LEAST_EVERY };
@@ -170,7 +170,7 @@ impl Reporter {
         }
     }
 
-    /// Sends what was noted last. A client that cannot be told still gets its answer.
+    /// Sends the latest note. If the notification fails, the client still gets its answer.
     pub(crate) async fn send(&mut self) {
         if self.sent_at.is_some() {
             self.value += Self::SIGN_OF_LIFE;
@@ -193,7 +193,7 @@ impl Reporter {
 
 #[cfg(test)]
 impl Caller {
-    /// A caller of this owner's who wants neither progress nor tasks.
+    /// Returns a caller with this owner who wants neither progress nor tasks.
     pub(crate) fn test(owner: &str) -> Self {
         Self {
             owner: OwnerId::new(owner),

@@ -1,5 +1,5 @@
-//! What was asked and answered as documents: Markdown, JSON and one HTML page. The page at `/ui` shows reports with the same
-//! renderer.
+//! Exports questions and answers as documents: Markdown, JSON and one HTML page. The page at `/ui` renders reports with the
+//! same code.
 
 mod transcript;
 mod markdown;

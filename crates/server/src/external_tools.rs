@@ -1,5 +1,5 @@
-//! Calls of tools that are in no tool set here, answered with a job as the sets do it: held, or as a task. For handlers
-//! that stand before the server ([`crate::serve_http`]).
+//! Serves calls of tools that belong to no tool set here: as held calls or as tasks, in the same way as the tool sets. For
+//! handlers in front of the server ([`crate::serve_http`]).
 
 use outlast_core::{Job, Key, NewJob, Visibility};
 use rmcp::ErrorData;
@@ -11,8 +11,8 @@ use crate::held::{self, HeldCall, ToldAgain};
 use crate::server::Server;
 
 impl Server {
-    /// Runs the job and answers with what came of it, or with a task where its visibility is [`Visibility::Task`]; on the
-    /// way the caller is told of its progress. The owner of the job is set here.
+    /// Runs the job and answers with its result, or with a task if its visibility is [`Visibility::Task`]. The caller
+    /// receives progress in the meantime. This function sets the owner of the job.
     pub async fn hold(
         &self,
         context: &RequestContext<RoleServer>,

@@ -1,4 +1,4 @@
-//! What a server shows, whatever it is served over.
+//! The content that a server offers, independent of its transport.
 
 use outlast_core::{Job, OwnerId};
 use outlast_engine::Engine;
@@ -9,20 +9,20 @@ use crate::reply::Refusal;
 use crate::tools::Tools;
 use crate::tools::outcome::{outcome, plain};
 
-/// What a server shows: whose jobs, and which tool sets.
+/// The content that a server offers: an owner's jobs and a list of tool sets.
 pub struct Face {
-    /// Whose jobs callers without a token of their own see.
+    /// The owner whose jobs callers without a token see.
     pub owner: OwnerId,
-    /// Where jobs are.
+    /// The engine that runs the jobs.
     pub engine: Engine,
-    /// Where people reach the page, if it is served: the address before `/ui`.
+    /// The public address of the page without `/ui`, if the page is served.
     pub page: Option<String>,
-    /// The tool sets that are on, in the order they are listed; a name that two share belongs to the first.
+    /// The tool sets that are enabled, in listing order. If two sets share a tool name, the first set provides it.
     pub sets: Vec<Tools>,
 }
 
 impl Face {
-    /// Fewer than 200 words with any two sets: they are sent with every conversation.
+    /// Returns fewer than 200 words for any two sets, because every conversation includes them.
     pub(crate) fn instructions(&self) -> String {
         let mut text = format!(
             "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects or restarts the \
@@ -35,7 +35,7 @@ impl Face {
         text
     }
 
-    /// What the tool that began the job would have answered.
+    /// Returns the answer that the tool that started the job would have given.
     pub(crate) fn outcome(&self, job: &Job) -> Option<CallToolResult> {
         let of_a_set = self.sets.iter().find_map(|set| set.outcome(job));
         let told = of_a_set.or_else(|| outcome(job, |output| Ok(plain(job, output))));

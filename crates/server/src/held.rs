@@ -1,5 +1,5 @@
-//! A held call from its job to its answer and receipt, for every tool that answers with the outcome of a job: it starts
-//! the job or attaches to the one of the same call, waits for its end, and says what the same call made again is told.
+//! A held call, from its job to its answer and receipt, for every tool that answers with the outcome of a job. It starts the
+//! job or attaches to the job of an earlier identical call, waits for the end, and marks a repeated answer as a replay.
 
 use std::time::Duration;
 
@@ -20,32 +20,33 @@ use crate::reply::{Answered, Refusal, RefusalCode, ToolResult};
 use crate::tool_names::research::HISTORY;
 use crate::wait::{self, Whose};
 
-/// How often a call that attached to another process's job looks whether that process has died.
+/// The interval at which a call that attached to another process's job checks that this process is still running.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
 
 /// A call whose answer is the outcome of a job.
 pub(crate) struct HeldCall {
     pub(crate) job: NewJob,
-    /// The caller's own key.
+    /// The key that the caller passed.
     pub(crate) key: Option<Key>,
-    /// The key of the call itself: the same call without a key of the caller's is the same job.
+    /// The key derived from the call: identical calls without a caller's key share one job.
     pub(crate) call_key: Key,
     pub(crate) answer_with: AnswerWith,
     pub(crate) told_again: ToldAgain,
 }
 
-/// What a call is answered with.
+/// The kind of answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerWith {
     /// A task; the outcome, if the call attaches to a job that has ended.
     Task,
-    /// The job as it stands, at once; attaches to the caller's key alone.
+    /// The current state of the job, without waiting. Attaches only by the caller's key.
     JobAtOnce,
-    /// The outcome, waited for so long at most if there is a limit.
+    /// The outcome; the wait has this limit, if any.
     Outcome { within: Option<Duration> },
 }
 
-/// How a call is answered that ends with its job: with a task where the caller takes one, else with the outcome.
+/// Returns the visibility and the answer of a call that ends with its job: a task if the caller accepts tasks, otherwise the
+/// outcome.
 pub(crate) fn until_its_end(takes_tasks: bool) -> (Visibility, AnswerWith) {
     match takes_tasks {
         true => (Visibility::Task, AnswerWith::Task),
@@ -53,42 +54,43 @@ pub(crate) fn until_its_end(takes_tasks: bool) -> (Visibility, AnswerWith) {
     }
 }
 
-/// How long the same call made again is told the same.
+/// The time for which a repeated call returns the same outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToldAgain {
-    /// Research: for a while after the end, also when a call was answered before, with how to ask anew.
+    /// Research: for a while after the end, even if an earlier call was answered. The answer explains how to start over.
     ForAWhile(AskAnew),
-    /// A workflow: until one caller has received the answer, because it may be run twice on purpose.
+    /// A workflow: until one caller has received the answer, because a workflow may be run twice on purpose.
     UntilReceived,
 }
 
-/// How a caller asks anew while the outcome of the same call is told again.
+/// The way to start over while a repeated call still returns the same outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AskAnew {
-    /// With a new key: this call has one of its own, and the same key is the same job.
+    /// With a new key: this call has a key, and the same key is the same job.
     WithAnotherKey,
-    /// With a key or `fresh`, which the tool takes; this call has neither.
+    /// With a key or with `fresh`. The tool accepts both; this call has neither.
     WithAKey,
-    /// By making the same call again: it has `fresh`.
+    /// By repeating the call: it has `fresh`.
     ByFreshCall,
-    /// Later or in other words: the tool takes no key.
+    /// Later or in other words: the tool accepts no key.
     LaterOrInOtherWords,
 }
 
-/// What a held call comes to.
+/// The result of a held call.
 pub(crate) enum Carried {
-    /// Its answer.
+    /// The answer.
     Answered(Answered),
-    /// The job has not ended: it was not waited for, or the wait ended first.
+    /// The job has not ended: the call did not wait, or the wait ended first.
     Unfinished {
         job: Box<Job>,
-        /// The limit of the wait, if that is what ended it; else the server leaves.
+        /// The limit of the wait, if the wait reached it; otherwise the server is shutting down.
         timed_out: Option<Duration>,
     },
 }
 
 impl Carried {
-    /// The answer; of a job that has not ended, that the same call made again picks it up.
+    /// Returns the answer. For a job that has not ended, returns an error that says how to get the result with the same
+    /// call.
     pub(crate) fn answered(self) -> ToolResult<Answered> {
         match self {
             Self::Answered(answer) => Ok(answer),
@@ -107,10 +109,10 @@ impl Carried {
     }
 }
 
-/// What came of a job in the shape of the tool that made it; `None` while it is unfinished.
+/// Renders the outcome of a job in the format of the tool that started it; `None` while the job is unfinished.
 pub(crate) type Outcome<'a> = dyn Fn(&Job) -> Option<ToolResult> + Send + Sync + 'a;
 
-/// Carries a call from its job to its answer, and sees to the receipt.
+/// Serves a call from its job to its answer, and sets the receipt.
 pub(crate) async fn carry(
     engine: &Engine,
     caller: &mut Caller,
@@ -127,14 +129,14 @@ pub(crate) async fn carry(
     let within = match answer_with {
         AnswerWith::Task if !(started.existed && started.job.state.kind().is_terminal()) => {
             if started.existed {
-                // The process that ran the job may have died.
+                // The process that ran the job may have crashed.
                 engine.find_dead_workers().await;
                 refuse_foreign_settings(engine, &caller.scope(), &started.job).await?;
             }
             engine.carry_if_held(&started.job);
             return Ok(Carried::Answered(Answered::Task(Box::new(started.job))));
         }
-        // A repeated answer says that it is one, which a task cannot.
+        // A repeated answer is marked as a replay. A task cannot be marked, so the outcome is returned instead.
         AnswerWith::Task => None,
         AnswerWith::JobAtOnce => {
             return Ok(match outcome(&started.job) {
@@ -165,7 +167,7 @@ pub(crate) async fn carry(
     Ok(Carried::Answered(answer.into()))
 }
 
-/// Starts the job of a call, or attaches to that of the same call.
+/// Starts the job of a call, or attaches to the job of an earlier identical call.
 async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Started, Refusal> {
     let HeldCall { job, key, call_key, answer_with, .. } = call;
     let conversation = job.conversation.clone();
@@ -174,7 +176,7 @@ async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Start
             engine.start(job, key.map(|key| Key { identity: None, ..key })).await
         }
         AnswerWith::Task => engine.start(job, Some(key.unwrap_or(call_key))).await,
-        // Carried by the queue, but the same call is the same job.
+        // The job goes through the queue, but identical calls still share one job.
         AnswerWith::Outcome { .. } if job.visibility.goes_through_queue() => {
             engine.start(job, Some(key.unwrap_or(call_key))).await
         }
@@ -189,7 +191,7 @@ async fn start(engine: &Engine, caller: &Caller, call: HeldCall) -> Result<Start
     }
 }
 
-/// Why a question was not accepted by a conversation that has an unfinished one.
+/// Returns the refusal of a question to a conversation that has an unfinished one.
 async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId) -> Refusal {
     let job = engine.job(&caller.scope(), job).await.ok().flatten();
     let status = job.map_or(StatusWord::InProgress, |job| job.state.kind().into());
@@ -204,7 +206,7 @@ async fn busy(engine: &Engine, caller: &Caller, job: &JobId, id: &ConversationId
     )
 }
 
-/// The job at its end, or as it stands when the wait ends first.
+/// Waits for the end of the job. Returns the job at its end, or its current state if the wait ends first.
 async fn ended(
     engine: &Engine,
     caller: &mut Caller,
@@ -229,8 +231,8 @@ async fn ended(
     Ok(reading.ok_or_else(|| Refusal::validation(removed))?.job)
 }
 
-/// Looks after a job that another process carried when this call attached to it. That process may die: then this one carries the
-/// job, or the call is refused if no process can. Returns why, and otherwise never.
+/// Watches a job that another process ran when this call attached to it. If that process exits, this process runs the job.
+/// Returns a refusal if no process can run it, and otherwise never returns.
 async fn left_uncarried(
     engine: &Engine,
     scope: &Scope,
@@ -250,7 +252,7 @@ async fn left_uncarried(
     }
 }
 
-/// The outcome of research as this call is told it: for the first time, which is recorded, or again.
+/// Renders the outcome of research for this call: either its first answer, which is recorded, or a replay.
 fn tell(engine: &Engine, started: &Started, ask_anew: AskAnew, outcome: ToolResult) -> ToolResult {
     let Started { job, replay, .. } = started;
     let outcome = match job.needs_consent() {
@@ -258,7 +260,7 @@ fn tell(engine: &Engine, started: &Started, ask_anew: AskAnew, outcome: ToolResu
         false => outcome,
     };
     let Some(replay) = replay else {
-        // Before the answer goes out: the same call may follow it at once.
+        // Recorded before the answer goes out: an identical call may follow at once.
         engine.record_answer_soon(&job.id);
         return match takes_its_run_up(job, ask_anew) {
             true => outcome.map_err(Refusal::or_call_again),
@@ -287,8 +289,8 @@ fn instead_of_again(ask_anew: AskAnew) -> &'static str {
     }
 }
 
-/// Whether the same call made again goes on with the run this one left (`outlast_core::rules::run_taken_up`), and that may
-/// end better by itself: an answer that is too large stays so, a wrong key too.
+/// Returns true if an identical call would resume the run that this one left (`outlast_core::rules::run_taken_up`), and if a
+/// new attempt can end better: an answer that is too large stays too large, and a wrong key stays wrong.
 fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
     let is_resumed = match ask_anew {
         AskAnew::WithAKey | AskAnew::LaterOrInOtherWords => true,
@@ -299,7 +301,7 @@ fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
         && job.failures.last().is_some_and(|failure| failure.code.is_retryable())
 }
 
-/// The answer with a further block and a mark that say that it is a repeated one.
+/// Adds a block and a metadata field that mark the answer as a replay.
 fn marked(mut answer: CallToolResult, sentence: String) -> CallToolResult {
     answer.content.push(ContentBlock::text(sentence));
     let meta = answer.meta.get_or_insert_default();
@@ -342,14 +344,14 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// Refuses to wait for a job that was asked with other settings, if no process that has them is known to live: a caller
-/// would wait for ever, and to ask again with these settings could pay a second time.
+/// Refuses to wait for a job with other settings if no running process is known to have them. The caller would wait forever,
+/// and asking again with the new settings could cost a second payment.
 async fn refuse_foreign_settings(engine: &Engine, scope: &Scope, job: &Job) -> Result<(), Refusal> {
     let profile = &job.new.profile;
     if engine.has_provider(profile) || engine.has_worker(profile).await? {
         return Ok(());
     }
-    // Read again: a job whose process has died was just put back.
+    // Read again: a job whose process crashed has just returned to the queue.
     let job = engine.job(scope, &job.id).await?;
     match job {
         Some(job) if job.state.kind() == StateKind::Queued => Err(Refusal::because(

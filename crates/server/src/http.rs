@@ -1,6 +1,6 @@
-//! MCP over Streamable HTTP, both eras, for many owners: who may ask, how often, and how the server shuts down.
+//! MCP over Streamable HTTP, both protocol eras, for many owners: admission, rate limits and shutdown.
 //!
-//! [`admission`] checks every request before its route; MCP itself is rmcp's.
+//! [`admission`] checks every request before its route; rmcp implements MCP.
 
 mod admission;
 mod page_admission;
@@ -50,63 +50,63 @@ use limits::Limits;
 use listener::Listener;
 use sessions::Sessions;
 
-/// How long calls under way may take to be answered after a stop was asked.
+/// The time that calls in progress have to be answered after a stop was requested.
 const ANSWER_GRACE: Duration = Duration::from_millis(1200);
-/// How long connections may take to close after that.
+/// The time that connections have to close after that.
 const CLOSE_GRACE: Duration = Duration::from_millis(300);
 
-/// The routes that a server has.
+/// The routes that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routes {
     /// MCP, the page, health and metrics.
     All,
-    /// Health and metrics: for a process that takes no calls.
+    /// Health and metrics: for a process that accepts no calls.
     OfOperators,
 }
 
-/// What an HTTP server is told once.
+/// The configuration of an HTTP server.
 pub struct HttpOptions {
     /// The routes.
     pub routes: Routes,
-    /// Who may ask.
+    /// The callers that may use the server.
     pub callers: Callers,
-    /// The names this server answers to.
+    /// The host names that this server answers to.
     pub hosts: Hosts,
-    /// The web pages that may ask.
+    /// The origins of web pages that may call the server.
     pub origins: Origins,
-    /// The proxies that report whose requests they pass on.
+    /// The proxies that report the addresses of their clients.
     pub trusted_proxies: TrustedProxies,
-    /// How often.
+    /// The rate limits.
     pub rates: Rates,
-    /// How long an idle session is kept.
+    /// The time for which an idle session is kept.
     pub session_idle: Duration,
-    /// How much of the machine they may take.
+    /// The share of the machine that clients may use.
     pub room: Room,
     /// The page at `/ui`.
     pub page: PageOptions,
 }
 
-/// How much of the machine all clients together may take. Owners share it: see [`outlast_core::rules::Sharing`].
+/// The limits on the resources that all clients together may use. Owners share them: see [`outlast_core::rules::Sharing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Connections. A quarter is for those that have not shown a token yet.
+    /// The number of connections. A quarter is for connections that have not shown a token yet.
     pub connections: usize,
-    /// Bytes of requests that are being read or worked on.
+    /// The bytes of requests that are being read or processed.
     pub body_bytes: usize,
-    /// How long a client may take no byte of what is sent to it.
+    /// The time for which a client may accept no bytes of a response.
     pub write_timeout: Duration,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        // A parked poll holds a connection, so there may be more of these than of those. A body takes several times its
-        // size while it is read.
+        // A waiting poll holds a connection, so there may be more connections than calls being processed. A body takes
+        // several times its size in memory while it is parsed.
         let write_timeout = Duration::from_secs(60);
         Self { connections: 16_000, body_bytes: 64 << 20, write_timeout }
     }
 }
 
-/// Serves until `stop` is asked, then answers calls under way with what is known and closes every connection.
+/// Serves until a stop is requested, then answers calls in progress with the current state and closes every connection.
 pub fn serve_http(
     server: Server,
     options: HttpOptions,
@@ -116,7 +116,7 @@ pub fn serve_http(
     serve_handler(server.clone(), server, options, listener, stop).boxed()
 }
 
-/// The same, with `handler` before the server: it answers MCP and has tools of its own.
+/// Serves in the same way, with `handler` in front of the server: the handler answers MCP and has its own tools.
 pub async fn serve_handler<H: ServerHandler + Clone>(
     handler: H,
     server: Server,
@@ -164,7 +164,7 @@ pub async fn serve_handler<H: ServerHandler + Clone>(
         outlast_engine::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
 
     stop.asked().await;
-    // Parked polls end with the stop and answer "still running"; new callers are told that the server stops.
+    // Waiting polls end with the stop and answer "still running"; new callers are refused because the server is stopping.
     open.close();
     if tokio::time::timeout(ANSWER_GRACE, open.wait()).await.is_err() {
         tracing::info!("connections are closed with calls under way; the jobs go on");

@@ -1,4 +1,4 @@
-//! The identity of a held research call (promise 2): the digest of what is asked, whatever form the question has.
+//! The identity of a held research call (promise 2): the digest of the question, independent of its encoding and spacing.
 
 use outlast_core::{
     CallIdentity, CallMode, Effort, HeldAnswer, KeyLife, Message, NewJob, Role, SearchFilters,
@@ -10,19 +10,19 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::arguments::digest;
 use crate::reply::Refusal;
 
-/// Everything that changes what a held research call asks. Not the priority, the budget, the caller's key, and options of
-/// the display.
+/// Everything that changes the question of a held research call. It excludes the priority, the budget, the caller's key and
+/// display options.
 pub(crate) struct AskedQuestion<'a> {
     pub(crate) tool: &'a str,
-    /// The conversation that is continued, if any.
+    /// The conversation that the call continues, if any.
     pub(crate) conversation: Option<&'a str>,
-    /// The caller's own words: without our instructions and without earlier turns of the conversation.
+    /// The caller's words, without our instructions and without earlier turns of the conversation.
     pub(crate) messages: &'a [Message],
     pub(crate) effort: Option<Effort>,
     pub(crate) filters: &'a SearchFilters,
 }
 
-/// How a call is recognized, next to its question.
+/// The other attributes that identify a call.
 pub(crate) struct Recognition {
     /// The provider that the call names.
     pub(crate) named_provider: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Recognition {
 }
 
 impl AskedQuestion<'_> {
-    /// The identity of the call whose job would be `job`.
+    /// Returns the identity of the call with the job `job`.
     pub(crate) fn identity(
         &self,
         engine: &Engine,
@@ -58,7 +58,7 @@ impl AskedQuestion<'_> {
         }
         let messages = self.messages.iter();
         let mut filters = self.filters.clone();
-        // In any order they name the same domains.
+        // The order of domains does not matter.
         filters.domains.sort();
         filters.domains.dedup();
         digest(&Folded {
@@ -71,7 +71,8 @@ impl AskedQuestion<'_> {
     }
 }
 
-/// The text in Unicode's composed form, with single spaces. For identity only: providers are sent what the caller wrote.
+/// Returns the text in Unicode's composed form, with single spaces. Used only for identity: providers receive what the
+/// caller wrote.
 fn fold(text: &str) -> String {
     let composed: String = text.nfc().collect();
     let words: Vec<&str> = composed.split_whitespace().collect();
@@ -96,7 +97,7 @@ mod tests {
         AskedQuestion { messages: &said, ..asked }.digest().unwrap()
     }
 
-    /// Promise 2: the same words in another encoding or spacing are the same question; other words are not.
+    /// Promise 2: the same words in another encoding or spacing are the same question; other words are a different question.
     #[test]
     fn a_question_is_the_same_in_any_encoding_and_spacing() {
         let asked = |text: &str| digest_of(|_, said| text.clone_into(&mut said[0].content));

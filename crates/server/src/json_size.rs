@@ -1,9 +1,9 @@
-//! How long something will be, found by writing it to nowhere.
+//! Measures the length of serialized JSON without storing it.
 
 use std::io;
 
-/// Counts what is written to it and keeps nothing; fails when there is more than `longest`, so that what is known to be long
-/// is measured no further.
+/// Counts the bytes written to it and keeps none of them. Fails beyond `longest`, so that measuring a long value stops
+/// early.
 pub(crate) struct JsonSize {
     pub(crate) length: usize,
     pub(crate) longest: usize,

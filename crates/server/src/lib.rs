@@ -1,6 +1,6 @@
-//! The MCP face: tool sets over stdio and HTTP. Faces render; they call the engine and decide nothing.
+//! The MCP interface: tool sets over stdio and HTTP. Interfaces render; they call the engine and decide nothing.
 //!
-//! Only this crate and the client know rmcp. A tool is read in one place: its arguments, its call, its answer.
+//! Only this crate and the client know rmcp. Each tool is one module: its arguments, its call and its answer.
 
 mod tools;
 pub use tools::instructions::{DEEP_RESEARCH, research_instructions};

@@ -1,5 +1,5 @@
-//! Messages that are JSON but not what MCP has: each request among them is answered under its own id, with the reason, so
-//! that no caller waits for ever. What is not JSON at all, and notifications, are not answered.
+//! Answers messages that are JSON but not valid MCP. Each such request is answered under its own id, with the reason, so
+//! that no caller waits forever. Text that is not JSON, and notifications, get no answer.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::text::printable;
 
-/// The methods we have. A request of one of them that rmcp cannot read has wrong parameters.
+/// The methods that we support. If rmcp cannot read a request of one of them, its parameters are wrong.
 const METHODS: [&str; 8] = [
     "initialize",
     "server/discover",
@@ -23,10 +23,10 @@ const METHODS: [&str; 8] = [
     "tasks/update",
     "tasks/cancel",
 ];
-/// As deep as serde_json goes.
+/// The depth limit of serde_json.
 const MAX_DEPTH: usize = 128;
 
-/// What can be read of any message. What is ignored may be nested as deeply as it likes.
+/// The readable parts of any message. Ignored fields may be nested to any depth.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default, deserialize_with = "present")]
@@ -41,16 +41,16 @@ struct Params {
     params: Option<Value>,
 }
 
-/// The answer to a message that rmcp could not read; `None` when there is none to give.
+/// Returns the answer to a message that rmcp could not read; `None` if the message gets no answer.
 pub(crate) fn answered(message: &[u8]) -> Option<ServerJsonRpcMessage> {
     let Ok(head) = serde_json::from_slice::<Head>(message) else {
-        // What is ignored is not looked at for UTF-8.
+        // serde_json does not check ignored fields for UTF-8.
         let is_json = std::str::from_utf8(message)
             .is_ok_and(|message| serde_json::from_str::<IgnoredAny>(message).is_ok());
         return is_json.then(|| refused(None, not_a_request()));
     };
     let Some(id) = head.id else {
-        // A notification is never answered; what is neither that nor a response is told.
+        // A notification never gets an answer; a message that is neither a notification nor a response gets an error.
         let is_nothing = head.method.is_none() && head.result.is_none() && head.error.is_none();
         return is_nothing.then(|| refused(None, not_a_request()));
     };
@@ -63,7 +63,7 @@ pub(crate) fn answered(message: &[u8]) -> Option<ServerJsonRpcMessage> {
     Some(refused(id, error))
 }
 
-/// Why a request of this method with these parameters cannot be answered.
+/// Returns the error for a request with this method and these parameters.
 pub(crate) fn wrong_params(method: &str, params: Option<Value>) -> ErrorData {
     if !METHODS.contains(&method) {
         let method = printable(method).chars().take(64).collect::<String>();
@@ -88,7 +88,7 @@ fn why(method: &str, message: &[u8]) -> ErrorData {
     }
 }
 
-/// Why a message that is JSON cannot be read, with the next step. serde_json has no kinds for its reasons.
+/// Explains why a JSON message cannot be read, and names the next step. serde_json has no error kinds for these reasons.
 fn unreadable(error: &serde_json::Error) -> String {
     let reason = error.to_string();
     if reason.starts_with("recursion limit") {
@@ -108,7 +108,7 @@ fn unreadable(error: &serde_json::Error) -> String {
     format!("the message cannot be read: {reason}")
 }
 
-/// Which field is not of its type.
+/// Returns the field with the wrong type.
 fn misfit<T: DeserializeOwned>(params: Value) -> Option<String> {
     let error = serde_path_to_error::deserialize::<_, T>(params).err()?;
     let said: String = printable(&error.inner().to_string()).chars().take(200).collect();
@@ -126,7 +126,7 @@ fn refused(id: Option<RequestId>, error: ErrorData) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::Error(JsonRpcError::new(id, error))
 }
 
-/// A null that is there is not an absent value.
+/// Distinguishes an explicit null from an absent value.
 fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// The id, the code and the words of an answer.
+    /// Returns the id, the code and the message of an answer.
     fn told(message: &str) -> Option<(Value, i64, String)> {
         let answer = serde_json::to_value(answered(message.as_bytes())?).unwrap();
         let error = &answer["error"];

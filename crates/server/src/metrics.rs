@@ -1,8 +1,8 @@
-//! Metrics for Prometheus, in its text format. No ids, owners or questions in labels. An owner is shown the figures of
-//! their own jobs alone; the operator is shown everything (E7).
+//! Metrics in Prometheus text format. Labels contain no ids, owners or questions. An owner sees only figures of their own
+//! jobs; the operator sees everything (E7).
 //!
-//! Written here and not with `prometheus-client`: that writes OpenMetrics alone (other `HELP` and `TYPE` lines, another
-//! content type), and one registry cannot be shown to several owners in part.
+//! This does not use `prometheus-client`: that crate writes only OpenMetrics (other `HELP` and `TYPE` lines, another content
+//! type), and it cannot show a part of one registry to each owner.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,10 +13,10 @@ use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long after a refused write the store counts as unhealthy, unless it takes one.
+/// The time for which the store counts as unhealthy after a refused write, unless a later write succeeds.
 const UNHEALTHY_AFTER_REFUSAL: Duration = Duration::from_secs(60);
 
-/// What this process has counted since its start.
+/// The counts of this process since its start.
 #[derive(Default)]
 pub struct Metrics {
     started: Counter,
@@ -33,11 +33,11 @@ pub struct Metrics {
     database: OnceLock<Box<dyn Fn() -> DatabaseFigures + Send + Sync>>,
 }
 
-/// A write that the store did not take.
+/// A write that the store refused.
 #[derive(Clone, Copy, Debug)]
 struct RefusedWrite {
     at: Instant,
-    /// The store could not be reached, which passes without a write.
+    /// True if the store could not be reached: this passes without a successful write.
     is_passing: bool,
 }
 
@@ -45,71 +45,72 @@ struct RefusedWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreHealth {
     Sound,
-    /// It refused the last write, not long ago.
+    /// The store refused the last write, recently.
     RefusesWrites,
     /// The database has not answered for a while.
     Silent,
 }
 
-/// How this process stands with the database that has the jobs.
+/// The state of the connections to the database that stores the jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct DatabaseFigures {
     /// Open connections of the pool.
     pub open: usize,
-    /// Those that do nothing.
+    /// Idle connections.
     pub idle: usize,
-    /// Steps that wait for one.
+    /// Operations that wait for a connection.
     pub waiting: usize,
-    /// How late other processes hear of a change of this one.
+    /// The delay until other processes learn about a change by this process.
     pub lag: Duration,
-    /// Whether changes are told; else they are looked for.
+    /// True if the database notifies about changes; otherwise this process polls for them.
     pub is_told: bool,
-    /// Whether a request has been left without an answer for too long.
+    /// True if a request has had no answer for too long.
     pub is_silent: bool,
-    /// The time since the database answered again after such a silence; writes that were refused before met the silence.
+    /// The time since the database answered again after such a silence. Writes refused before that time failed because of
+    /// the silence.
     pub sound_for: Option<Duration>,
 }
 
 impl Metrics {
-    /// Asks this for the database's figures from now on.
+    /// Sets the source of the database figures.
     pub fn with_database(&self, figures: impl Fn() -> DatabaseFigures + Send + Sync + 'static) {
-        // Asked for once, by the process that opened the store.
+        // Called only once, by the process that opened the store.
         drop(self.database.set(Box::new(figures)));
     }
 
-    /// A job was made.
+    /// Counts a new job.
     pub fn job_started(&self, owner: &OwnerId, workflow: &str) {
         self.started.add(Some(owner), &[("workflow", workflow)], 1);
     }
 
-    /// A job came to its end here.
+    /// Counts a job that ended in this process.
     pub fn job_ended(&self, owner: &OwnerId, workflow: &str, state: StateKind) {
         self.ended.add(Some(owner), &[("workflow", workflow), ("state", state.as_str())], 1);
     }
 
-    /// A try ended; `outcome` is `succeeded`, `retried`, `failed` or `given_back`.
+    /// Counts an attempt that ended; `outcome` is `succeeded`, `retried`, `failed` or `given_back`.
     pub fn attempted(&self, owner: &OwnerId, outcome: &'static str) {
         self.attempts.add(Some(owner), &[("outcome", outcome)], 1);
     }
 
-    /// A provider was called; `outcome` is `ok` or the trouble.
+    /// Counts a call to a provider; `outcome` is `ok` or the kind of error.
     pub fn provider_called(&self, provider: &str, call: &'static str, outcome: &'static str) {
         let labels = [("provider", provider), ("call", call), ("outcome", outcome)];
         self.provider_calls.add(None, &labels, 1);
     }
 
-    /// A result was paid for.
+    /// Adds the cost of a paid result.
     pub fn spent(&self, owner: &OwnerId, provider: &str, cost: Cost) {
         let Some(NanoUsd(nanos)) = cost.amount() else { return };
         self.spent_nanos.add(Some(owner), &[("provider", provider), ("kind", cost.kind())], nanos);
     }
 
-    /// The store took a write.
+    /// Records a successful write.
     pub fn store_wrote(&self) {
         *self.refused.lock() = None;
     }
 
-    /// The store answered a write with an error; only some of them make it unhealthy.
+    /// Records a write that failed. Only some errors make the store unhealthy.
     pub fn store_refused(&self, error: &StoreError) {
         let kind = match error {
             StoreError::Full => "full",
@@ -151,28 +152,28 @@ impl Metrics {
         }
     }
 
-    /// A worker of this process claimed a job for the first time, so long after it was made.
+    /// Observes the time from the creation of a job to its first claim by a worker of this process.
     pub fn queue_waited(&self, workflow: &str, wait: Duration) {
         self.queue_waits.observe(workflow, wait);
     }
 
-    /// A try of a job ended, so long after this process claimed it.
+    /// Observes the time from a claim by this process to the end of the attempt.
     pub fn ran(&self, workflow: &str, time: Duration) {
         self.runs.observe(workflow, time);
     }
 
-    /// A held call noticed the end of its job so long after it.
+    /// Observes the delay with which a held call noticed the end of its job.
     pub(crate) fn woke(&self, late: Duration) {
         self.wakes.lock().observe(late);
     }
 
-    /// An HTTP request was answered.
+    /// Counts an answered HTTP request.
     pub(crate) fn answered(&self, route: &'static str, status: u16) {
         self.requests.add(None, &[("route", route), ("status", &status.to_string())], 1);
     }
 
-    /// What `reader` may see of it, as Prometheus reads it.
-    /// `now` is what the store holds, if it could be read.
+    /// Renders the figures that `reader` may see in Prometheus text format. `now` is the content of the store, if it could
+    /// be read.
     pub(crate) fn text(&self, reader: &Scope, now: Option<&Snapshot>, calls: usize) -> String {
         let mut text = MetricsText(String::new());
         if let Some(now) = now {
@@ -218,14 +219,14 @@ impl Metrics {
     }
 }
 
-/// What the store holds at the moment.
+/// The current content of the store.
 pub(crate) struct Snapshot {
-    /// By workflow and the word for the state.
+    /// Unfinished jobs by workflow and state.
     pub(crate) unfinished: BTreeMap<(String, &'static str), u64>,
     pub(crate) oldest_queued: Option<Duration>,
 }
 
-/// Counts by owner, where they are one owner's, and by labels.
+/// Counts by labels, and by owner if they belong to one.
 #[derive(Default)]
 struct Counter(Mutex<BTreeMap<(Option<OwnerId>, String), u64>>);
 
@@ -234,7 +235,7 @@ impl Counter {
         *self.0.lock().entry((owner.cloned(), labels(names))).or_default() += amount;
     }
 
-    /// The sums by labels over the owners whom `reader` sees.
+    /// Returns the sums by labels over the owners that `reader` sees.
     fn seen_by(&self, reader: &Scope) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for ((owner, labels), count) in self.0.lock().iter() {
@@ -254,20 +255,20 @@ fn labels(names: &[(&str, &str)]) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// The buckets that tell a wake-up from a look at the clock.
+/// Bucket bounds that distinguish a notification from a timed poll.
 const WAKES: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// The buckets of jobs, which take from a moment to hours.
+/// Bucket bounds for jobs, which take from a moment to hours.
 const JOBS: &[f64] = &[
     0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0,
     14400.0, 28800.0,
 ];
 
-/// The largest number of workflows with figures of their own; the others share one.
+/// The maximum number of workflows with separate figures; the others share one entry.
 const MAX_WORKFLOWS: usize = 50;
 const OTHER_WORKFLOWS: &str = "other";
 
-/// Times in buckets.
+/// Durations in buckets.
 struct Histogram {
     bounds: &'static [f64],
     buckets: Vec<u64>,
@@ -313,7 +314,7 @@ impl Histogram {
     }
 }
 
-/// A histogram for each workflow.
+/// One histogram per workflow.
 #[derive(Default)]
 struct ByWorkflow(Mutex<BTreeMap<String, Histogram>>);
 
@@ -333,7 +334,7 @@ impl ByWorkflow {
     }
 }
 
-/// The text that is served.
+/// The text of the response.
 struct MetricsText(String);
 
 impl MetricsText {

@@ -1,7 +1,7 @@
 //! The page at `/ui`: jobs, conversations and money in a browser, live (I1 to I6).
 //!
-//! Every view is HTML made here and can be read without JavaScript; `page.js` adds what is live and the keys. What is asked for
-//! on the page goes to the engine, as with any other face.
+//! This crate renders every view as HTML that is readable without JavaScript; `page.js` adds live updates and keyboard
+//! shortcuts. Actions on the page go through the engine, as in every other interface.
 
 mod options;
 mod session;

@@ -1,4 +1,4 @@
-//! The MCP handler: lists tools, passes calls on, keeps count of calls under way.
+//! The MCP handler: lists the tools, dispatches calls and counts the calls in progress.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::tools::{ListedTool, Tools};
 pub struct Server {
     pub(crate) face: Arc<Face>,
     tools: Arc<Vec<ListedTool>>,
-    /// The tool of the views inside a chat; only clients that show those see it.
+    /// The tool of the views inside a chat; listed only for clients that show such views.
     show: Arc<ListedTool>,
     pub(crate) calls: TaskTracker,
     pub(crate) metrics: Arc<Metrics>,
@@ -43,7 +43,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that shows this face.
+    /// Creates a server for this interface.
     pub fn new(face: Face) -> Self {
         let mut tools: Vec<ListedTool> = Vec::new();
         for listed in face.sets.iter().flat_map(Tools::listed) {
@@ -65,7 +65,7 @@ impl Server {
         self.tools.iter().find(|listed| listed.tool.name == name)
     }
 
-    /// Who asks after a task; clients of an older revision do not.
+    /// Returns the caller of a task request; clients of an older revision get "method not found".
     fn task_caller<M: ConstString>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -74,17 +74,17 @@ impl Server {
         if caller.takes_tasks { Ok(caller) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
-    /// The same server, counted in these metrics.
+    /// Returns the same server, which counts into these metrics.
     pub fn counted(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics, ..self }
     }
 
-    /// Who makes this call.
+    /// Returns the caller of this request.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller::of(context, &self.face.owner, self.face.page.clone(), Arc::clone(&self.metrics))
     }
 
-    /// Serves one call: counts it as under way, ends its wait when the client gives up, and sees to the receipt.
+    /// Serves one call: counts it as in progress, ends its wait when the client gives up, and starts the receipt.
     pub(crate) async fn serve_call(
         &self,
         context: &RequestContext<RoleServer>,
@@ -94,7 +94,7 @@ impl Server {
         let mut caller = self.caller(context);
         let answer = tokio::select! {
             biased;
-            // The client gave up on this call: its wait ends, the job goes on.
+            // The client gave up on this call: the wait ends, the job continues.
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
@@ -108,19 +108,19 @@ impl Server {
         })
     }
 
-    /// Records that a call's answer was received, if that is worth a record, unless the caller takes it back.
+    /// Records that the client received the answer, if the call needs such a record, unless the client cancels the call.
     fn record_receipt(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let Some(receipt) = caller.receipt else { return };
         let call = (caller.owner, context.id.clone());
         let taken_back = self.receipts.expect(&call);
-        // Cancelled a moment ago, before there was anything to take back: rmcp drops the answer.
+        // The client cancelled a moment ago, before there was a receipt to withdraw: rmcp drops the answer.
         if context.ct.is_cancelled() {
             taken_back.cancel();
         }
         self.calls.spawn(self.receipts.clone().record(call, receipt, taken_back));
     }
 
-    /// Waits until no call is under way.
+    /// Waits until no call is in progress.
     pub(crate) async fn calls_answered(&self) {
         self.calls.close();
         self.calls.wait().await;
@@ -136,7 +136,7 @@ impl ServerHandler for Server {
             .with_instructions(self.face.instructions())
     }
 
-    /// Older revisions know nothing of tasks, and their clients take one for an empty result.
+    /// Older revisions have no tasks, and their clients take a task for an empty result.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -229,7 +229,8 @@ impl ServerHandler for Server {
         })
     }
 
-    /// What rmcp cannot read as one of its own requests, one of ours with wrong parameters among them.
+    /// Answers every request that rmcp cannot parse as one of its own types. This includes our methods with wrong
+    /// parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -253,7 +254,8 @@ impl ServerHandler for Server {
         }
     }
 
-    // Pages are declared to clients that show them alone; of the rest nothing is declared, so nothing is listed either.
+    // Pages are declared only to clients that show them. Prompts and resource templates are never declared, so they are not
+    // listed either.
 
     async fn list_prompts(
         &self,

@@ -1,4 +1,4 @@
-//! `show_job`: what a page inside the chat shows of a job. Only such pages see the tool (`visibility: ["app"]`).
+//! `show_job`: the content of a job for a page inside the chat. Only such pages see the tool (`visibility: ["app"]`).
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::reply::{ToolResult, told, without_nulls};
 use crate::text::{printable, title, took};
 use crate::tools::schema::{self, ListedTool};
 
-/// Its name.
+/// The name of the tool.
 pub(crate) const SHOW: &str = "show_job";
 
-/// How many unfinished jobs are looked through for a question whose call is still held.
+/// The number of unfinished jobs that are searched for the question of a held call.
 const LOOKED_THROUGH: u32 = 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShowArguments {
-    /// Of a job, or of a conversation, which stands for its latest job.
+    /// The id of a job, or of a conversation, which selects its latest job.
     id: Option<String>,
     /// The question of a call that is not answered yet.
     query: Option<String>,
 }
 
-/// The tool by which a page asks for itself.
+/// Returns the tool that a page calls.
 pub(crate) fn tool(engine: &Engine) -> ListedTool {
     let input = schema::object(
         json!({
@@ -78,7 +78,7 @@ async fn by_id(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Read
     }
 }
 
-/// The newest unfinished job of this question: a held call has told no id yet.
+/// Finds the newest unfinished job of this question: a held call has not returned an id yet.
 async fn by_question(
     engine: &Engine,
     caller: &Caller,
@@ -97,7 +97,7 @@ async fn by_question(
     }
 }
 
-/// What the page shows; the report is HTML by the renderer of the page and the export.
+/// Builds the content of the page. The renderer of the page and the export produces the report's HTML.
 fn view(reading: &Reading, page: Option<&str>) -> Value {
     let job = &reading.job;
     let state = job.state.kind();

@@ -1,16 +1,16 @@
-//! The link to the page in the answers of tools that start a job (I7).
+//! Adds the link to the page to the answers of tools that start a job (I7).
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use crate::reply::indented;
 
-/// The address of a job's page.
+/// Returns the address of a job's page.
 pub(super) fn page_of(base: &str, job: &str) -> String {
     format!("{base}/ui/jobs/{job}")
 }
 
-/// Adds the link to an answer that names a job which was started: in `_meta`, and as the last sentence of what it tells.
+/// Adds the link to an answer that names a started job: in `_meta`, and as the last sentence of its message.
 pub(crate) fn with_link(mut result: CallToolResult, base: &str) -> CallToolResult {
     let Some(shape) = result.structured_content.as_mut() else { return result };
     let Some(link) = link(shape, base) else { return result };

@@ -1,11 +1,11 @@
-//! The page itself: one document with its style and its script inside, because a host shows it in a frame that can load
-//! nothing.
+//! The page: one document that includes its style and its script, because a host shows it in a frame that cannot load
+//! anything.
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The document.
+/// Returns the document.
 pub(super) fn html() -> String {
     let style = format!("{STYLE}{}", crate::export::REPORT_STYLE);
     HTML.replace("/*style*/", &style).replace("/*script*/", SCRIPT)
@@ -15,7 +15,7 @@ pub(super) fn html() -> String {
 mod tests {
     use super::*;
 
-    /// I7: nothing is loaded from anywhere, and the whole is small.
+    /// I7: the page loads nothing, and the document is small.
     #[test]
     fn i7_the_page_stands_alone() {
         let page = html();

@@ -1,5 +1,5 @@
-//! A conversation as one HTML page: nothing is loaded, nothing runs, and what a report says cannot change that. Whatever
-//! comes from outside is escaped; a link leads to http, https or mailto, or is no link.
+//! A conversation as one HTML page that loads nothing and runs nothing, whatever a report contains. All external text is
+//! escaped; a link has the scheme http, https or mailto, or it is rendered as text.
 
 use outlast_core::{Source, address_line, visible, without_hidden};
 use pulldown_cmark::{
@@ -9,12 +9,12 @@ use pulldown_cmark::{
 use super::transcript::{Transcript, Turn, TurnAnswer};
 use crate::text::{counted, readable_time};
 
-/// The page.
+/// Renders the page.
 pub fn html_page(told: &Transcript) -> String {
     let turns: String =
         (1..).zip(&told.turns).map(|(number, turn)| self::turn(number, turn)).collect();
     let title = escaped(&told.title);
-    // A single question stands in the heading and is not said twice.
+    // A single question is the heading and is not repeated.
     let questions = counted(told.turns.len(), "question", "questions");
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -33,12 +33,12 @@ pub fn html_page(told: &Transcript) -> String {
     )
 }
 
-/// Were a script to get in, no browser would run it, and nothing could be sent anywhere.
+/// If a script got in, browsers would not run it, and it could not send anything.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 const STYLE: &str = include_str!("export.css");
-/// How reports look, here and on the page.
+/// The style of reports, here and on the page.
 pub(crate) const REPORT_STYLE: &str = include_str!("report.css");
 
 fn turn(number: usize, turn: &Turn) -> String {
@@ -60,7 +60,7 @@ fn turn(number: usize, turn: &Turn) -> String {
     format!("<section>\n<{heading} class=\"question\">{question}</{heading}>\n{answer}</section>\n")
 }
 
-/// A report, what it cites and what it cost. The number keeps the anchors of several reports on one page apart.
+/// Renders a report, its sources and its cost. The number separates the anchors of several reports on one page.
 pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> String {
     let report = report(&answer.text, &answer.sources, number);
     let mut text = format!("<article class=\"report\">\n{report}</article>\n");
@@ -92,13 +92,13 @@ pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> String {
     text
 }
 
-/// Markdown as HTML in which only our own tags are tags, and `[n]` leads to the source of that number.
+/// Renders Markdown as HTML that contains only our own tags, in which `[n]` links to source `n`.
 pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> String {
     let mut links = Vec::new();
     let mut in_code = false;
     let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     let safe = parsed.filter_map(|event| match event {
-        // Here, after the parser has decoded entities: one can stand for a character that steers or hides.
+        // Filtered here, after the parser has decoded entities: an entity can encode a control character or a hidden one.
         Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
             Some(Event::Text(CowStr::from(visible(&text).into_owned())))
         }
@@ -121,7 +121,7 @@ pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Strin
             Some(true) => Some(Event::InlineHtml(CowStr::from("</a>"))),
             _ => None,
         },
-        // What it shows lies elsewhere, and loading it would tell that server who reads this.
+        // The image is on another server, and loading it would reveal the reader to that server.
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
         event => Some(event),
     });
@@ -151,7 +151,7 @@ pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Strin
     text
 }
 
-/// The text as HTML with its citations as links; `None` where it cites nothing that is listed.
+/// Renders the text as HTML with its citations as links; `None` if it cites no listed source.
 fn with_citations(text: &str, sources: &[Source], number: usize) -> Option<String> {
     let mut html = String::new();
     let mut rest = text;
@@ -190,12 +190,12 @@ fn is_allowed(address: &str) -> bool {
     ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme))
 }
 
-/// Text from outside as HTML that a person reads: what steers is left out, what is hidden appears by its number.
+/// Escapes external text for a person to read: removes control characters, and shows hidden characters by their numbers.
 pub(crate) fn escaped(text: &str) -> String {
     escaped_exactly(&visible(text))
 }
 
-/// Text as HTML, also within a quoted attribute, that is sent back as it is.
+/// Escapes text for HTML or a quoted attribute, without any other change.
 pub(crate) fn escaped_exactly(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::transcript::{Transcript, TurnAnswer};
 
-/// The document.
+/// Renders the document.
 pub fn markdown_document(told: &Transcript) -> String {
     let mut text = format!(
         "---\nconversation: {}\nquestion: {}\ncreated: {}\nupdated: {}\nturns: {}\n---\n",
@@ -40,12 +40,12 @@ fn push_answer(text: &mut String, answer: &TurnAnswer) {
     text.push_str(&format!("\n*model: {model}, cost: {}*\n", answer.price));
 }
 
-/// A YAML string: JSON's are.
+/// Quotes a YAML string. Every JSON string is also a YAML string.
 pub fn yaml_string(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// What a report cites, under a heading; nothing where it cites nothing.
+/// Renders the sources of a report under a heading; an empty string if there are none.
 pub fn markdown_sources(sources: &[Source]) -> String {
     if sources.is_empty() {
         return String::new();
@@ -57,12 +57,12 @@ pub fn markdown_sources(sources: &[Source]) -> String {
     format!("\n## Sources\n\n{}", lines.collect::<String>())
 }
 
-/// Text from outside on one line, in which nothing is Markdown: a title cannot be a link, a heading or an entity.
+/// Puts external text on one line and escapes Markdown: a title cannot become a link, a heading or an entity.
 fn markdown_text(text: &str) -> String {
     let clean = without_hidden(&printable(text));
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut escaped = String::with_capacity(line.len());
-    // The marks of headings and lists count at the beginning alone.
+    // The marks of headings and lists count only at the start of a line.
     if line.starts_with(['#', '-', '+', '=']) {
         escaped.push('\\');
     }
@@ -75,7 +75,7 @@ fn markdown_text(text: &str) -> String {
     escaped
 }
 
-/// An address as a link that it cannot end; the path of a document is no link.
+/// Renders an address as a link that the address cannot close; the path of a document is not a link.
 fn markdown_address(address: &str) -> String {
     let line = address_line(address);
     let is_scheme =

@@ -1,4 +1,4 @@
-//! A conversation as it is told, from the store or from its files: questions, and what came of each.
+//! A conversation for export, read from the store or from its files: questions and their results.
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
@@ -8,40 +8,40 @@ use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, 
 
 use serde::{Serialize, Serializer};
 
-/// A conversation. As JSON it is what `conversations show --json` prints, with times in RFC 3339.
+/// A conversation. `conversations show --json` prints it as JSON, with times in RFC 3339.
 #[derive(Serialize)]
 pub struct Transcript {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its first question.
+    /// The first question.
     #[serde(skip)]
     pub title: String,
-    /// Where it stands.
+    /// The state.
     #[serde(serialize_with = "state_word")]
     pub state: StateKind,
-    /// When it began.
+    /// The start of the conversation.
     pub created_at: String,
-    /// When anything about it last changed.
+    /// The time of the last change.
     pub updated_at: String,
-    /// Its questions.
+    /// The questions.
     pub turns: Vec<Turn>,
 }
 
-/// A question, and what came of it.
+/// A question and its result.
 #[derive(Serialize)]
 pub struct Turn {
-    /// The job of the question, where it is known.
+    /// The job of the question, if known.
     pub job: Option<String>,
-    /// What was asked.
+    /// The question.
     pub question: String,
-    /// Where it stands.
+    /// The state.
     #[serde(serialize_with = "state_word")]
     pub state: StateKind,
-    /// When.
+    /// The time of the question.
     pub asked_at: Option<String>,
-    /// When it ended.
+    /// The end of the question's job.
     pub ended_at: Option<String>,
-    /// Why tries failed.
+    /// The reasons of failed attempts.
     pub failures: Vec<ErrorEntry>,
     /// The report.
     pub answer: Option<TurnAnswer>,
@@ -50,15 +50,15 @@ pub struct Turn {
 /// A report.
 #[derive(Default, Serialize)]
 pub struct TurnAnswer {
-    /// Markdown.
+    /// The text in Markdown.
     pub text: String,
-    /// What it cites.
+    /// The cited sources.
     pub sources: Vec<Source>,
-    /// Who wrote it.
+    /// The model that wrote the report.
     pub model: Option<String>,
-    /// Tokens.
+    /// The tokens used.
     pub usage: Option<UsageShape>,
-    /// What it cost.
+    /// The cost.
     pub cost: Option<CostShape>,
     /// The cost in words.
     #[serde(skip)]
@@ -66,7 +66,7 @@ pub struct TurnAnswer {
 }
 
 impl Transcript {
-    /// One that the store knows.
+    /// Creates a transcript from the store.
     pub fn stored(conversation: &Conversation) -> Self {
         Self {
             id: conversation.id.as_str().to_owned(),
@@ -78,7 +78,7 @@ impl Transcript {
         }
     }
 
-    /// One that only its files know: every answer belongs to the question before it.
+    /// Creates a transcript from the files alone: every answer belongs to the question before it.
     pub fn archived(archived: &ArchivedConversation) -> Self {
         let file = &archived.conversation;
         let status = archived.status.as_ref();
@@ -172,7 +172,7 @@ impl Turn {
     }
 }
 
-/// What it cost, and how sure that is.
+/// Describes the cost and how certain it is.
 pub fn cost_text(cost: Cost) -> String {
     match cost {
         Cost::Reported(NanoUsd(0)) => "free".to_owned(),
@@ -187,7 +187,7 @@ fn state_word<S: Serializer>(state: &StateKind, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(state.as_str())
 }
 
-/// What was asked: the question itself, or the title of what is no research.
+/// Returns the question, or the title of a job that is not research.
 pub fn question_of(job: &Job) -> String {
     let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
     let asked = ask.map(|ask| ask.question().to_owned()).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Checks every request before its route: the host, the origin, the token, the connection, the rate, in this order.
+//! Checks every request before its route: the host, the origin, the token, the connection and the rate, in this order.
 //!
-//! Without a token nothing is served but `/livez`, `/readyz` and `/health`, what a browser asks before it asks (CORS), the latter only for
-//! origins that are listed, and that there is nothing under `/.well-known/`.
+//! Without a token the server answers only `/livez`, `/readyz` and `/health`, preflight requests (CORS) from listed origins,
+//! and "not found" under `/.well-known/`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use super::tokens::{Callers, the_one};
 use crate::caller::Principal;
 use crate::page;
 
-/// The folder of RFC 8615, of which we serve nothing.
+/// The path prefix of RFC 8615, under which we serve nothing.
 const WELL_KNOWN: &str = "/.well-known/";
 
-/// What is known of a connection.
+/// The known facts about a connection.
 #[derive(Clone)]
 pub(super) struct HttpPeer {
-    /// Where it comes from.
+    /// The address of the peer.
     pub(super) address: IpAddr,
-    /// Whose it is.
+    /// The connection, which is counted for its owner.
     pub(super) connection: Connection,
 }
 
-/// Lets a request through to its route, or answers it.
+/// Passes a request on to its route, or answers it.
 pub(super) async fn guard(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<HttpPeer>,
@@ -71,7 +71,8 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
     if let Some(preflight) = preflight(&request, origin.as_ref()) {
         return with_cors(preflight, origin);
     }
-    // Clients look here for an authorization server before they show a token: that is no attempt with a wrong one.
+    // Clients look here for an authorization server before they send a token: this does not count as an attempt with a wrong
+    // token.
     if request.uri().path().starts_with(WELL_KNOWN) {
         return with_cors(HttpRefusal::not_found().into_response(), origin);
     }
@@ -82,11 +83,11 @@ async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Re
     with_cors(response, origin)
 }
 
-/// Checks that the request is meant for us and comes from a page that may ask; returns the page's origin.
+/// Checks that the request is addressed to this server and comes from an allowed page; returns the page's origin.
 fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
     let headers = request.headers();
-    // Orchestrators and Prometheus ask by the address of a machine. A page that tricked a browser into asking learns that a server
-    // is there, and shows no token.
+    // Orchestrators and Prometheus use the address of a machine. A page that tricks a browser into such a request learns
+    // only that a server exists, and sends no token.
     let is_guarded = matches!(app.options.callers, Callers::WithToken(_));
     match request.uri().path() {
         HEALTH | LIVEZ | READYZ => {}
@@ -102,10 +103,11 @@ fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderVal
     origin.filter(allowed).map(Some).ok_or_else(HttpRefusal::bad_origin)
 }
 
-/// The name the request is addressed to, which must be ours.
+/// Returns the host name that the request is addressed to, which must be one of ours.
 pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, HttpRefusal> {
     let host = the_one(request.headers(), &HOST).and_then(|host| host.to_str().ok());
-    // Of an absolute target both must be ours: intermediaries do not agree on which of the two counts.
+    // For an absolute target, the host header and the target must both be ours: intermediaries disagree about which one
+    // counts.
     let target = request.uri().authority().map(|authority| authority.as_str());
     let ours = |name: &&str| app.options.hosts.allow(name);
     let host = host.filter(ours).ok_or_else(HttpRefusal::bad_host)?;
@@ -115,7 +117,7 @@ pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, H
     Ok(host)
 }
 
-/// Finds out who asks and puts their name on the request.
+/// Identifies the owner and attaches it to the request.
 fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request, HttpRefusal> {
     if matches!(request.uri().path(), HEALTH | LIVEZ | READYZ) {
         return Ok(request);
@@ -135,7 +137,7 @@ fn admitted(app: &App, peer: &HttpPeer, mut request: Request) -> Result<Request,
     Ok(request)
 }
 
-/// Counts a request that shows no token of ours, or a wrong one; refuses it if there were too many.
+/// Counts a request without a token of this server; refuses it if there were too many.
 pub(super) fn count_wrong_token(
     app: &App,
     peer: &HttpPeer,
@@ -145,7 +147,7 @@ pub(super) fn count_wrong_token(
     app.limits.stranger(client).map_err(HttpRefusal::too_many_requests)
 }
 
-/// Whether a request of this owner is served now.
+/// Checks that a request of this owner can be served now.
 pub(super) fn has_room(app: &App, peer: &HttpPeer, owner: &OwnerId) -> Result<(), HttpRefusal> {
     if !peer.connection.belongs_to(owner) {
         tracing::warn!(%owner, "connections are closed: their owner has too many");
@@ -158,7 +160,7 @@ pub(super) fn has_room(app: &App, peer: &HttpPeer, owner: &OwnerId) -> Result<()
     Ok(())
 }
 
-/// What a browser asks before it lets a page of an allowed origin ask.
+/// Answers the preflight request that a browser sends before it lets a page of an allowed origin call the server.
 fn preflight(request: &Request, origin: Option<&HeaderValue>) -> Option<Response> {
     let asks = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if request.method() != Method::OPTIONS || !asks || origin.is_none() {
@@ -181,7 +183,7 @@ fn preflight(request: &Request, origin: Option<&HeaderValue>) -> Option<Response
     Some(response)
 }
 
-/// What every answer says: keep nothing, guess nothing, and who may read it.
+/// Adds the headers of every answer: no caching, no guessing of content types, and the origin that may read it.
 pub(super) fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -1,36 +1,36 @@
-//! Which names this server answers to, and which web pages may ask: a page that tricked a browser into calling a
-//! local address shows itself by one of the two.
+//! The host names that this server answers to, and the origins of web pages that may call it. A page that tricks a browser
+//! into calling a local address is recognized by one of the two.
 
 use std::net::Ipv6Addr;
 
-/// An entry of a list that is none.
+/// An invalid entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a name")]
 pub struct NotAName(pub String);
 
-/// The hosts a request may be addressed to.
+/// The hosts that a request may be addressed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts(Vec<Authority>);
 
 impl Hosts {
-    /// This machine, on any port.
+    /// Returns the names of this machine, on any port.
     pub fn loopback() -> Self {
         let names = ["localhost", "127.0.0.1", "::1"];
         Self(names.map(|host| Authority { host: host.to_owned(), port: None }).to_vec())
     }
 
-    /// Names separated by commas, each with or without a port; without one, any port will do.
+    /// Parses names separated by commas, each with or without a port; a name without a port allows any port.
     pub fn parse(list: &str) -> Result<Self, NotAName> {
         entries(list, Authority::parse).map(Self)
     }
 
-    /// Whether a request to this host is meant for us.
+    /// Returns true if a request to this host is meant for this server.
     pub(super) fn allow(&self, host: &str) -> bool {
         let Some(asked) = Authority::parse(host) else { return false };
         self.0.iter().any(|ours| {
             let port = ours.port.is_none_or(|port| match asked.port {
                 Some(asked) => asked == port,
-                // Left out when it is the scheme's own; the scheme is known to a proxy at best.
+                // The port is omitted if it is the default of the scheme; only a proxy may know the scheme.
                 None => matches!(port, 80 | 443),
             });
             ours.host == asked.host && port
@@ -38,17 +38,17 @@ impl Hosts {
     }
 }
 
-/// The origins of web pages that may ask.
+/// The origins of web pages that may call the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins(Vec<(String, Authority)>);
 
 impl Origins {
-    /// Origins such as `https://app.example` or `null`, separated by commas.
+    /// Parses origins such as `https://app.example` or `null`, separated by commas.
     pub fn parse(list: &str) -> Result<Self, NotAName> {
         entries(list, origin).map(Self)
     }
 
-    /// Whether pages of this origin may ask.
+    /// Returns true if pages of this origin may call the server.
     pub(super) fn allow(&self, text: &str) -> bool {
         origin(text).is_some_and(|origin| self.0.contains(&origin))
     }
@@ -59,7 +59,7 @@ fn entries<T>(list: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, N
     entries.map(|entry| parse(entry).ok_or_else(|| NotAName(entry.to_owned()))).collect()
 }
 
-/// A host, perhaps with a port.
+/// A host with an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Authority {
     host: String,
@@ -95,8 +95,8 @@ impl Authority {
     }
 }
 
-/// The scheme of an origin and its host, with the port written out where the scheme has one of its own. A browser that does not
-/// say where a page comes from sends `null`.
+/// Parses the scheme and the host of an origin, and adds the scheme's default port, if it has one. A browser that does not
+/// reveal the origin of a page sends `null`.
 fn origin(text: &str) -> Option<(String, Authority)> {
     if text == "null" {
         return Some((text.to_owned(), Authority { host: String::new(), port: None }));

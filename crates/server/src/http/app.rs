@@ -1,4 +1,4 @@
-//! What every request can reach.
+//! The state that every request can reach.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ use super::unheld_calls::UnheldCalls;
 use crate::page::SignedOut;
 use crate::server::Server;
 
-/// The routes that ask for no token.
+/// The routes that need no token.
 pub(super) const HEALTH: &str = "/health";
 pub(super) const LIVEZ: &str = "/livez";
 pub(super) const READYZ: &str = "/readyz";
-/// The figures.
+/// The metrics.
 pub(super) const METRICS: &str = "/metrics";
 
-/// What every request can reach.
+/// The state that every request can reach.
 pub(crate) struct App {
     pub(super) server: Server,
     pub(super) mcp_service: McpService,
     pub(crate) options: HttpOptions,
     pub(super) limits: Limits,
-    /// The bytes of requests that are being read or worked on.
+    /// The bytes of requests that are being read or processed.
     pub(super) bodies: Arc<Capacity<OwnerId>>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) unheld_calls: Arc<UnheldCalls>,
-    /// The sessions of the page that were ended before their time.
+    /// The sessions of the page that were signed out before they expired.
     pub(crate) signed_out: SignedOut,
     pub(crate) stop: Shutdown,
     /// Ends every stream.
@@ -48,12 +48,12 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Where jobs are.
+    /// Returns the engine that runs the jobs.
     pub(crate) fn engine(&self) -> &Engine {
         &self.server.face.engine
     }
 
-    /// Reads a form of the page of at most `bytes`. `sender` is whose room its bytes take.
+    /// Reads a form of the page of at most `bytes`. Its bytes count against the budget of `sender`.
     pub(crate) async fn read_form(
         &self,
         headers: &HeaderMap,
@@ -61,30 +61,30 @@ impl App {
         sender: FormSender<'_>,
         bytes: usize,
     ) -> Result<Bytes, Box<Response>> {
-        // No token stands for an owner without a name.
+        // Tokens never belong to an owner with an empty name.
         let nobody = OwnerId::new("");
         let owner = match sender {
             FormSender::SignedIn(owner) => owner,
             FormSender::Stranger => &nobody,
         };
         let mut room = self.bodies.none(owner);
-        // Discards little: a form that is too long was not written in a browser.
+        // Discards little of a refused body: browsers never send a form that is too long.
         let limit = BodyLimit { bytes, counted: Counted::BeforeReading, discarded: 4 * bytes };
         let read = body::read(headers, body, &mut room, limit).await;
         read.map_err(|refused: HttpRefusal| Box::new(refused.into_response()))
     }
 }
 
-/// Who sent a form of the page.
+/// The sender of a form of the page.
 #[derive(Clone, Copy)]
 pub(crate) enum FormSender<'a> {
     /// An owner who is signed in.
     SignedIn(&'a OwnerId),
-    /// Someone who is about to sign in.
+    /// A person who has not signed in yet.
     Stranger,
 }
 
-/// rmcp's HTTP service over a handler, whatever the type of that is.
+/// rmcp's HTTP service with the type of its handler erased.
 pub(super) type McpService = Box<
     dyn Fn(
             Request<Full<Bytes>>,

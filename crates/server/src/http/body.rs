@@ -1,4 +1,4 @@
-//! Reads the body of a request within its limits: bytes, time and the room that all bodies share.
+//! Reads the body of a request within its limits: bytes, time and the budget that all bodies share.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use super::http_refusal::HttpRefusal;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time that a body may wait for others to be processed.
 const CAPACITY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the rest of a refused body is read and discarded, so that the client can read the answer.
+/// The time for which the rest of a refused body is read and discarded, so that the client can read the answer.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The size of a body, and when its bytes are counted.
+/// The limits of a body, and the time at which its bytes are counted.
 #[derive(Clone, Copy)]
 pub(super) struct BodyLimit {
-    /// The largest body.
+    /// The maximum size of the body.
     pub(super) bytes: usize,
-    /// When its bytes are counted.
+    /// The time at which its bytes are counted.
     pub(super) counted: Counted,
-    /// How much of a refused body is read and discarded.
+    /// The maximum number of bytes of a refused body that are read and discarded.
     pub(super) discarded: usize,
 }
 
-/// When the bytes of a body are counted against the room that all bodies share.
+/// The time at which the bytes of a body are counted against the budget that all bodies share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// All at once, before the first byte is read: a connection that sends slowly holds only what was granted to it.
+    /// All before the first byte is read: a connection that sends slowly holds only the bytes that it was granted.
     BeforeReading,
-    /// As they arrive: a client that only announces a large body keeps no other out.
+    /// As they arrive: a client that only announces a large body blocks no other body.
     AsTheyArrive,
 }
 
-/// The whole body, if it is within the limit and arrives in time.
+/// Reads the whole body, if it is within the limit and arrives in time.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -106,7 +106,7 @@ mod tests {
     const FORM: BodyLimit =
         BodyLimit { bytes: 4096, counted: Counted::BeforeReading, discarded: 8192 };
 
-    /// F10: a body that never ends is given up after 30 seconds, and its room was counted before its first byte.
+    /// F10: a body that never ends is abandoned after 30 seconds, and its size was counted before its first byte.
     #[tokio::test(start_paused = true)]
     async fn f10_a_slow_form_is_counted_before_it_is_read_and_given_up() {
         let room = Capacity::new(6000, Sharing::OneOwner);

@@ -1,4 +1,4 @@
-//! What there is only so much of, counted by who has it. The rule is core's: `rules::may_take`.
+//! A limited resource, counted by the takers that hold it. The rule is in core: `rules::may_take`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +15,7 @@ pub(super) struct Capacity<K> {
     in_all: usize,
     sharing: Sharing,
     taken: Mutex<Taken<K>>,
-    /// Notified when parts are given back.
+    /// Notified when parts are released.
     freed: Notify,
 }
 
@@ -30,19 +30,19 @@ impl<K: Clone + Eq + Hash> Capacity<K> {
         Arc::new(Self { in_all, sharing, taken, freed: Notify::new() })
     }
 
-    /// One part, if the taker may have it.
+    /// Takes one part, if the taker may have it.
     pub(super) fn take(self: &Arc<Self>, taker: &K) -> Option<CapacityShare<K>> {
         let mut share = self.none(taker);
         share.grow(1).then_some(share)
     }
 
-    /// No part yet.
+    /// Creates an empty share.
     pub(super) fn none(self: &Arc<Self>, taker: &K) -> CapacityShare<K> {
         CapacityShare { shares: Arc::clone(self), taker: taker.clone(), parts: 0 }
     }
 }
 
-/// Parts that one taker has; given back when dropped.
+/// The parts that one taker holds; dropping the share releases them.
 pub(super) struct CapacityShare<K: Clone + Eq + Hash> {
     shares: Arc<Capacity<K>>,
     taker: K,
@@ -50,7 +50,7 @@ pub(super) struct CapacityShare<K: Clone + Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> CapacityShare<K> {
-    /// Takes so many more, all or none.
+    /// Takes `more` further parts, all or none.
     fn grow(&mut self, more: usize) -> bool {
         let mut taken = self.shares.taken.lock();
         let own = taken.by.get(&self.taker).copied().unwrap_or(0);
@@ -63,12 +63,12 @@ impl<K: Clone + Eq + Hash> CapacityShare<K> {
         true
     }
 
-    /// The same; waits so long for others to give parts back.
+    /// Does the same, and waits up to `patience` for others to release parts.
     pub(super) async fn grow_within(&mut self, more: usize, patience: Duration) -> bool {
         let shares = Arc::clone(&self.shares);
         let growing = async {
             loop {
-                // Listened for before the look, so that what is freed in between is not missed.
+                // Registered before the attempt, so that parts released in between are not missed.
                 let mut freed = std::pin::pin!(shares.freed.notified());
                 freed.as_mut().enable();
                 if self.grow(more) {
@@ -103,7 +103,7 @@ impl<K: Clone + Eq + Hash> Drop for CapacityShare<K> {
 mod tests {
     use super::*;
 
-    /// F10: an owner that waits gets what others give back, and nothing is kept of who has left.
+    /// F10: a waiting owner gets the parts that others release, and nothing is kept for an owner without parts.
     #[tokio::test(start_paused = true)]
     async fn f10_parts_are_given_back_and_waited_for() {
         let shares = Capacity::new(100, Sharing::SeveralOwners);

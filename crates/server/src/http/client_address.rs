@@ -1,4 +1,4 @@
-//! Finds the address of the client: the peer of the connection, or what a proxy that is trusted reports of it.
+//! Finds the address of the client: the peer of the connection, or the address that a trusted proxy reports.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,8 +26,8 @@ impl TrustedProxies {
             .map(Self)
     }
 
-    /// The address of the client. Read from the right, because each proxy appends the address it saw: what is to the left of
-    /// the first address that is not a trusted proxy was written by the client itself.
+    /// Returns the address of the client. Reads from the right, because each proxy appends the address that it saw: the
+    /// client itself wrote everything to the left of the first address that is not a trusted proxy.
     pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         let values = headers.get_all("x-forwarded-for").iter().rev();
@@ -47,7 +47,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address with or without a port.
+/// Parses an address with or without a port.
 fn forwarded(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
     bare.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))

@@ -1,4 +1,4 @@
-//! How many connections there are and whose they are, so that no client can take all of them.
+//! Counts connections and their owners, so that no client can take all of them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub(super) struct Connections {
 /// Connections that have not shown a token.
 #[derive(Default)]
 struct Strangers {
-    /// By number of arrival.
+    /// The connections by order of arrival.
     open: BTreeMap<u64, Stranger>,
     next: u64,
 }
@@ -34,7 +34,7 @@ struct Stranger {
 }
 
 impl Connections {
-    /// A quarter for strangers, whose addresses share it; the rest for owners.
+    /// Reserves a quarter for strangers, whose addresses share it, and the rest for owners.
     pub(super) fn new(in_all: usize, sharing: Sharing) -> Self {
         let strangers = in_all.div_ceil(4);
         Self {
@@ -44,8 +44,8 @@ impl Connections {
         }
     }
 
-    /// Takes a new connection in. Where too many have shown no token, the oldest of them is closed instead, of the same
-    /// address if there is one: who shows a token at once gets in, however many others only hold a connection open.
+    /// Accepts a new connection. If too many have shown no token, closes the oldest of them, preferably one from the same
+    /// address. A client that shows its token at once gets in, however many others only hold a connection open.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Connection {
         let address = network_of(address);
         let closed = CancellationToken::new();
@@ -57,7 +57,8 @@ impl Connections {
                 let same = strangers.open.iter().find(|(_, open)| open.address == address);
                 let oldest =
                     same.or_else(|| strangers.open.iter().next()).map(|(number, _)| *number);
-                // There is none only where there is no room for any: then this one is closed before anything is read from it.
+                // There is no older one only if the limit allows no strangers at all: then this connection is closed before
+                // anything is read from it.
                 let Some(oldest) = oldest.and_then(|number| strangers.open.remove(&number)) else {
                     closed.cancel();
                     break;
@@ -87,7 +88,7 @@ impl Connections {
 #[derive(Clone)]
 pub(super) struct Connection {
     counted: Arc<Counted>,
-    /// Ends it.
+    /// Ends the connection.
     pub(super) closed: CancellationToken,
 }
 
@@ -102,7 +103,7 @@ enum CountedAs {
 }
 
 impl Connection {
-    /// Counts the connection as this owner's from now on; `false` when the owner has too many.
+    /// Counts the connection as this owner's from now on; returns `false` if the owner has too many.
     pub(super) fn belongs_to(&self, owner: &OwnerId) -> bool {
         let Counted { connections, counted_as } = &*self.counted;
         let mut counted_as = counted_as.lock();
@@ -136,7 +137,7 @@ impl Drop for Counted {
 mod tests {
     use super::*;
 
-    /// F10: connections that show no token take nothing from those that do, and an owner leaves room for another.
+    /// F10: connections that show no token take nothing from those that do, and an owner leaves capacity for another.
     #[test]
     fn f10_neither_strangers_nor_an_owner_can_take_every_connection() {
         let connections = Arc::new(Connections::new(32, Sharing::SeveralOwners));

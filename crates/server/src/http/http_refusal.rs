@@ -1,6 +1,6 @@
-//! What is answered before MCP is spoken: a status, and `{"error": {"code", "message"}}` with a next step.
+//! Refusals before MCP: a status, and `{"error": {"code", "message"}}` with a next step.
 //!
-//! The shape is the same on every route. What rmcp finds wrong with a message is a JSON-RPC error instead.
+//! The format is the same on every route. Errors that rmcp finds in a message are JSON-RPC errors instead.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::text::printable;
 
-/// A request that was not let through.
+/// A request that was refused.
 #[derive(Debug)]
 pub(super) struct HttpRefusal {
     status: StatusCode,
@@ -108,7 +108,7 @@ impl HttpRefusal {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", message)
     }
 
-    /// What rmcp refused without JSON, in our words; `said` are its own.
+    /// Rewrites a refusal by rmcp that is not JSON; `said` is rmcp's text.
     pub(super) fn by_rmcp(status: StatusCode, headers: &HeaderMap, said: &str) -> Self {
         let refusal = match status {
             StatusCode::NOT_FOUND => Self::no_session(),
@@ -117,7 +117,7 @@ impl HttpRefusal {
                 let message = "send `Accept: application/json, text/event-stream`";
                 Self::new(status, "NOT_ACCEPTABLE", message)
             }
-            // It has seen that the body says it is JSON, so what it did not like is what it holds.
+            // rmcp has seen the content type of JSON, so this status is about the content of the body.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 let message = "the body is not one JSON-RPC message of MCP";
                 Self::new(StatusCode::BAD_REQUEST, "BAD_MESSAGE", message)

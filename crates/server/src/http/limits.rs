@@ -1,5 +1,5 @@
-//! How many requests a minute are let through: of each owner, of each address that shows no token of ours, and of each address
-//! that signs in on the page.
+//! The limits on requests per minute: for each owner, for each address that shows no valid token, and for each address that
+//! signs in on the page.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -10,18 +10,18 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{NotUntil, Quota, RateLimiter};
 use outlast_core::OwnerId;
 
-/// How often buckets that are full again are removed, so that clients without a token cannot fill the memory.
+/// The interval at which full buckets are removed, so that clients without a token cannot fill the memory.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// Attempts to sign in on the page a minute, from one address.
+/// The maximum number of attempts per minute to sign in on the page from one address.
 const SIGN_INS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
-/// Requests a minute.
+/// Requests per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// By one owner.
+    /// The limit for one owner.
     pub per_owner: NonZeroU32,
-    /// Without a token, or with a wrong one, from one address.
+    /// The limit for one address without a token, or with a wrong one.
     pub strangers: NonZeroU32,
 }
 
@@ -45,17 +45,17 @@ impl Limits {
         }
     }
 
-    /// One more request of an owner's; else how long to wait.
+    /// Counts a request of an owner; returns the time to wait if there were too many.
     pub(super) fn owner(&self, owner: &OwnerId) -> Result<(), Duration> {
         self.owners.check_key(owner).map_err(|not_until| self.wait(&not_until))
     }
 
-    /// One more request that showed no token of ours; else how long to wait.
+    /// Counts a request without a valid token; returns the time to wait if there were too many.
     pub(super) fn stranger(&self, address: IpAddr) -> Result<(), Duration> {
         self.strangers.check_key(&network_of(address)).map_err(|not_until| self.wait(&not_until))
     }
 
-    /// Counts an attempt to sign in on the page; else how long to wait.
+    /// Counts an attempt to sign in on the page; returns the time to wait if there were too many.
     pub(super) fn sign_in(&self, address: IpAddr) -> Result<(), Duration> {
         self.sign_ins.check_key(&network_of(address)).map_err(|not_until| self.wait(&not_until))
     }
@@ -64,7 +64,7 @@ impl Limits {
         not_until.wait_time_from(self.clock.now())
     }
 
-    /// Removes what is not needed any more, for ever.
+    /// Removes unused buckets, forever.
     pub(super) async fn forget(&self) {
         loop {
             tokio::time::sleep(FORGET_EVERY).await;
@@ -77,7 +77,7 @@ impl Limits {
     }
 }
 
-/// An IPv6 subscriber has a whole /64, and is one stranger.
+/// Maps an address to its network: an IPv6 subscriber has a whole /64 and counts as one stranger.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -91,7 +91,7 @@ pub(super) fn network_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    /// E8: each owner has a budget of its own, and is told how long to wait.
+    /// E8: each owner has a separate budget, and a refusal states the time to wait.
     #[test]
     fn each_owner_has_a_budget_of_its_own() {
         let three = NonZeroU32::new(3).unwrap();

@@ -1,4 +1,4 @@
-//! Sockets: limits of connections, headers and writes, and a shutdown that answers what is under way.
+//! Sockets: limits on connections, headers and writes, and a shutdown that answers the requests in progress.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,19 +19,19 @@ use super::admission::HttpPeer;
 use super::connections::{Connection, Connections};
 use super::write_timeout::WriteTimeout;
 
-/// How long a client may take over its headers, and how long a connection may rest between requests.
+/// The time limit for a client's headers, and for a pause between requests on a connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The size of all headers of a request.
+/// The maximum size of all headers of a request.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
-/// The pause after the system had no socket for us.
+/// The pause after the system could not provide a socket.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts connections and serves each in a task of its own.
+/// Accepts connections and serves each in a separate task.
 pub(super) struct Listener {
     pub(super) listener: TcpListener,
     pub(super) router: Router,
     pub(super) connections: Arc<Connections>,
-    /// How long a client may take no byte of what is sent to it.
+    /// The time for which a client may accept no bytes of a response.
     pub(super) write_timeout: Duration,
     /// Counts the open connections, so that a stop can wait for the last one.
     pub(super) open: TaskTracker,
@@ -41,7 +41,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Accepts for ever, also after a stop was asked: then to say so.
+    /// Accepts forever, even after a stop was requested, in order to report the stop to new clients.
     pub(super) async fn accept(self) {
         loop {
             let (stream, address) = match self.listener.accept().await {
@@ -58,14 +58,14 @@ impl Listener {
         }
     }
 
-    /// One connection, to its end.
+    /// Serves one connection until it ends.
     fn serve(
         &self,
         stream: TcpStream,
         address: SocketAddr,
         connection: Connection,
     ) -> impl Future<Output = ()> + use<> {
-        // Without it small events wait for the client's delayed acknowledgement.
+        // Otherwise small events wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off Nagle's algorithm");
         }
@@ -111,7 +111,7 @@ fn log_end(ended: hyper::Result<()>) {
     }
 }
 
-/// Whether the client had gone before its connection was accepted.
+/// Returns true if the client closed its connection before it was accepted.
 fn is_of_the_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)

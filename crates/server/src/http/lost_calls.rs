@@ -1,5 +1,6 @@
-//! Calls whose stream broke. A client comes back to any server with the id of the last event it saw; a server that does not
-//! have the call says so at once, under the request's id, which is in the ids of events for that.
+//! Calls with a broken stream. A client may return to any server with the id of the last event that it saw. A server that
+//! does not hold the call answers with an error at once, under the request's id, which is part of the event ids for this
+//! purpose.
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
@@ -8,17 +9,17 @@ use http::header::CONTENT_TYPE;
 use rmcp::ErrorData;
 use rmcp::model::{RequestId, ServerJsonRpcMessage};
 
-/// Longer ids of requests are left out: their events cannot be asked for again.
+/// Longer request ids are omitted from event ids: such a stream cannot be resumed.
 const MAX_ID_BYTES: usize = 100;
 
-/// The id of an event on the stream of a request; `id` is rmcp's own.
+/// Returns the id of an event on the stream of a request; `id` is rmcp's id.
 pub(super) fn event_id(id: &str, request: &RequestId) -> Option<String> {
     let request = serde_json::to_vec(request).ok().filter(|it| it.len() <= MAX_ID_BYTES)?;
     let request: String = request.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(format!("{id}~{request}"))
 }
 
-/// rmcp's own id of an event, and the request on whose stream it was.
+/// Splits an event id into rmcp's id and the request of the stream.
 pub(super) fn parse_event_id(id: &str) -> Option<(&str, RequestId)> {
     let (id, request) = id.split_once('~')?;
     let digits = request.as_bytes().chunks(2).map(str::from_utf8);
@@ -26,12 +27,12 @@ pub(super) fn parse_event_id(id: &str) -> Option<(&str, RequestId)> {
     Some((id, serde_json::from_slice(&bytes.collect::<Option<Vec<u8>>>()?).ok()?))
 }
 
-/// The first event on the stream of a request: nothing but an id to come back with.
+/// Returns the first event on the stream of a request: only an id to resume with.
 pub(super) fn first_event(request: &RequestId) -> Option<Bytes> {
     Some(format!("id: {}\nretry: 3000\ndata: \n\n", event_id("", request)?).into())
 }
 
-/// The answer to a client that comes back, with these headers, for a request that this server does not have.
+/// Answers a client that returns with these headers for a request that this server does not hold.
 pub(super) fn answer(headers: &HeaderMap) -> Option<Response> {
     let (_, request) = parse_event_id(headers.get("last-event-id")?.to_str().ok()?)?;
     let message = serde_json::to_string(&lost_call(request)).ok()?;
@@ -39,7 +40,7 @@ pub(super) fn answer(headers: &HeaderMap) -> Option<Response> {
     Some(([(CONTENT_TYPE, "text/event-stream")], body).into_response())
 }
 
-/// What a client is told that comes back for this request.
+/// Returns the error for a client that returns for this request.
 pub(super) fn lost_call(request: RequestId) -> ServerJsonRpcMessage {
     let why = "the connection broke, and the answer to this call cannot be had any more. A job that the call started or \
                waited for goes on: look for it before you start it again, and wait for it with a new call";

@@ -1,4 +1,4 @@
-//! `/mcp`: reads the request within its limits and hands it to rmcp under its owner's name.
+//! `/mcp`: reads the request within its limits and passes it to rmcp with its owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use super::unheld_calls::UnheldCall;
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
 
-/// The largest body.
+/// The maximum size of a body.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 const MESSAGE: BodyLimit = BodyLimit {
     bytes: MAX_BODY_BYTES,
@@ -34,7 +34,7 @@ const MESSAGE: BodyLimit = BodyLimit {
     discarded: 32 * 1024 * 1024,
 };
 
-/// Every request of MCP.
+/// Serves every MCP request.
 pub(super) async fn endpoint(
     State(app): State<Arc<App>>,
     Extension(Principal(owner)): Extension<Principal>,
@@ -49,7 +49,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         plain_json(&parts.headers)?;
         let mut room = app.bodies.none(&owner);
         let body = body::read(&parts.headers, body, &mut room, MESSAGE).await?;
-        // Goes with the call, because what was sent is in memory until it is worked on.
+        // Attached to the call, because the body stays in memory until it is processed.
         parts.extensions.insert(BodyRoom::new(room));
         body
     } else {
@@ -66,7 +66,8 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         match session {
             NamedSession::Held(session) => {
                 let session = Arc::new(session);
-                // Goes with the call, so that the session is in use until it is answered, also when no client listens any more.
+                // Attached to the call, so that the session is in use until the call is answered, even if no client listens
+                // any more.
                 parts.extensions.insert(Arc::clone(&session));
                 in_use = Some(session);
             }
@@ -91,7 +92,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     if sessions.refused.load(Ordering::Relaxed) {
         return Err(HttpRefusal::too_many_sessions());
     }
-    // That the body says it is JSON was seen to: rmcp could not read the message.
+    // The content type was checked above, so this status means that rmcp could not read the message.
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
         && let Some(answer) = malformed::answered(&message)
     {
@@ -100,10 +101,10 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
     rendered(app, &method, response, in_use, unheld).await
 }
 
-/// The service over this handler.
+/// Returns the service over this handler.
 pub(super) fn mcp_service<H: ServerHandler + Clone>(handler: H) -> McpService {
     Box::new(move |request, sessions, config| {
-        // Made anew for each request: that is how rmcp's sessions learn whose request it is.
+        // Created for each request: this is how rmcp's sessions learn the owner of the request.
         let handler = handler.clone();
         let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
         Box::pin(async move { service.handle(request).await.map(Body::new) })
@@ -119,13 +120,13 @@ fn config(app: &App) -> StreamableHttpServerConfig {
         .with_cancellation_token(app.closed.clone())
 }
 
-/// The session a request names, in the era that has sessions.
+/// Returns the session that a request names, in the era that has sessions.
 fn session(headers: &HeaderMap) -> Option<SessionId> {
     let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
     if version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str()) {
         return None;
     }
-    // What is not text names no session; an empty name is unknown as well.
+    // A value that is not text names no session; an empty name is unknown as well.
     headers.get("mcp-session-id").map(|id| id.to_str().unwrap_or_default().into())
 }
 
@@ -140,7 +141,7 @@ fn plain_json(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     Ok(())
 }
 
-/// Rewrites rmcp's error response as one of ours, and ends streams with the server.
+/// Rewrites rmcp's error response in our format, and ends streams when the server stops.
 async fn rendered(
     app: &App,
     method: &Method,
@@ -160,7 +161,7 @@ async fn rendered(
         let body = match unheld {
             Some(call) => Body::from_stream(call.events(events)),
             None if method != Method::GET => Body::from_stream(events),
-            // A stream without a call ends for no other reason, and would keep a leaving server waiting.
+            // A stream without a call ends for no other reason, and would delay the shutdown.
             None => {
                 Body::from_stream(events.take_until(Box::pin(async move { stop.asked().await })))
             }

@@ -1,8 +1,8 @@
-//! Checks every request for the page before its route: the host, that no other site sent it, who is signed in, the connection, the
-//! rate (I5).
+//! Checks every request for the page before its route: the host, that no other site sent it, the signed-in owner, the
+//! connection and the rate (I5).
 //!
-//! A browser says by `Sec-Fetch-Site` and `Origin` which site a request comes from. What changes anything must come from the page
-//! itself; a request that says neither is no browser's page and changes nothing.
+//! A browser reports in `Sec-Fetch-Site` and `Origin` which site a request comes from. Every change must come from the page
+//! itself; a request with neither header does not come from a page in a browser and may change nothing.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -16,7 +16,7 @@ use super::http_refusal::HttpRefusal;
 use super::tokens::the_one;
 use crate::page;
 
-/// Lets a request through to the page, or answers it.
+/// Passes a request on to the page, or answers it.
 pub(super) async fn checked(app: &App, peer: &HttpPeer, request: Request, next: Next) -> Response {
     secured(match admitted(app, peer, request).await {
         Ok(request) => next.run(request).await,
@@ -25,7 +25,7 @@ pub(super) async fn checked(app: &App, peer: &HttpPeer, request: Request, next: 
 }
 
 fn secured(response: Response) -> Response {
-    // No other site may read it, whatever origins may use MCP.
+    // No other site may read the page, whatever origins may use MCP.
     let mut response = with_cors(response, None);
     page::secure(response.headers_mut());
     response
@@ -41,7 +41,7 @@ async fn admitted(
     let is_same_site = match came_from(request.headers(), host) {
         CameFrom::ThePage => true,
         CameFrom::Unsaid => !changes,
-        // Another site may lead here, and gets nothing to read; it may not send anything.
+        // Another site may link to the page, but cannot read the answer and may not send anything.
         CameFrom::Elsewhere => !changes && !request.headers().contains_key(ORIGIN),
     };
     if !is_same_site {
@@ -55,14 +55,14 @@ async fn admitted(
         if path == page::SIGN_IN && *request.method() == Method::POST {
             let proxies = &app.options.trusted_proxies;
             let client = proxies.client_address(peer.address, request.headers());
-            // Before the body is read: the token in it is not even looked at.
+            // Checked before the body is read: the token in it is not checked either.
             let waits = app.limits.sign_in(client);
             waits.map_err(|wait| Box::new(page::too_many_sign_ins(wait)))?;
         }
         return Ok(request);
     }
     let Some(visitor) = page::visitor(app, request.headers()).await else {
-        // The form itself is for everyone, as often as they like; a token in a header is an attempt.
+        // Anyone may load the form without a limit; a token in a header counts as an attempt.
         if request.headers().contains_key(AUTHORIZATION) {
             count_wrong_token(app, peer, request.headers()).map_err(refused)?;
         }
@@ -78,7 +78,7 @@ fn refused(refusal: HttpRefusal) -> Box<Response> {
     Box::new(refusal.into_response())
 }
 
-/// What a browser says of where a request comes from.
+/// The origin of a request, as the browser reports it.
 enum CameFrom {
     ThePage,
     Elsewhere,

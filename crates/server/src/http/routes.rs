@@ -1,4 +1,4 @@
-//! What is served where, and the routes that are not MCP.
+//! The routing table, and the routes that are not MCP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::caller::Principal;
 use crate::metrics::{Snapshot, StoreHealth};
 use crate::page;
 
-/// The time limit of what metrics read from the store: shorter than a scrape.
+/// The time limit for reading the store for metrics: shorter than a scrape.
 const SNAPSHOT: Duration = Duration::from_secs(3);
-/// How many unfinished jobs are read at a time.
+/// The number of unfinished jobs that are read at a time.
 const JOBS_PER_READ: u32 = 500;
-/// How many are read in all; where there are more, the figure is too low.
+/// The maximum number of jobs that are read; if there are more, the figure is too low.
 const MAX_JOBS_READ: usize = 50_000;
 
-/// Every route, behind [`admission`].
+/// Returns every route, behind [`admission`].
 pub(super) fn router(app: Arc<App>) -> Router {
     let of_operators = Router::new()
         .route(LIVEZ, get(livez))
@@ -51,7 +51,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Answers as long as the process does: a restart would not help a store that is away.
+/// Answers as long as the process runs: a restart would not help if the store is unreachable.
 async fn livez() -> Response {
     Json(json!({ "status": "ok" })).into_response()
 }
@@ -68,13 +68,13 @@ async fn readyz(State(app): State<Arc<App>>) -> Response {
     (status, Json(json!({ "status": word }))).into_response()
 }
 
-/// The figures as text, as far as the caller may see them.
+/// Returns the metrics as text, limited to what the caller may see.
 async fn metrics(
     State(app): State<Arc<App>>,
     Extension(Principal(owner)): Extension<Principal>,
 ) -> Response {
     let reader = reader(&app, owner);
-    // What this process counted is worth most while its store is in trouble.
+    // The counts of this process are most useful while its store has errors.
     let silent = app.server.metrics.store_health() == StoreHealth::Silent;
     let read = async { if silent { None } else { Some(snapshot(&app, &reader).await) } };
     let now = match tokio::time::timeout(SNAPSHOT, read).await {
@@ -90,8 +90,8 @@ async fn metrics(
     (kind, app.server.metrics.text(&reader, now.as_ref(), calls)).into_response()
 }
 
-/// Who reads: the owner that this server's own command line works for sees everything, and so does an only owner; of
-/// several the others see their own (E7).
+/// Returns the scope of the reader. The owner of this server's command line sees everything, and so does an only owner; if
+/// there are several, the others see their own jobs (E7).
 fn reader(app: &App, owner: OwnerId) -> Scope {
     let operates = owner == app.server.face.owner;
     match app.options.callers.sharing() {

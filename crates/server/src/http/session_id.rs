@@ -1,24 +1,24 @@
-//! Ids of sessions. Any server can tell whose a session is by its id alone, also one that never saw the session.
+//! Session ids. Any server can determine the owner of a session from its id alone, even a server that never saw the session.
 //!
-//! The check needs no secret: it only keeps a client from using another owner's session by mistake. What a request may do
-//! is decided by its token, and an owner who makes up an id gets no more than `initialize` would give.
+//! The check needs no secret: it only keeps a client from using another owner's session by mistake. The token decides what a
+//! request may do, and an owner who invents an id gets no more than `initialize` would give.
 
 use outlast_core::OwnerId;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// A new id.
+/// Returns a new id.
 pub(super) fn new_session_id(owner: &OwnerId) -> SessionId {
     session_id(Uuid::new_v4(), owner).into()
 }
 
-/// Whether a server gave this id to this owner.
+/// Returns true if a server issued this id to this owner.
 pub(super) fn is_session_of(owner: &OwnerId, id: &str) -> bool {
     Uuid::parse_str(id).is_ok_and(|uuid| session_id(uuid, owner) == id)
 }
 
-/// The first half of the UUID, and a digest of this half and the owner in the place of the other.
+/// Replaces the second half of the UUID with a digest of its first half and the owner.
 fn session_id(random: Uuid, owner: &OwnerId) -> String {
     let mut bytes = random.into_bytes();
     let (random, check) = bytes.split_at_mut(8);

@@ -1,10 +1,10 @@
-//! Sessions of the older era that this server opened and still holds: each belongs to the owner who made it, and is
-//! forgotten when it has been idle for a while.
+//! Sessions of the older protocol era that this server opened and still holds. Each belongs to the owner who opened it, and
+//! is removed after it has been idle for a while.
 //!
-//! A session that another server opened, or that this one has forgotten, is served without being held: nothing that a
-//! client is owed is in a session. What a held one adds are a stream of its own, resumed streams and cancellations.
+//! A session that another server opened, or that this server has removed, is served without being held: no pending result is
+//! stored in a session. A held session adds a standalone stream, resumed streams and cancellations.
 //!
-//! rmcp would count the silence of a long call as idleness, so its own time-out is off and ours counts calls.
+//! rmcp would count the silence of a long call as idleness, so its own timeout is off, and this module counts calls.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use super::lost_calls::{event_id, lost_call, parse_event_id};
 use super::session_id::{is_session_of, new_session_id};
 use crate::reply::id_in_use;
 
-/// How many sessions one owner may have. Above it the one that has been idle longest makes room.
+/// The maximum number of sessions per owner. Above it, the session that has been idle longest is removed.
 const MAX_SESSIONS_PER_OWNER: usize = 100;
-/// How many there may be in all.
+/// The maximum number of sessions in total.
 const MAX_SESSIONS: usize = 1000;
-/// How many sessions that a client ended here are remembered.
+/// The number of sessions that are remembered because a client ended them here.
 const MAX_DELETED: usize = 1000;
 
 /// All sessions.
@@ -45,9 +45,9 @@ pub(super) struct Sessions {
 
 /// A session that a request names.
 pub(super) enum NamedSession {
-    /// This server holds it.
+    /// This server holds the session.
     Held(SessionUse),
-    /// Another server holds it, or none does any more.
+    /// Another server holds the session, or no server does any more.
     NotHeld,
 }
 
@@ -67,7 +67,8 @@ impl Sessions {
         Self { rmcp, known: Mutex::default(), deleted: Mutex::default() }
     }
 
-    /// Uses a session, a held one until the returned value is dropped; `None` when the owner has no such session.
+    /// Uses a session; a held one is in use until the returned value is dropped. Returns `None` if the owner has no such
+    /// session.
     pub(super) fn enter(self: &Arc<Self>, owner: &OwnerId, id: &SessionId) -> Option<NamedSession> {
         if !is_session_of(owner, id) || self.deleted.lock().contains(id) {
             return None;
@@ -78,7 +79,7 @@ impl Sessions {
         Some(NamedSession::Held(SessionUse { sessions: Arc::clone(self), id: id.clone() }))
     }
 
-    /// Ends a session because its client says so. Other servers do not learn of it.
+    /// Ends a session at its client's request. Other servers do not learn of it.
     pub(super) async fn delete(&self, id: &SessionId) {
         {
             let mut deleted = self.deleted.lock();
@@ -90,12 +91,12 @@ impl Sessions {
         self.end(id).await;
     }
 
-    /// Forgets sessions that have been idle for so long, for ever.
+    /// Removes sessions that have been idle for `idle`, in an endless loop.
     pub(super) async fn reap(&self, idle: Duration) {
         let pause = (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(60));
         loop {
             tokio::time::sleep(pause).await;
-            // Forgotten at once, so that no request enters what is about to end.
+            // Removed at once, so that no request enters a session that is about to end.
             let over: Vec<SessionId> = {
                 let over = |_: &SessionId, session: &mut Session| {
                     session.uses == 0 && session.idle_since.elapsed() >= idle
@@ -111,7 +112,7 @@ impl Sessions {
         }
     }
 
-    /// Takes a new session in; the longest idle one makes room where there are too many.
+    /// Registers a new session; if there are too many, the one that has been idle longest is removed.
     async fn register(&self, owner: &OwnerId, id: &SessionId) -> Result<(), SessionError> {
         let ends = self.insert(owner, id);
         if let Some(ended) = &ends {
@@ -120,7 +121,7 @@ impl Sessions {
         if ends.as_ref() == Some(id) { Err(SessionError::TooMany) } else { Ok(()) }
     }
 
-    /// Inserts a session; returns the one that ends for it, which is itself where all others are in use.
+    /// Inserts a session. Returns the session that must end for it, which is the new one itself if all others are in use.
     fn insert(&self, owner: &OwnerId, id: &SessionId) -> Option<SessionId> {
         let mut known = self.known.lock();
         let own = known.values().filter(|session| session.owner == *owner).count();
@@ -135,7 +136,7 @@ impl Sessions {
         let session = Session { owner: owner.clone(), uses: 0, asked, idle_since };
         known.insert(id.clone(), session);
         let ends = ends.map(|idle| idle.unwrap_or_else(|| id.clone()));
-        // Forgotten at once, so that no request enters what is about to end.
+        // Removed at once, so that no request enters a session that is about to end.
         ends.inspect(|ended| drop(known.remove(ended)))
     }
 
@@ -170,7 +171,7 @@ impl Drop for SessionUse {
     }
 }
 
-/// One request of a session; its id is free again when this is dropped.
+/// One request of a session; its id is free again once this is dropped.
 struct OpenRequest {
     sessions: Arc<Sessions>,
     session: SessionId,
@@ -185,16 +186,16 @@ impl Drop for OpenRequest {
     }
 }
 
-/// Why there is no session.
+/// The reason that there is no session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionError {
-    /// All of them are in use.
+    /// All sessions are in use.
     #[error("too many sessions are in use")]
     TooMany,
-    /// rmcp already had one with a new id.
+    /// rmcp already had a session with a new id.
     #[error("the session could not be made")]
     NotMade,
-    /// rmcp says so.
+    /// An error from rmcp.
     #[error(transparent)]
     Rmcp(#[from] LocalSessionManagerError),
 }
@@ -203,13 +204,13 @@ pub(super) enum SessionError {
 pub(super) struct OwnSessions {
     pub(super) sessions: Arc<Sessions>,
     pub(super) owner: OwnerId,
-    /// Whether a session was asked for and not given.
+    /// True if a session was requested and refused.
     pub(super) refused: std::sync::atomic::AtomicBool,
 }
 
 impl OwnSessions {
-    /// Takes the request's id until the request is answered, whether or not the client still listens; returns the refusal of
-    /// one that is taken, because answers find their request by its id.
+    /// Reserves the request's id until the request is answered, even if the client no longer listens. Returns a refusal if
+    /// the id is in use, because answers find their request by its id.
     fn ask(
         &self,
         session: &SessionId,
@@ -241,7 +242,7 @@ impl SessionManager for OwnSessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
         let id = new_session_id(&self.owner);
-        // The only way to give rmcp an id of ours.
+        // The only way to make rmcp use our id.
         let restored = self.sessions.rmcp.restore_session(id.clone()).await?;
         let RestoreOutcome::Restored(transport) = restored else {
             return Err(SessionError::NotMade);
@@ -324,7 +325,7 @@ fn only(message: ServerJsonRpcMessage) -> impl Stream<Item = ServerSseMessage> {
     futures_util::stream::once(std::future::ready(ServerSseMessage::from_message(message)))
 }
 
-/// The event with an id that names the request on whose stream it is.
+/// Extends the event's id with the request on whose stream the event is.
 fn with_request(mut event: ServerSseMessage, request: Option<&RequestId>) -> ServerSseMessage {
     if let Some(request) = request {
         event.event_id = event.event_id.and_then(|id| event_id(&id, request));

@@ -1,4 +1,4 @@
-//! Who may ask: tokens and the owners they stand for. Only digests are kept.
+//! Access control: tokens and their owners. Only digests are kept.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use sha2::{Digest, Sha256};
 const MIN_TOKEN_CHARS: usize = 16;
 const MAX_NAME_CHARS: usize = 48;
 
-/// Why a token cannot be used. Says nothing of the token itself.
+/// The reason that a token cannot be used. Contains nothing of the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadToken {
-    /// No name, or not one that can be an owner.
+    /// The name is missing or is not a valid owner.
     #[error("a token's name must be 1 to {MAX_NAME_CHARS} of the characters A-Z a-z 0-9 _ -")]
     Name,
-    /// Too short, or not to be written in a header.
+    /// The token is too short, or has characters that are not allowed in a header.
     #[error(
         "the token of `{0}` must be {MIN_TOKEN_CHARS} or more visible ASCII characters without commas"
     )]
     Token(String),
-    /// Two of the same.
+    /// A duplicate name or token.
     #[error("the name or the token of `{0}` is there twice")]
     Twice(String),
 }
@@ -36,7 +36,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// A token that stands for the owner of that name.
+    /// Creates the token of the owner with that name.
     pub fn new(name: &str, token: &str) -> Result<Self, BadToken> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.bytes().all(fits) {
@@ -56,12 +56,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Every token there is.
+/// All tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Vec<Token>);
 
 impl Tokens {
-    /// Adds one; neither its name nor its text may be there already.
+    /// Adds a token; neither its name nor its text may exist already.
     pub fn add(&mut self, token: Token) -> Result<(), BadToken> {
         let same = |other: &Token| other.name == token.name || other.digest == token.digest;
         if self.0.iter().any(same) {
@@ -71,17 +71,17 @@ impl Tokens {
         Ok(())
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether they are several owners': each has one token.
+    /// Returns whether there are several owners: each owner has one token.
     pub(super) fn sharing(&self) -> Sharing {
         if self.0.len() > 1 { Sharing::SeveralOwners } else { Sharing::OneOwner }
     }
 
-    /// Whose token a request shows, if it shows one, in the one place where it may.
+    /// Returns the owner of the token in the `Authorization` header, the only place that is checked.
     pub(crate) fn owner(&self, headers: &HeaderMap) -> Option<OwnerId> {
         let (scheme, token) = the_one(headers, &AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -90,15 +90,15 @@ impl Tokens {
         self.owner_of(token.trim_start_matches(' ')).map(|(owner, _)| owner)
     }
 
-    /// The digest of the token of this name.
+    /// Returns the digest of the token with this name.
     pub(crate) fn digest(&self, name: &str) -> Option<[u8; 32]> {
         self.0.iter().find(|token| token.name == name).map(|token| token.digest)
     }
 
-    /// Whose token this is, and its digest.
+    /// Returns the owner and the digest of this token.
     pub(crate) fn owner_of(&self, token: &str) -> Option<(OwnerId, [u8; 32])> {
         let digest: [u8; 32] = Sha256::digest(token).into();
-        // Every token is looked at, whole: the time it takes says nothing.
+        // Every token is compared in full: the time that this takes reveals nothing.
         let mut found = None;
         for known in &self.0 {
             let differs =
@@ -111,7 +111,7 @@ impl Tokens {
     }
 }
 
-/// Who may ask.
+/// The callers that may use the server.
 pub enum Callers {
     /// Clients that show one of these tokens; its name is the owner.
     WithToken(Tokens),
@@ -120,7 +120,7 @@ pub enum Callers {
 }
 
 impl Callers {
-    /// Whether several owners share the server.
+    /// Returns whether several owners share the server.
     pub fn sharing(&self) -> Sharing {
         match self {
             Self::WithToken(tokens) => tokens.sharing(),
@@ -129,7 +129,7 @@ impl Callers {
     }
 }
 
-/// The header's value when it is there exactly once.
+/// Returns the header's value if the header occurs exactly once.
 pub(crate) fn the_one<'a>(
     headers: &'a HeaderMap,
     name: &http::HeaderName,

@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::lost_calls;
 
-/// All that are under way.
+/// The requests in progress.
 #[derive(Default)]
 pub(super) struct UnheldCalls(Mutex<HashMap<CallKey, CancellationToken>>);
 
 /// The session and the id of a request.
 type CallKey = (SessionId, RequestId);
 
-/// What must be known of a message.
+/// The fields of a message that matter here.
 #[derive(Deserialize)]
 struct Message {
     id: Option<RequestId>,
@@ -35,7 +35,8 @@ struct Params {
 }
 
 impl UnheldCalls {
-    /// Takes note of a message: a request can be cancelled until the returned value is dropped, a cancellation is obeyed.
+    /// Processes a message. A request can be cancelled until the returned value is dropped; a cancellation takes effect at
+    /// once.
     pub(super) fn heard(
         self: &Arc<Self>,
         session: SessionId,
@@ -64,7 +65,8 @@ pub(super) struct UnheldCall {
 }
 
 impl UnheldCall {
-    /// The events of its answer, until it is cancelled. The first has an id, so that the client comes back if the stream breaks.
+    /// Returns the events of the answer until the request is cancelled. The first event has an id, so that the client
+    /// returns if the stream breaks.
     pub(super) fn events<E>(
         self,
         events: impl Stream<Item = Result<Bytes, E>>,

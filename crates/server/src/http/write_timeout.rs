@@ -1,4 +1,4 @@
-//! A connection whose client must take what is sent to it: one that takes nothing for a while is broken off.
+//! A connection with a write timeout: if the client accepts nothing for a while, the connection fails.
 
 use std::io;
 use std::pin::Pin;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// Fails a write that makes no progress for so long.
+/// Fails a write that makes no progress within `limit`.
 pub(super) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits for the client.
+    /// The timer that runs while a write waits for the client.
     wait: Option<Pin<Box<Sleep>>>,
 }
 
@@ -21,7 +21,7 @@ impl<S> WriteTimeout<S> {
         Self { stream, limit, wait: None }
     }
 
-    /// What came of a write; one that waits is timed.
+    /// Returns the result of a write, or an error once a pending write exceeds the limit.
     fn timed<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Cancel, retry, delete (I4). Each asks first and then goes back to what it changed.
+//! Cancel, retry and delete (I4). Each asks for confirmation, and then returns to the job it changed.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use super::request::{ALL_JOBS, Instead, PageRequest, PageResult};
 use super::timeline::retry_text;
 use crate::retry::{RetrySettings, retry_job, retry_key};
 
-/// How often, and how far apart, a deletion looks whether the run of a question that was cancelled just before has been stopped.
+/// The number of times, and the interval, at which a deletion checks that the run of a just-cancelled question has been
+/// stopped.
 const STOP_LOOKS: u32 = 25;
 const STOP_LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Does it, or asks first.
+/// Performs the action, or asks for confirmation.
 pub(super) async fn act(
     asked: PageRequest,
     Path((id, action)): Path<(String, String)>,
@@ -62,7 +63,7 @@ fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
 
 async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fields) -> PageResult {
     let engine = asked.engine();
-    // What a retry does depends on whether the run of a cancelled job was seen to end.
+    // The effect of a retry depends on whether the run of a cancelled job has ended.
     let job = &asked.read(engine.settle_stop(job.clone()).await)?;
     let Some(text) = retry_text(job) else { return Ok(see_job(&job.id)) };
     let has_word = fields.get(WORD) == Some(AGAIN);
@@ -93,7 +94,7 @@ async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
         return Ok(confirm.answer(&asked.visitor));
     }
     let key = Some(retry_key(&job.id));
-    // With the owner's word another run is begun, whatever became of the first.
+    // With the owner's consent another run begins, whatever the outcome of the first.
     let started = match job.run_left().filter(|_| !has_word) {
         Some(_) => engine.start_after(job, new, key).await,
         None => engine.start(new, key).await,
@@ -139,7 +140,7 @@ async fn delete(asked: &PageRequest, job: &Job) -> PageResult {
         }
         match asked.read(engine.conversation(&visitor.owner, &conversation).await)? {
             None => return Ok(see_other("/ui")),
-            // The duty to stop a run is in its job, which therefore stays until that is done.
+            // The pending stop of a run is recorded in its job, so the job stays until the run has stopped.
             Some(_) => tokio::time::sleep(STOP_LOOK_EVERY).await,
         }
     }

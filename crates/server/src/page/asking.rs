@@ -1,4 +1,4 @@
-//! Asks a question, or a further one in a conversation. What costs money is asked about first (I4).
+//! Asks a question, or a follow-up in a conversation. Anything that costs money needs a confirmation first (I4).
 
 use axum::body::Body;
 use axum::response::Response;
@@ -21,7 +21,7 @@ use crate::tools::recipient::how_to_configure;
 
 const MAX_QUESTION_CHARS: usize = 10_000;
 
-/// The form for a new question.
+/// Shows the form for a new question.
 pub(super) async fn view(asked: PageRequest) -> Response {
     let body = match &asked.options().research {
         None => "<h1>Ask</h1>\n<div class=\"notice bad\"><p>No provider is configured, so nothing can be asked here.</p>\
@@ -33,8 +33,8 @@ pub(super) async fn view(asked: PageRequest) -> Response {
     layout::kept_for_back(view.answer(&asked.visitor))
 }
 
-/// The form for a further question in this conversation, under what was answered; empty while the job `shown` is under way. It
-/// is never replaced while it is open, so that what is being written stays.
+/// Returns the form for a follow-up in this conversation, below the answer; empty while the job `shown` is unfinished. The
+/// form is never replaced while it is open, so that the text being written is not lost.
 pub(super) fn follow_up_form(
     options: &PageOptions,
     shown: &Job,
@@ -50,7 +50,7 @@ pub(super) fn follow_up_form(
     format!("<section class=\"noprint\" id=\"ask-on\" data-part data-once>{form}</section>\n")
 }
 
-/// The conversation that a form asks in.
+/// The conversation that a form belongs to.
 #[derive(Clone, Copy)]
 enum FormUse<'a> {
     NewConversation,
@@ -62,7 +62,8 @@ fn form(research: &PageResearch, used_for: FormUse<'_>) -> String {
     let (providers, hidden, focus) = match used_for {
         FormUse::NewConversation => (configured.collect::<Vec<_>>(), String::new(), " autofocus"),
         FormUse::FollowUp(conversation) => {
-            // Its own provider comes first; another one moves it, which is asked about.
+            // The conversation's own provider comes first. Any other provider moves the conversation, which needs a
+            // confirmation.
             let own = conversation.provider();
             let others = configured.filter(|provider| *provider != own);
             let hidden = format!(
@@ -76,7 +77,7 @@ fn form(research: &PageResearch, used_for: FormUse<'_>) -> String {
         .into_iter()
         .map(|provider| format!("<option>{}</option>", escaped(provider)))
         .collect();
-    // Made with the form, so that sending it twice asks once.
+    // Created with the form, so that sending the form twice asks once.
     let key = uuid::Uuid::new_v4().simple();
     format!(
         "<form class=\"form\" method=\"post\" action=\"/ui/ask\">\n{}<input type=\"hidden\" name=\"key\" value=\"{key}\">\n\
@@ -89,7 +90,7 @@ fn form(research: &PageResearch, used_for: FormUse<'_>) -> String {
     )
 }
 
-/// The form was sent.
+/// Handles the submitted form.
 pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
     let fields = &asked.form(body).await?;
     let Some(research) = &asked.options().research else {
@@ -114,7 +115,7 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
     Ok(see_job(&id))
 }
 
-/// Nothing was asked, with what to do about it.
+/// Explains that nothing was asked, and what to do about it.
 fn not_asked(asked: &PageRequest, why: &str) -> Instead {
     asked.refused(StatusCode::BAD_REQUEST, "Not asked", why, "<a href=\"/ui/ask\">Ask</a>")
 }
@@ -143,7 +144,7 @@ fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Field
     }
 }
 
-/// The job that is asked for, or why there is none.
+/// Builds the requested job, or returns the reason that it cannot be built.
 async fn new_job(
     asked: &PageRequest,
     research: &PageResearch,
@@ -207,12 +208,12 @@ async fn new_job(
     })
 }
 
-/// What the same form asks, whatever the conversation is called.
+/// Returns a digest of the question, independent of the conversation's id.
 fn hash(new: &NewJob) -> [u8; 32] {
     Sha256::digest(new.ask.to_string()).into()
 }
 
-/// Why a job was not accepted, in a sentence with a next step.
+/// Explains in a sentence why a job was not accepted, with a next step.
 pub(super) fn refusal(error: &StoreError) -> String {
     let next = match error {
         StoreError::ConversationBusy(job) => {

@@ -1,4 +1,5 @@
-//! Asks before something is done that costs money or cannot be taken back. Works without JavaScript: the answer is a form.
+//! Asks for confirmation before an action that costs money or cannot be undone. Works without JavaScript: the answer is a
+//! form.
 
 use axum::response::Response;
 use outlast_core::NewJob;
@@ -8,40 +9,40 @@ use super::layout::{Tab, View, kept_for_back};
 use super::session::Visitor;
 use crate::export::{escaped, escaped_exactly};
 
-/// What stands in the form that was sent back.
+/// The field that marks a form as confirmed.
 pub(super) const CONFIRMED: &str = "confirmed";
-/// Where a person writes the word that says that they know the risk.
+/// The field in which a person writes the word that accepts the risk.
 pub(super) const WORD: &str = "word";
-/// That word.
+/// The word itself.
 pub(super) const AGAIN: &str = "again";
 
-/// Names the provider that a person allows text from local documents to be sent to (P1).
+/// The field that names the provider which may receive text from local documents (P1).
 pub(super) const SHARE: &str = "share";
 
-/// What is asked.
+/// A request for confirmation.
 pub(super) struct Confirm<'a> {
     pub(super) title: &'a str,
-    /// What will happen, and what it costs.
+    /// The effect of the action, and its cost.
     pub(super) text: String,
     pub(super) button: &'a str,
-    /// Whether the word is asked for as well.
+    /// True if the person must also write the word.
     pub(super) needs_word: bool,
-    /// The provider that gets text from local documents if the answer is yes.
+    /// The provider that receives text from local documents if the person confirms.
     pub(super) shares_with: Option<String>,
-    /// Where to go instead.
+    /// The address to return to instead.
     pub(super) back: String,
-    /// What was sent already and is sent again.
+    /// The fields that were sent and are sent again.
     pub(super) fields: &'a Fields,
 }
 
-/// Returns the provider that would get text from local documents with this job and was not agreed to yet.
+/// Returns the provider that would receive text from local documents with this job, unless the person has agreed already.
 pub(super) fn asks_to_share(new: &NewJob, fields: &Fields) -> Option<String> {
     let provider = new.profile.provider();
     let is_agreed = fields.get(SHARE) == Some(provider);
     (new.sends_library_text() && !is_agreed).then(|| provider.to_owned())
 }
 
-/// The sentence that says so.
+/// Returns the sentence about it.
 pub(super) fn sharing_text(new: &NewJob) -> String {
     match new.sends_library_text() {
         true => format!(
@@ -76,7 +77,7 @@ impl Confirm<'_> {
             format!("<input type=\"hidden\" name=\"{SHARE}\" value=\"{}\">\n", escaped(provider))
         });
         let share = share.unwrap_or_default();
-        // Without an action a form goes back to where it came from.
+        // A form without an action is sent to the address of its page.
         let body = format!(
             "<h1>{}</h1>\n<div class=\"notice warn\"><p>{}</p></div>\n\
              <form class=\"form\" method=\"post\">\n{hidden}{share}{word}\

@@ -1,4 +1,4 @@
-//! Conversations: the list, and one as it is read from the first question to the last.
+//! Conversations: the list, and one conversation with all its questions in order.
 
 use axum::extract::{Path, Query};
 use outlast_core::{ConversationId, ConversationQuery, Cursor, StateKind};
@@ -12,7 +12,7 @@ use crate::text::counted;
 
 const PAGE: u32 = 50;
 
-/// The list.
+/// Shows the list.
 pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     let states: Vec<StateKind> =
@@ -52,7 +52,7 @@ pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> Pa
     Ok(View { title: "Conversations", tab: Tab::Conversations, live, body }.answer(visitor))
 }
 
-/// One of them.
+/// Shows one conversation.
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     let id = ConversationId::new(id);

@@ -1,4 +1,4 @@
-//! A conversation, or one job, as a file: Markdown, HTML or JSON.
+//! Downloads of a conversation or of one job: Markdown, HTML or JSON.
 
 use axum::extract::Path;
 use axum::response::IntoResponse;
@@ -9,10 +9,10 @@ use outlast_core::{ConversationId, printable};
 use super::request::{PageRequest, PageResult};
 use crate::export::{Transcript, html_page, markdown_document};
 
-/// A job or a conversation, and the format.
+/// The id of a job or a conversation, and the format.
 type Wanted = Path<(String, String)>;
 
-/// Of one job alone.
+/// Returns the file of one job.
 pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
     let id = asked.job_id(&id)?;
     let job = asked.found(asked.engine().job(&asked.visitor.scope(), &id).await)?;
@@ -22,13 +22,13 @@ pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> Pa
     file(&asked, &told, &id, &format)
 }
 
-/// Of a conversation.
+/// Returns the file of a conversation.
 pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Wanted) -> PageResult {
     let found = asked.engine().conversation(&asked.visitor.owner, &ConversationId::new(&id)).await;
     file(&asked, &asked.found(found)?, &id, &format)
 }
 
-/// The links to the files of what is at this address.
+/// Returns the links to the files of the job or conversation at this address.
 pub(super) fn links(address: &str) -> String {
     let formats = [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")];
     let link = |(format, name)| {
@@ -53,7 +53,7 @@ fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> P
     let headers = [
         (CONTENT_TYPE, kind.to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}.{format}\"")),
-        // It is opened from a disk, with a policy of its own; from here nothing of it runs.
+        // The file is opened from a disk and has its own policy; here, nothing in it runs.
         (
             HeaderName::from_static("content-security-policy"),
             "default-src 'none'; sandbox".to_owned(),

@@ -1,5 +1,5 @@
-//! Tells an open page that what it shows has changed, as server-sent events. What changed is not told: the page reads it
-//! again, as the visitor who is signed in.
+//! Notifies an open page, by server-sent events, that its content has changed. The event does not contain the change: the
+//! page reads its content again, as the signed-in visitor.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::request::{PageRequest, PageResult};
 use super::session::{self, Visitor};
 use crate::http::App;
 
-/// How long a page is told nothing before it is told that the connection lives.
+/// The longest silence before the page receives a sign that the connection is open.
 const QUIET: Duration = Duration::from_secs(15);
-/// How often the changes of other processes are looked for.
+/// The interval of polls for changes by other processes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// A page is not told more often than this.
+/// The minimum interval between events.
 const AT_LEAST_APART: Duration = Duration::from_millis(300);
 
 struct Follow {
     app: Arc<App>,
-    /// Show that the visitor is still signed in.
+    /// Prove that the visitor is still signed in.
     headers: HeaderMap,
     engine: Engine,
     visitor: Visitor,
@@ -37,7 +37,7 @@ struct Follow {
     stop: Shutdown,
 }
 
-/// The stream; of one job only to those who may see it.
+/// Opens the stream; for a single job only if the visitor may see it.
 pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
     let (engine, visitor) = (asked.engine().clone(), asked.visitor.clone());
     let job: Option<JobId> = fields.get("job").and_then(|id| id.parse().ok());
@@ -56,7 +56,8 @@ pub(super) async fn stream(asked: PageRequest, Query(fields): Query<Fields>) -> 
 }
 
 impl Follow {
-    /// The next event; `None` when the server is about to stop, the store cannot be followed, or the visitor was signed out.
+    /// Returns the next event; `None` if the server is about to stop, the store cannot be followed, or the visitor was
+    /// signed out.
     async fn next(&mut self) -> Option<&'static str> {
         let Some(rev) = self.rev else {
             self.rev = Some(self.engine.rev().await.ok()?);
@@ -81,7 +82,8 @@ impl Follow {
         Some(told)
     }
 
-    /// Whether a job that this page shows has changed. Others' changes are not told, not even that there were some.
+    /// Returns true if a job that this page shows has changed. The page learns nothing about changes of other owners, not
+    /// even that there were some.
     async fn concerns(&self, changes: &Changes) -> Result<bool, StoreError> {
         if let Some(job) = self.job {
             return Ok(changes.jobs.iter().any(|change| change.id == job));

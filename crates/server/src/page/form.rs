@@ -1,10 +1,10 @@
-//! Names and values of an address or a form, and the other way round.
+//! Parses the fields of an address or a form, and builds addresses.
 
 use serde::Deserialize;
 
-/// The largest form: a question of ten thousand characters, each of them written as twelve.
+/// The maximum size of a form: a question of ten thousand characters, each encoded in twelve.
 pub(super) const MAX_FORM_BYTES: usize = 256 * 1024;
-/// The largest form of someone who is not signed in: a token and where to go.
+/// The maximum size of the sign-in form: a token and an address to continue at.
 pub(super) const MAX_SIGN_IN_BYTES: usize = 4 * 1024;
 
 /// Names and values in order.
@@ -18,14 +18,14 @@ impl Fields {
         Self(form_urlencoded::parse(bytes).into_owned().collect())
     }
 
-    /// The first value of this name that is not blank, without space around it.
+    /// Returns the first value of this name that is not blank, trimmed.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let named = self.0.iter().filter(|(it, _)| it == name);
         named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
     }
 }
 
-/// An address with these values; those that are empty are left out.
+/// Builds an address with these values; empty values are omitted.
 pub(super) fn address(path: &str, pairs: &[(&str, &str)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));

@@ -1,4 +1,4 @@
-//! One job: where it stands, the money, its timeline, the report and what can be done with it (I3).
+//! One job: its standing, the money, its timeline, the report and the available actions (I3).
 
 use axum::extract::Path;
 use outlast_core::conversation::Conversation;
@@ -13,7 +13,7 @@ use super::{asking, downloads, timeline};
 use crate::export::{Turn, answer_html, escaped, question_of, report};
 use crate::text::took;
 
-/// The view.
+/// Shows the job.
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
     let id = asked.job_id(&id)?;
     let reading = asked.found(asked.engine().reading(&asked.visitor.scope(), &id).await)?;
@@ -64,7 +64,7 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<String, StoreErr
     Ok(text)
 }
 
-/// What is to be said of where a job stands, beside its state: nothing where that would be the same again.
+/// Returns the text next to the state of a job; empty if it would only repeat the state.
 fn beside_state(job: &Job, words: String) -> String {
     match &job.state {
         JobState::Succeeded { .. } | JobState::Failed { .. } => String::new(),
@@ -89,7 +89,7 @@ fn facts(job: &Job, visitor: &Visitor, now: outlast_core::Timestamp) -> String {
     format!("<p class=\"facts\" id=\"facts\" data-part>{}</p>\n", facts.join(" &middot; "))
 }
 
-/// What can be done now.
+/// Returns the actions that are available now.
 fn actions(job: &Job) -> String {
     let id = job.id;
     let form = |action: &str, name: &str, class: &str| {
@@ -115,7 +115,7 @@ fn actions(job: &Job) -> String {
     format!("<div class=\"actions\" id=\"actions\" data-part>\n{text}</div>\n")
 }
 
-/// The report, or the text so far (G8).
+/// Returns the report, or the partial text (G8).
 fn result(job: &Job) -> String {
     if let Some(answer) = Turn::of(job).answer {
         return format!(
@@ -141,7 +141,7 @@ fn result(job: &Job) -> String {
     format!("<section id=\"result\" data-part>{failed}</section>\n")
 }
 
-/// The other questions of its conversation.
+/// Returns the other questions of the conversation.
 fn turns(conversation: &Conversation, job: &Job) -> String {
     if !conversation.was_continued() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What every view shares: the frame, times, states, and the headers that keep it safe (I5).
+//! The shared parts of every view: the frame, times, states, and the security headers (I5).
 
 use std::fmt::Display;
 
@@ -12,7 +12,7 @@ use super::session::Visitor;
 use crate::export::escaped;
 use crate::text::readable_time;
 
-/// The parts of the page, as the navigation shows them.
+/// The sections of the page, as the navigation shows them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
     Jobs,
@@ -26,7 +26,7 @@ pub(super) enum Tab {
 pub(super) struct View<'a> {
     pub(super) title: &'a str,
     pub(super) tab: Tab,
-    /// Which changes make it stale, as the address of the events; `None` where it is not live.
+    /// The address of the events that make the view stale; `None` if it is not live.
     pub(super) live: Option<String>,
     pub(super) body: String,
 }
@@ -36,7 +36,7 @@ impl View<'_> {
         html(StatusCode::OK, self.text(Some(visitor)))
     }
 
-    /// The whole document.
+    /// Renders the whole document.
     pub(super) fn text(&self, visitor: Option<&Visitor>) -> String {
         let link = |tab: Tab, path: &str, name: &str| {
             let current = if tab == self.tab { " aria-current=\"page\"" } else { "" };
@@ -81,7 +81,7 @@ const HELP: &str = "<dialog id=\"help\" aria-labelledby=\"help-title\"><h2 id=\"
     <dt><kbd>a</kbd></dt><dd>ask a question</dd><dt><kbd>?</kbd></dt><dd>this list</dd></dl>\n\
     <form method=\"dialog\"><button>Close</button></form></dialog>\n";
 
-/// A page with a sentence and a way on.
+/// Renders a page with a sentence and a link.
 pub(super) fn message(
     status: StatusCode,
     visitor: Option<&Visitor>,
@@ -102,24 +102,25 @@ pub(super) fn html(status: StatusCode, text: String) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// Lets the browser keep a form, and what was written in it, for its own Back button. Without that it would ask to send a form again.
+/// Lets the browser keep a form and the text in it for its Back button. Otherwise the browser would ask to send the form
+/// again.
 pub(super) fn kept_for_back(mut answer: Response) -> Response {
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     answer
 }
 
-/// Goes on elsewhere, with GET.
+/// Redirects to `path` with GET.
 pub(super) fn see_other(path: &str) -> Response {
     let location = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/ui"));
     (StatusCode::SEE_OTHER, [(http::header::LOCATION, location)]).into_response()
 }
 
-/// Goes back to the job.
+/// Redirects to the job.
 pub(super) fn see_job(id: &JobId) -> Response {
     see_other(&format!("/ui/jobs/{id}"))
 }
 
-/// What a browser may do with any answer of the page: run and load what comes from here, and nothing else.
+/// Restricts what a browser may do with any answer of the page: it may run and load only content of this server.
 pub(crate) fn secure(headers: &mut HeaderMap) {
     const RULES: [(&str, &str); 4] = [
         (
@@ -127,7 +128,7 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
              form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
-        // Not `no-referrer`: under that a browser says `Origin: null` of the page's own forms.
+        // Not `no-referrer`: with that, a browser sends `Origin: null` for the page's own forms.
         ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
@@ -137,7 +138,7 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
     }
 }
 
-/// How long ago, with the moment itself on hover.
+/// Renders the age of a moment, with the moment itself on hover.
 pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
     let told = match now.since(at).as_secs() {
         0..=4 => "just now".to_owned(),
@@ -149,7 +150,7 @@ pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
     )
 }
 
-/// A duration by its largest unit.
+/// Renders a duration in its largest unit.
 pub(super) fn span(seconds: u64) -> String {
     match seconds {
         0..=59 => format!("{seconds} s"),
@@ -159,7 +160,7 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// How far something has come, in percent.
+/// Renders progress in percent.
 pub(super) fn bar(percent: impl Display, label: &str) -> String {
     format!(
         "<progress max=\"100\" value=\"{percent}\" aria-label=\"{label}\">{percent}%</progress>"

@@ -1,4 +1,4 @@
-//! Jobs: counts by state, filters that stand in the address, a page of the list (I2).
+//! Jobs: counts by state, filters that are part of the address, and one page of the list (I2).
 
 use axum::extract::Query;
 use outlast_core::{
@@ -15,18 +15,18 @@ use super::spend;
 use crate::export::{escaped, escaped_exactly};
 use crate::text::{counted, took};
 
-/// How many jobs a page of the list has.
+/// The number of jobs on a page of the list.
 const PAGE: u32 = 50;
-/// Counting stops here.
+/// The number at which counting stops.
 const MAX_COUNTED: u32 = 1_000;
-/// From so many hexadecimal digits on a search is for an id.
+/// The minimum number of hexadecimal digits of a search for an id.
 const MIN_ID_DIGITS: usize = 6;
 
-/// Who can have done a job.
+/// The providers that can have run a job.
 const PROVIDERS: [&str; 6] =
     [Profile::PERPLEXITY, "openai", "anthropic", "gemini", Profile::LIBRARY, Profile::WORKFLOW];
 
-/// What the address narrows the list to.
+/// The filters in the address of the list.
 struct Filters {
     state: Option<StateKind>,
     text: String,
@@ -94,7 +94,7 @@ impl Filters {
     }
 }
 
-/// The view.
+/// Shows the list.
 pub(super) async fn view(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
     let body = asked.read(body(&asked, &fields).await)?;
     let live = Some("/ui/events".to_owned());
@@ -193,7 +193,7 @@ fn form(filters: &Filters, visitor: &Visitor) -> String {
     )
 }
 
-/// One job of a list.
+/// Renders one job of a list.
 pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
     let id = job.id;
     let mut sub = Vec::new();

@@ -1,4 +1,4 @@
-//! What the page is told once.
+//! The configuration of the page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,60 +10,60 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a one-time link is good.
+/// The lifetime of a one-time link.
 const LINK_LIFE: Duration = Duration::from_secs(60);
 
-/// Makes sure that a worker goes on with a job that the page has started.
+/// Ensures that a worker runs a job that the page has started.
 pub type Carry = Arc<dyn Fn(Job) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// What the page may show and do.
+/// The content and the actions that the page offers.
 pub struct PageOptions {
-    /// How it asks; `None` where no provider is configured.
+    /// The configuration of research; `None` if no provider is configured.
     pub research: Option<PageResearch>,
-    /// What an owner may spend.
+    /// The spending limits of an owner.
     pub limits: SpendLimits,
-    /// Whose jobs are shown.
+    /// The owners whose jobs are shown.
     pub view: PageView,
-    /// The one-time link that signs its bearer in, where there is one.
+    /// The one-time link that signs its bearer in, if there is one.
     pub entry: Option<PageEntry>,
 }
 
 impl PageOptions {
-    /// A page that nobody is shown.
+    /// Returns the options of a server without a page.
     pub fn none() -> Self {
         let limits = SpendLimits::default();
         Self { research: None, limits, view: PageView::Own, entry: None }
     }
 }
 
-/// Whose jobs are shown.
+/// The owners whose jobs are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageView {
-    /// Those of the owner who is signed in.
+    /// The owner who is signed in.
     Own,
-    /// Those of all owners, for the person who runs this machine. Only the visitor's own can be changed.
+    /// All owners, for the person who runs this machine. Visitors can change only their own jobs.
     AllOwners,
 }
 
-/// How the page asks.
+/// The configuration of research on the page.
 #[derive(Clone)]
 pub struct PageResearch {
-    /// Who may be asked; the first is asked where no provider is named.
+    /// The available providers; the first is the default.
     pub profiles: Vec<Profile>,
-    /// How many failures are forgiven.
+    /// The number of failures after which attempts are still repeated.
     pub max_failures: u32,
-    /// How long one try may take.
+    /// The time limit of one attempt.
     pub attempt_timeout: Duration,
-    /// How long a retried job with a limit on its life may stay unfinished.
+    /// The time for which a retried job with a limited life may stay unfinished.
     pub life: Duration,
-    /// Who goes on with what was asked.
+    /// Ensures that a worker runs each new job.
     pub carry: Carry,
 }
 
 /// A link that signs one browser in, once and within a minute.
 pub struct PageEntry {
     pub(super) owner: OwnerId,
-    /// Signs the cookies of this process.
+    /// The key that signs the cookies of this process.
     pub(super) key: [u8; 32],
     code: Mutex<Option<Code>>,
     /// Cancelled once the link was used.
@@ -76,7 +76,7 @@ struct Code {
 }
 
 impl PageEntry {
-    /// An entry for this owner, and the code that its link carries: 128 bits, so that the link fits a terminal of 80 columns.
+    /// Creates an entry for this owner, and the code of its link: 128 bits, so that the link fits a terminal of 80 columns.
     /// `secret` is random.
     pub fn new(owner: OwnerId, secret: &[u8; 32]) -> (Self, String) {
         let part = |label: &str| -> [u8; 32] {
@@ -88,13 +88,13 @@ impl PageEntry {
         (Self { owner, key: part("cookies"), code: Mutex::new(Some(kept)), used }, code)
     }
 
-    /// Ends when the link is of no more use: it was used, or is too old.
+    /// Completes when the link is no longer valid: it was used, or it has expired.
     pub fn spent(&self) -> impl Future<Output = ()> + Send + use<> {
         let used = self.used.clone();
         async move { drop(tokio::time::timeout(LINK_LIFE, used.cancelled()).await) }
     }
 
-    /// Whether this is the code, for the first time and in time. A wrong code leaves the right one valid.
+    /// Returns true if this is the code, for the first time and in time. A wrong code leaves the right one valid.
     pub(super) fn takes(&self, code: &str) -> bool {
         let mut kept = self.code.lock();
         let digest: [u8; 32] = Sha256::digest(code).into();

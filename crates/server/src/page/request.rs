@@ -1,4 +1,4 @@
-//! A request for the page: what it can reach, who made it, and the answers in the place of what it asks for.
+//! A request for the page: the state it can reach, its visitor, and its error pages.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ pub(super) struct PageRequest {
     pub(super) headers: HeaderMap,
 }
 
-/// An answer in the place of the one that was asked for.
+/// An error page or redirect that replaces the requested page.
 pub(super) struct Instead(Box<Response>);
 
-/// What a request is answered.
+/// The result of a request.
 pub(super) type PageResult = Result<Response, Instead>;
 
 impl FromRequestParts<Arc<App>> for PageRequest {
@@ -57,12 +57,12 @@ impl PageRequest {
         &self.app.options.page
     }
 
-    /// The job that an address names.
+    /// Parses the id of the job in an address.
     pub(super) fn job_id(&self, id: &str) -> Result<JobId, Instead> {
         id.parse().map_err(|_| self.not_found())
     }
 
-    /// The form that was sent.
+    /// Reads the submitted form.
     pub(super) async fn form(&self, body: Body) -> Result<Fields, Instead> {
         let sender = FormSender::SignedIn(&self.visitor.owner);
         match self.app.read_form(&self.headers, body, sender, MAX_FORM_BYTES).await {
@@ -75,12 +75,12 @@ impl PageRequest {
         }
     }
 
-    /// What the store has, if it has it.
+    /// Returns the value from the store, or a "not found" page.
     pub(super) fn found<T>(&self, found: Result<Option<T>, StoreError>) -> Result<T, Instead> {
         self.read(found)?.ok_or_else(|| self.not_found())
     }
 
-    /// What the store has, if it can be read.
+    /// Returns the value from the store, or an error page if the store cannot be read.
     pub(super) fn read<T>(&self, read: Result<T, StoreError>) -> Result<T, Instead> {
         read.map_err(|error| {
             tracing::warn!(%error, "the page cannot read the store");
@@ -99,7 +99,7 @@ impl PageRequest {
         self.refused(StatusCode::NOT_FOUND, "Not found", why, ALL_JOBS)
     }
 
-    /// A page with a sentence and a way on.
+    /// Returns a page with a sentence and a link.
     pub(super) fn refused(
         &self,
         status: StatusCode,
@@ -111,5 +111,5 @@ impl PageRequest {
     }
 }
 
-/// The way on where there is no other.
+/// The default link of an error page.
 pub(super) const ALL_JOBS: &str = "<a href=\"/ui\">All jobs</a>";

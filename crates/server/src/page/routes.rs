@@ -1,4 +1,4 @@
-//! What is served where under `/ui`. Who asks was found out by the HTTP face.
+//! The routing table under `/ui`. The HTTP server has already identified the visitor.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const ICON: &str = include_str!("icon.svg");
 
-/// Where tokens are sent.
+/// The address of the sign-in form.
 pub(crate) const SIGN_IN: &str = "/ui/sign-in";
 
-/// Whether a path is the page's.
+/// Returns true if the path belongs to the page.
 pub(crate) fn is_page(path: &str) -> bool {
     path == "/" || path == "/ui" || path.starts_with("/ui/")
 }
 
-/// Whether a path of the page is served to everyone: how to sign in, and the assets (I8).
+/// Returns true if a path of the page is served to everyone: the sign-in paths and the assets (I8).
 pub(crate) fn is_public(path: &str) -> bool {
     matches!(
         path,
@@ -37,7 +37,7 @@ pub(crate) fn is_public(path: &str) -> bool {
     )
 }
 
-/// The page's routes.
+/// Returns the page's routes.
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(|| async { see_other("/ui") }))

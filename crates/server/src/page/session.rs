@@ -1,6 +1,6 @@
-//! Who is signed in: a cookie that names its owner, its end and its session, signed with a key that only the server has. Only
-//! sessions that were signed out are stored, so every server of a store and the same server after a restart knows a cookie as
-//! long as the owner's token stays.
+//! Signed-in visitors. A cookie names the owner, the expiry and the session, and is signed with a key that only the server
+//! has. Only signed-out sessions are stored. Every server of a store, and the same server after a restart, therefore accepts
+//! a cookie as long as the owner's token stays the same.
 
 use std::collections::HashMap;
 
@@ -14,22 +14,22 @@ use super::options::PageView;
 use crate::http::{App, Callers, the_one};
 
 const NAME: &str = "outlast_page";
-/// The sessions of an owner that were signed out are kept in the store under this name and the owner's.
+/// The prefix of the store's setting that lists an owner's signed-out sessions.
 const SIGNED_OUT: &str = "page-signed-out:";
-/// How long a browser stays signed in.
+/// The time for which a browser stays signed in.
 const LIFE_SECS: u64 = 12 * 60 * 60;
 
-/// Who looks at the page.
+/// The person who uses the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Visitor {
-    /// Whose jobs they may change.
+    /// The owner whose jobs they may change.
     pub(crate) owner: OwnerId,
-    /// What they see.
+    /// The owners whose jobs they see.
     pub(crate) view: PageView,
 }
 
 impl Visitor {
-    /// What is shown.
+    /// Returns the jobs that are shown.
     pub(super) fn scope(&self) -> Scope {
         match self.view {
             PageView::Own => self.own(),
@@ -37,13 +37,13 @@ impl Visitor {
         }
     }
 
-    /// What can be changed.
+    /// Returns the jobs that can be changed.
     pub(super) fn own(&self) -> Scope {
         Scope::Owner(self.owner.clone())
     }
 }
 
-/// Who makes a request, if that is known: by the token it shows, by its cookie, or because none is asked for.
+/// Identifies the visitor: by token, by cookie, or as the only owner if the server needs no token.
 pub(crate) async fn visitor(app: &App, headers: &HeaderMap) -> Option<Visitor> {
     let owner = match &app.options.callers {
         Callers::WithoutToken(owner) => owner.clone(),
@@ -61,14 +61,14 @@ pub(crate) async fn visitor(app: &App, headers: &HeaderMap) -> Option<Visitor> {
     Some(Visitor { owner, view: app.options.page.view })
 }
 
-/// Ends the session of a request, if it has one: its cookie is worthless from now on.
+/// Ends the session of a request, if there is one: the cookie is invalid from now on.
 pub(super) async fn sign_out(app: &App, headers: &HeaderMap) {
     if let Some(session) = session(app, headers) {
         app.signed_out.add(app, session).await;
     }
 }
 
-/// The session whose cookie a request carries.
+/// Returns the session in the cookie of a request.
 fn session(app: &App, headers: &HeaderMap) -> Option<Session> {
     let Callers::WithToken(tokens) = &app.options.callers else { return None };
     let cookie = cookie(headers)?;
@@ -80,28 +80,28 @@ fn session(app: &App, headers: &HeaderMap) -> Option<Session> {
     opened(&key, &cookie, seconds(app.engine().now()))
 }
 
-/// Sessions that were signed out before their end.
+/// Sessions that were signed out before they expired.
 #[derive(Default)]
 pub(crate) struct SignedOut {
-    /// When each of them would have ended.
+    /// The expiry of each session.
     here: Mutex<HashMap<String, u64>>,
-    /// One at a time changes what is stored.
+    /// Serializes changes to the stored list.
     storing: tokio::sync::Mutex<()>,
 }
 
 impl SignedOut {
-    /// Returns whether the session was signed out, here or at another server of the store.
+    /// Returns true if the session was signed out, here or at another server of the store.
     async fn contains(&self, app: &App, session: &Session) -> bool {
         if self.here.lock().contains_key(&session.id) {
             return true;
         }
-        // A store that cannot be read shows no page either.
+        // If the store cannot be read, the page shows nothing either.
         let stored = app.engine().kept(&stored_name(&session.owner)).await;
         let stored = stored.ok().flatten().unwrap_or_default();
         entries(&stored).any(|(id, _)| id == session.id)
     }
 
-    /// Adds a session, and forgets those that have ended by now.
+    /// Adds a session, and removes those that have expired.
     async fn add(&self, app: &App, session: Session) {
         let now = seconds(app.engine().now());
         {
@@ -134,7 +134,7 @@ fn stored_name(owner: &OwnerId) -> String {
     format!("{SIGNED_OUT}{}", owner.as_str())
 }
 
-/// The ids of sessions in a stored text, and their ends.
+/// Parses the ids and expiries of sessions in the stored text.
 fn entries(stored: &str) -> impl Iterator<Item = (&str, u64)> {
     stored.lines().filter_map(|line| {
         let (id, until) = line.split_once(' ')?;
@@ -142,7 +142,7 @@ fn entries(stored: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
-/// The header that keeps an owner signed in.
+/// Returns the header that signs an owner in.
 pub(super) fn set_cookie(
     key: &[u8; 32],
     owner: &OwnerId,
@@ -157,13 +157,13 @@ pub(super) fn set_cookie(
     format!("{name}={value}; Path=/ui; HttpOnly; SameSite=Strict; Max-Age={LIFE_SECS}{secure}")
 }
 
-/// The header that removes it from the browser.
+/// Returns the header that removes the cookie from the browser.
 pub(super) fn clear_cookie(headers: &HeaderMap) -> String {
     format!("{}=; Path=/ui; HttpOnly; SameSite=Strict; Max-Age=0", cookie_name(headers))
 }
 
-/// The name of the cookie, with the port under which the browser knows this server: browsers send the cookies of a host to
-/// each of its ports, so servers next to each other would overwrite each other's.
+/// Returns the name of the cookie, which includes the port under which the browser knows this server. Browsers send the
+/// cookies of a host to all its ports, so two servers on one host would otherwise overwrite each other's cookie.
 fn cookie_name(headers: &HeaderMap) -> String {
     let host = the_one(headers, &HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     match host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()) {
@@ -172,7 +172,7 @@ fn cookie_name(headers: &HeaderMap) -> String {
     }
 }
 
-/// Returns whether the browser came to a proxy in front of us over TLS.
+/// Returns true if the browser reached a proxy in front of this server over TLS.
 fn is_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")
 }
@@ -191,11 +191,11 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
     found.next()
 }
 
-/// What a cookie says.
+/// The content of a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Session {
     owner: OwnerId,
-    /// In seconds of the clock.
+    /// In seconds since the epoch.
     until: u64,
     id: String,
 }
@@ -220,7 +220,7 @@ fn opened(key: &[u8; 32], cookie: &str, now: u64) -> Option<Session> {
     Some(Session { owner: hex_text(name).map(OwnerId::new)?, until, id })
 }
 
-/// The key stands around the text twice, so that no one can go on with a text that was signed.
+/// Signs a text. The key is hashed before and after the text, so that nobody can extend a signed text.
 fn signature(key: &[u8; 32], text: &str) -> String {
     let inner = Sha256::new().chain_update(key).chain_update(b"page").chain_update(text).finalize();
     let outer = Sha256::new().chain_update(key).chain_update(inner).finalize();

@@ -17,14 +17,14 @@ use super::session;
 use crate::export::{escaped, escaped_exactly};
 use crate::http::{App, Callers, FormSender};
 
-/// The page that asks for a token, in the place of one that needs it.
+/// Returns the page that asks for a token, in place of a page that needs one.
 pub(crate) fn sign_in_form(path: &str, options: &PageOptions, why: &str) -> Response {
     let why = match why {
         "" => String::new(),
         why => format!("<div class=\"notice bad\" role=\"alert\"><p>{}</p></div>\n", escaped(why)),
     };
     let body = match &options.entry {
-        // There is no token to show: the link of `outlast ui` is the only way in.
+        // No token exists to enter: the link of `outlast ui` is the only way in.
         Some(_) => format!(
             "<h1>Signed out</h1>\n{why}<div class=\"notice\"><p>This page is opened by the link that <code>outlast ui</code> prints. \
              A link is good once and for a minute.</p><p>Start <code>outlast ui</code> again to get a new one.</p></div>\n"
@@ -41,7 +41,7 @@ pub(crate) fn sign_in_form(path: &str, options: &PageOptions, why: &str) -> Resp
     html(StatusCode::UNAUTHORIZED, view.text(None))
 }
 
-/// Signing in was tried too often from one address.
+/// Refuses an address that has tried to sign in too often.
 pub(crate) fn too_many_sign_ins(wait: Duration) -> Response {
     let seconds = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
     let why = format!("Too many attempts to sign in from this address. Try again in {seconds} s.");
@@ -51,7 +51,7 @@ pub(crate) fn too_many_sign_ins(wait: Duration) -> Response {
     ([(RETRY_AFTER, seconds.to_string())], page).into_response()
 }
 
-/// A token was sent.
+/// Handles a submitted token.
 pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body) -> Response {
     let sent = app.read_form(&headers, body, FormSender::Stranger, MAX_SIGN_IN_BYTES).await;
     let fields = match sent {
@@ -68,7 +68,7 @@ pub(super) async fn sign_in(app: State<Arc<App>>, headers: HeaderMap, body: Body
     with_cookie(see_other(next), &cookie)
 }
 
-/// A one-time link was opened. Only a person's own navigation uses it up: a HEAD, a prefetch or a preview does not.
+/// Handles an opened one-time link. Only a person's own navigation uses it up: a HEAD, a prefetch or a preview does not.
 pub(super) async fn enter(
     app: State<Arc<App>>,
     method: Method,
@@ -91,15 +91,15 @@ pub(super) async fn enter(
     }
 }
 
-/// Leads from the link to the page. Not a redirect: the link was opened from a file, and under `SameSite=Strict` a browser
-/// sends the new cookie only with requests that this server's own page makes.
+/// Continues from the link to the page. Not a redirect: the link was opened from a file, and under `SameSite=Strict` a
+/// browser sends the new cookie only with requests that this server's own page makes.
 fn entered() -> Response {
     let body = "<h1>Signed in</h1>\n<p><a href=\"/ui\">Open the page</a></p>\n".to_owned();
     let view = View { title: "Signed in", tab: Tab::Other, live: None, body };
     ([(REFRESH, "0;url=/ui")], html(StatusCode::OK, view.text(None))).into_response()
 }
 
-/// Returns whether a browser shows the answer to a person, as far as it says what it asks for.
+/// Returns true if a browser will show the answer to a person, according to its headers.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_ahead = ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
@@ -110,7 +110,7 @@ fn is_navigation(headers: &HeaderMap) -> bool {
         && says("sec-fetch-dest").is_none_or(|shown_in| shown_in == "document")
 }
 
-/// Signs out, at the server too: whoever has a copy of the cookie is signed out with it.
+/// Signs out, at the server too: all copies of the cookie become invalid.
 pub(super) async fn sign_out(app: State<Arc<App>>, headers: HeaderMap) -> Response {
     session::sign_out(&app, &headers).await;
     with_cookie(see_other("/ui"), &session::clear_cookie(&headers))
@@ -120,13 +120,13 @@ fn with_cookie(response: Response, cookie: &str) -> Response {
     ([(SET_COOKIE, cookie)], response).into_response()
 }
 
-/// Only a path of the page: a form must not lead elsewhere.
+/// Accepts only paths of the page: a form must not redirect elsewhere.
 fn is_ours(path: &str) -> bool {
     super::is_page(path.split('?').next().unwrap_or_default())
         && path.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Shown where a browser may not go.
+/// Answers for an unknown address.
 pub(super) async fn nothing_here() -> Response {
     layout::message(StatusCode::NOT_FOUND, None, "Not found", "There is nothing here.", ALL_JOBS)
 }

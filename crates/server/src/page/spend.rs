@@ -1,4 +1,4 @@
-//! What was spent today and this month, against the caps (I4).
+//! The spending of today and of this month, against the caps (I4).
 
 use outlast_core::{NanoUsd, SpendBy, SpendQuery, SpendSum, StoreError};
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn sums(asked: &PageRequest) -> Result<Sums, StoreError> {
     Ok(Sums { today: of(&today), month: of(&month), days })
 }
 
-/// One line over the list of jobs.
+/// Renders one line above the list of jobs.
 pub(super) async fn line(asked: &PageRequest) -> Result<String, StoreError> {
     let Sums { today, month, .. } = sums(asked).await?;
     Ok(format!(
@@ -42,12 +42,12 @@ pub(super) async fn line(asked: &PageRequest) -> Result<String, StoreError> {
 fn against_cap(today: NanoUsd, asked: &PageRequest) -> String {
     match (asked.options().limits.per_day, asked.visitor.view) {
         (Some(cap), PageView::Own) => format!("{today} of {cap}"),
-        // The cap is each owner's.
+        // The cap applies to each owner.
         (Some(_), PageView::AllOwners) | (None, _) => today.to_string(),
     }
 }
 
-/// The view.
+/// Shows the spending.
 pub(super) async fn view(asked: PageRequest) -> PageResult {
     let body = asked.read(body(&asked).await)?;
     let live = Some("/ui/events".to_owned());

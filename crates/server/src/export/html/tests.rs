@@ -2,7 +2,7 @@ use outlast_core::{Source, StateKind};
 
 use super::*;
 
-/// Everything a report, a source or a question might try.
+/// Everything that a report, a source or a question might try.
 const HOSTILE: &str = "# Hi <script>alert(1)</script>\n\n<script>alert(2)</script>\n\n\
     <img src=x onerror=alert(3)>\n\n[a](javascript:alert(4)) [b](JaVaScRiPt:alert(5)) [c](  javascript:alert(6))\n\n\
     [d](data:text/html,<script>alert(7)</script>) <javascript:alert(8)> [e](vbscript:x) [f](//evil.example)\n\n\
@@ -46,7 +46,7 @@ fn hostile() -> Transcript {
     }
 }
 
-/// The tags of a page with their attributes, as a browser would find them.
+/// Returns the tags of a page with their attributes, as a browser would find them.
 fn tags(page: &str) -> Vec<&str> {
     page.split('<').skip(1).map(|rest| rest.split('>').next().unwrap_or_default()).collect()
 }
@@ -106,7 +106,7 @@ fn a_page_says_what_was_asked_and_answered() {
     }
 }
 
-/// What a citation is: a number in brackets that is listed, outside code and outside links.
+/// A citation is a listed number in brackets, outside code and outside links.
 #[test]
 fn a_citation_leads_to_its_source_and_nothing_else_does() {
     let source =
