@@ -143,7 +143,7 @@ pub(crate) fn check_domains(domains: &[String]) -> Result<(), Refusal> {
     )
 }
 
-/// "`field` is wrong so and so", from where the parser stood and what it said.
+/// Builds a sentence that names the wrong field, from the path of the parser and its message.
 fn explained(path: &str, said: &str) -> String {
     let quoted = said.split('`').nth(1).unwrap_or_default();
     let field = |name: &str| if path == "." { name.to_owned() } else { format!("{path}.{name}") };

@@ -1,4 +1,4 @@
-//! The paid runs of one job, each with its id and what it cost or may have cost: for `outlast jobs show` and for the page.
+//! The paid runs of one job, each with its id and its actual or possible cost: for `outlast jobs show` and for the page.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use crate::export::cost_text;
 /// A run that a job began, or may have begun.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaidRun {
-    /// Its number among the runs of the job, from 1.
+    /// The number among the runs of the job, from 1.
     pub number: u32,
-    /// The provider's name of it, if that is known.
+    /// The provider's id of the run, if known.
     pub id: Option<String>,
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Whether it was paid for.
+    /// The state of the charge.
     pub state: ChargeState,
-    /// What it cost, once that is known.
+    /// The cost, once it is known.
     pub cost: Cost,
-    /// What it may have cost, or may still cost, if its cost is not known.
+    /// The possible cost, if the actual cost is not known.
     pub possible: Option<NanoUsd>,
 }
 
 impl PaidRun {
-    /// The runs of a job, oldest first. The last one may still be under way, and is named by the job itself.
+    /// Returns the runs of a job, oldest first. The last one may still be in progress; its id comes from the job itself.
     pub fn all(job: &Job, rows: &[LedgerRow]) -> Vec<Self> {
         let last = rows.last().map(|row| row.run);
         let known = match &job.checkpoint {

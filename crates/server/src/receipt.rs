@@ -1,5 +1,5 @@
-//! Whether a workflow's answer was received. Its outcome is told again until a caller has it; the record of that waits a
-//! moment, because an answer and its caller's cancellation may cross on the way, and then no caller has it.
+//! Receipts of a workflow's answer. Its outcome is repeated until a caller has received it. The record of that is delayed a
+//! little, because an answer and its caller's cancellation may cross on the way, and then no caller has received it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than a cancellation takes that left before the answer arrived.
+/// Longer than the delay of a cancellation that was sent before the answer arrived.
 const CANCEL_CROSSING_TIME: Duration = Duration::from_secs(2);
 
-/// What is to be recorded once a call has been answered.
+/// The record to write once a call has been answered.
 pub(crate) struct Receipt {
     pub(crate) engine: Engine,
     pub(crate) job: JobId,
 }
 
-/// The answers on their way. Cheap to clone.
+/// The answers that are being delivered. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Receipts {
-    // Ids of an owner's several connections may meet here: then one more call is told again than need be. Those of
-    // different owners must not: no owner takes back what another was told.
+    // Ids of one owner's connections may collide here: then an outcome is repeated once more than necessary. Ids of
+    // different owners must not collide: no owner may withdraw the receipt of another owner's answer.
     open: Arc<Mutex<HashMap<CallId, CancellationToken>>>,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct Receipts {
 type CallId = (OwnerId, RequestId);
 
 impl Receipts {
-    /// Expects that a call is answered; from now on its caller can take it back.
+    /// Registers a call that is about to be answered; from now on its caller can withdraw the receipt.
     pub(crate) fn expect(&self, call: &CallId) -> CancellationToken {
         let taken_back = CancellationToken::new();
         self.open.lock().insert(call.clone(), taken_back.clone());
         taken_back
     }
 
-    /// Records that the call was answered, unless its caller takes it back in a moment.
+    /// Records that the call was answered, unless its caller withdraws the receipt in a moment.
     pub(crate) async fn record(
         self,
         call: CallId,
@@ -56,13 +56,13 @@ impl Receipts {
         if !received {
             return tracing::debug!(job.id = %job, "the answer crossed a cancellation; it is kept for the next call");
         }
-        // If this cannot be stored, the outcome is only told once more.
+        // If this cannot be stored, the outcome is only repeated once more.
         if let Err(error) = engine.record_answer(&job).await {
             tracing::warn!(job.id = %job, %error, "not recorded that a call was answered");
         }
     }
 
-    /// The caller no longer waits for this answer, which may be on its way.
+    /// Withdraws the receipt: the caller no longer waits for this answer, which may already have been sent.
     pub(crate) fn take_back(&self, call: &CallId) {
         if let Some(open) = self.open.lock().get(call) {
             open.cancel();
@@ -74,7 +74,7 @@ impl Receipts {
 mod tests {
     use super::*;
 
-    /// Clients count their requests from one, so the same ids are on their way for every owner.
+    /// Clients count their requests from one, so all owners use the same ids at the same time.
     #[test]
     fn e7_no_owner_takes_back_what_another_was_told() {
         let receipts = Receipts::default();

@@ -1,4 +1,4 @@
-//! What a tool answers: an answer about a job in the tool's own shape, or a refusal with a code and a next step.
+//! The answers of tools: an answer about a job in the tool's format, or a refusal with a code and a next step.
 
 use outlast_core::{Code, Job, JobId, StoreError};
 use outlast_engine::PollError;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::json_size::JsonSize;
 use crate::text::printable;
 
-/// An answer in the tool's own shape: the same JSON as structured content and, indented, as text.
+/// Returns an answer in the tool's format: the same JSON as structured content and, indented, as text.
 pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
     let value = serde_json::to_value(shape).map_err(|_| Refusal::internal())?;
     Ok(told(indented(shape)?, value))
 }
 
-/// The same of a shape that may be megabytes: it gives away what is long instead of copying it.
+/// Does the same for a shape of possibly several megabytes: moves its long parts instead of copying them.
 pub(crate) fn structured_long<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
@@ -27,21 +27,21 @@ where
     Ok(told(text, shape.try_into().map_err(|_| Refusal::internal())?))
 }
 
-/// An answer in the tool's own shape with a text of its own.
+/// Returns an answer in the tool's format with a separate text.
 pub(crate) fn told(text: String, shape: Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(shape);
     result
 }
 
-/// An answer in the tool's own shape with a text of several blocks.
+/// Returns an answer in the tool's format with a text of several blocks.
 pub(crate) fn told_in_blocks(blocks: Vec<ContentBlock>, shape: Value) -> CallToolResult {
     let mut result = CallToolResult::success(blocks);
     result.structured_content = Some(shape);
     result
 }
 
-/// An object without its members that are null.
+/// Removes the members of an object that are null.
 pub(crate) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, member| !member.is_null());
@@ -49,7 +49,8 @@ pub(crate) fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// Indented JSON, measured first: a long one that grows by doubling takes up to three times its size.
+/// Serializes to indented JSON and measures the length first: a long text that grows by doubling takes up to three times its
+/// size.
 pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
     let mut measure = JsonSize { length: 0, longest: usize::MAX };
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;
@@ -58,13 +59,13 @@ pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
     String::from_utf8(text).map_err(|_| Refusal::internal())
 }
 
-/// The answer to a request whose id belongs to another one that is not answered yet (JSON-RPC -32600).
+/// Refuses a request with the id of another request that is not answered yet (JSON-RPC -32600).
 pub(crate) fn id_in_use(id: &RequestId) -> ServerJsonRpcMessage {
     let why = "this id belongs to a request that is not answered yet; give every request an id of its own";
     ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), Some(id.clone()))
 }
 
-/// The answer to a request while too many others are not answered yet (JSON-RPC -32000).
+/// Refuses a request while too many others are not answered yet (JSON-RPC -32000).
 pub(crate) fn too_many_calls(id: &RequestId) -> ServerJsonRpcMessage {
     let why = "too many requests are unanswered on this connection; send this one again once some of them are answered";
     let data = json!({ "code": "TOO_MANY_CALLS", "retryable": true });
@@ -74,12 +75,12 @@ pub(crate) fn too_many_calls(id: &RequestId) -> ServerJsonRpcMessage {
     )
 }
 
-/// What a tool's call comes to.
+/// The result of a tool call.
 #[derive(Debug)]
 pub(crate) enum Answered {
     /// The answer.
     Now(CallToolResult),
-    /// A task that goes on under this job's id.
+    /// A task that continues under this job's id.
     Task(Box<Job>),
 }
 
@@ -89,21 +90,21 @@ impl From<CallToolResult> for Answered {
     }
 }
 
-/// What a tool answers, or why it did not do what it was asked.
+/// The answer of a tool, or the reason that it did not do what was requested.
 pub(crate) type ToolResult<T = CallToolResult> = Result<T, Refusal>;
 
-/// Why a tool did not do what it was asked.
+/// The reason that a tool did not do what was requested.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     code: &'static str,
     sentence: String,
-    /// Where trying again may help: after so many seconds.
+    /// The number of seconds after which trying again may help; `None` if it cannot help.
     retry_after: Option<u64>,
     /// The job that may have been started.
     job: Option<JobId>,
 }
 
-/// The code of a refusal. What a job can fail with has core's.
+/// The code of a refusal. Failures of jobs use the codes of core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefusalCode {
     text: &'static str,
@@ -136,24 +137,25 @@ impl From<Code> for RefusalCode {
 }
 
 impl Refusal {
-    /// The caller can correct this.
+    /// Returns a refusal that the caller can correct.
     pub(crate) fn validation(sentence: impl Into<String>) -> Self {
         Self::because(RefusalCode::VALIDATION, sentence)
     }
 
-    /// A defect of ours; the log has the details.
+    /// Returns the refusal for a defect in this server; the log has the details.
     pub(crate) fn internal() -> Self {
         let sentence = "something is wrong with this server; its log has the details";
         Self::because(Code::InternalError, sentence)
     }
 
-    /// A refusal of this kind; one that passes says when to try again.
+    /// Returns a refusal of this kind; a temporary one says when to try again.
     pub(crate) fn because(code: impl Into<RefusalCode>, sentence: impl Into<String>) -> Self {
         let RefusalCode { text, retry_after } = code.into();
         Self { code: text, sentence: sentence.into(), retry_after, job: None }
     }
 
-    /// Why a held call failed, as it was stored for clients. Made again, the call would buy anew what may be on its way.
+    /// Returns the reason that a held call failed, as stored for clients. A new call could pay again for a run that may
+    /// still be in progress.
     pub(crate) fn failed(job: &Job) -> Self {
         let Some(failure) = job.failures.last() else { return Self::internal() };
         let because = Self::because(failure.code, printable(&failure.message));
@@ -163,13 +165,13 @@ impl Refusal {
         }
     }
 
-    /// The same of a call that, made again, is told the same, and what to do instead.
+    /// Marks a refusal that an identical call would get again, and adds what to do instead.
     pub(crate) fn without_retry(self, instead: &str) -> Self {
         let sentence = format!("{}; {instead}", self.sentence);
         Self { sentence, retry_after: None, ..self }
     }
 
-    /// The same of a call that, made again, goes on with the run it left: trying again helps, and pays nothing.
+    /// Marks a refusal after which an identical call resumes the run that was left: trying again helps, and costs nothing.
     pub(crate) fn or_call_again(self) -> Self {
         let sentence = format!("{}, and so does the same call made again", self.sentence);
         Self { sentence, retry_after: Some(30), ..self }
@@ -180,12 +182,12 @@ impl Refusal {
         &self.sentence
     }
 
-    /// As text alone, where there is no result to put it into.
+    /// Returns the refusal as text only, for an answer without a result.
     pub(crate) fn into_sentence(self) -> String {
         format!("{}: {}", self.code, self.sentence)
     }
 
-    /// As MCP has it: an error result that a model can read and act on.
+    /// Returns the refusal in MCP's format: an error result that a model can read and act on.
     pub(crate) fn into_result(self) -> CallToolResult {
         let Self { code, sentence, retry_after, job } = self;
         let mut result =
@@ -289,7 +291,8 @@ impl From<PollError> for Refusal {
 mod tests {
     use super::*;
 
-    /// F2: a start that the store did not confirm may have made a job, which a client that calls again by itself would buy twice.
+    /// F2: a start that the store did not confirm may have created a job. A client that repeats the call automatically would
+    /// pay for it twice.
     #[test]
     fn f2_a_call_that_was_not_confirmed_is_not_called_retryable() {
         let told = |error: StoreError| {

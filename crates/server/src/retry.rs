@@ -1,4 +1,4 @@
-//! The same request as a new job that names the one it comes from: for `outlast jobs retry` and for the page.
+//! Builds a retry: the same request as a new job that names the original, for `outlast jobs retry` and for the page.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use outlast_core::{
 };
 use serde_json::Value;
 
-/// Where a request names the job it repeats.
+/// The field in which a request names the job it repeats.
 const RETRY_OF: &str = "retry_of";
 
-/// The settings of today.
+/// The current settings.
 #[derive(Clone, Copy, Debug)]
 pub struct RetrySettings<'a> {
     /// The research providers that are configured.
     pub profiles: &'a [Profile],
-    /// How many failures are forgiven.
+    /// The number of failures after which attempts are still repeated.
     pub max_failures: u32,
-    /// How long one try of research may take.
+    /// The time limit of one research attempt.
     pub attempt_timeout: Duration,
-    /// How long a job with a limit on its life may stay unfinished.
+    /// The time for which a job with a limited life may stay unfinished.
     pub life: Duration,
 }
 
-/// The job this one repeats.
+/// Returns the job that this one repeats.
 pub fn retry_of(job: &Job) -> Option<JobId> {
     job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
 }
 
-/// One retry of a job is enough: a second finds the first.
+/// Returns the key of a retry. One retry of a job is enough: a second retry finds the first.
 pub fn retry_key(id: &JobId) -> Key {
     Key::given(&format!("retry:{id}"), [0; 32])
 }
 
-/// The same request, for the queue: the process that held the first call is no longer there. Limits of time are those of today,
-/// since raising one is a reason to try again; so are the settings of its provider.
+/// Builds the same request for the queue, because the process that held the first call no longer runs. Time limits and the
+/// provider's settings are the current ones, because changing them is a reason to try again.
 pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
     let mut new = job.new.clone();
     new.profile = profile(job, settings.profiles);
@@ -43,7 +43,7 @@ pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
     if let Value::Object(ask) = &mut new.ask {
         ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
         ask.remove(RETRY_KEY);
-        // What may have been accepted under this key is paid for once, where the provider honours keys.
+        // If a request may have been accepted under this key, a provider that honours keys charges for it only once.
         let may_be_charged = job.may_be_charged() && is_same;
         if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, may_be_charged) {
             ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
@@ -62,8 +62,8 @@ pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
     new
 }
 
-/// The settings of the provider that it is asked with. A run that was left behind can be had with its own settings alone;
-/// a job that left none is asked with those of today, since correcting the key or the base URL is a reason to try again.
+/// Returns the settings of the provider for the retry. A run that was left can be fetched only with its own settings. A job
+/// that left no run uses the current ones, because correcting the key or the base URL is a reason to try again.
 fn profile(job: &Job, profiles: &[Profile]) -> Profile {
     let was = &job.new.profile;
     let mut same = profiles.iter().filter(|it| it.provider() == was.provider());

@@ -1,4 +1,4 @@
-//! One client over standard input and output. The end of input is a normal end, at any time.
+//! Serves one client over standard input and output. The input may end normally at any time.
 
 mod lines;
 mod input;
@@ -14,23 +14,23 @@ use rmcp::transport::io::stdio_pipes;
 use crate::server::Server;
 use lines::LineTransport;
 
-/// Requests that may be unanswered at a time, unless a caller says otherwise. More are refused, because each takes memory until it
-/// is answered.
+/// The default for the maximum number of unanswered requests. Further requests are refused, because each takes memory until
+/// it is answered.
 pub const MAX_UNANSWERED: usize = 1_000;
-/// How long calls may take to be answered after a stop was asked.
+/// The time that calls have to be answered after a stop was requested.
 const ANSWER_GRACE: Duration = Duration::from_millis(500);
-/// How long the connection may take to close after that.
+/// The time that the connection has to close after that.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
-/// The conversation could not be held: what the client sends is not MCP.
+/// The client does not speak MCP.
 #[derive(Debug, thiserror::Error)]
 #[error("the client does not speak MCP: {0}")]
 pub struct ServeError(String);
 
-/// Serves until the input ends or `stop` is asked; asks `stop` itself when the input ends.
+/// Serves until the input ends or `stop` is requested; requests `stop` itself when the input ends.
 ///
-/// Calls under way are answered with what is known, then the connection closes. `max_unanswered` is how many requests may be
-/// unanswered at a time.
+/// Calls in progress are answered with the current state, then the connection closes. `max_unanswered` is the maximum number
+/// of requests that may be unanswered at a time.
 pub fn serve_stdio(
     server: Server,
     stop: Shutdown,
@@ -60,12 +60,12 @@ async fn serve(server: Server, stop: Shutdown, max_unanswered: usize) -> Result<
     tokio::select! {
         biased;
         () = stop.asked() => {}
-        // Asked at once, because rmcp waits for calls under way.
+        // Requested at once, because rmcp waits for calls in progress.
         () = input_ended.cancelled() => stop.ask(),
         _ = &mut ended => return Ok(()),
     }
-    // Parked polls end with the stop and answer "still running". At the end of input rmcp ends by itself once every
-    // call was answered, those among them that it has not even handed over yet.
+    // Waiting polls end with the stop and answer "still running". At the end of input rmcp ends by itself once every call
+    // was answered, including calls that it has not yet passed to the handler.
     if input_ended.is_cancelled() {
         if tokio::time::timeout(ANSWER_GRACE, &mut ended).await.is_ok() {
             drop(tokio::time::timeout(CLOSE_GRACE, server.calls_answered()).await);

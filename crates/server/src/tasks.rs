@@ -1,5 +1,5 @@
-//! MCP tasks over our jobs: a task's id is its job's, so every face finds it, and a restart loses none. Only under the
-//! revision that has them, and only for clients that declare them: `caller.rs` says who does.
+//! MCP tasks over our jobs. A task has the id of its job, so every interface finds it, and a restart loses none. Only the
+//! revision with tasks offers them, and only to clients that declare them: see `caller.rs`.
 
 use outlast_core::{Job, JobId, JobState, Standing, Waits, rules};
 use outlast_engine::Reading;
@@ -14,16 +14,16 @@ use crate::face::Face;
 use crate::reply::Refusal;
 use crate::text::printable;
 
-/// How often a client should ask.
+/// The recommended interval of a client's polls.
 const POLL_EVERY_MS: u64 = 2_000;
 
-/// The answer to a call that goes on as a task.
+/// Answers a call that continues as a task.
 pub(crate) fn created(job: &Job) -> CreateTaskResult {
     CreateTaskResult::new(task(job, None))
 }
 
 impl Face {
-    /// `tasks/get`: where the task stands, with what came of it.
+    /// `tasks/get`: returns the state of the task, with its result.
     pub(crate) async fn task_state(
         &self,
         caller: &Caller,
@@ -32,7 +32,7 @@ impl Face {
         let Reading { job, waits, .. } = self.task_job(caller, id).await?;
         let payload = match &job.state {
             JobState::Queued { .. } => {
-                // The process that carried it may be gone, or its next try may be due.
+                // The process that ran it may have exited, or its next attempt may be due.
                 self.engine.carry_if_held(&job);
                 TaskPayload::Working
             }
@@ -40,7 +40,7 @@ impl Face {
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
             JobState::Succeeded { .. } | JobState::Failed { .. } => {
                 let result = object(self.outcome(&job))?;
-                // The call that became this task is answered, and may be repeated at once.
+                // The call that became this task is answered now; an identical call may follow at once.
                 self.engine.record_answer_soon(&job.id);
                 TaskPayload::Completed { result }
             }
@@ -48,14 +48,14 @@ impl Face {
         Ok(GetTaskResult::new(DetailedTask::new(task(&job, waits), payload)))
     }
 
-    /// `tasks/cancel`: ends the job; one that has ended keeps its end.
+    /// `tasks/cancel`: cancels the job; a job that has ended keeps its outcome.
     pub(crate) async fn task_cancelled(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         let job = self.task_job(caller, id).await?.job;
         let cancelled = self.engine.cancel(&caller.scope(), &job.id).await;
         cancelled.map_err(|error| refused(error.into()))?.map(drop).ok_or_else(unknown)
     }
 
-    /// `tasks/update`: no task of ours asks for anything, and an answer that was not asked for is ignored.
+    /// `tasks/update`: our tasks never ask for input, and unsolicited input is ignored.
     pub(crate) async fn task_updated(&self, caller: &Caller, id: &str) -> Result<(), ErrorData> {
         self.task_job(caller, id).await.map(drop)
     }
@@ -82,7 +82,7 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
     task
 }
 
-/// How far it is comes first: clients read it there.
+/// Progress comes first: clients read it there.
 fn standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = Standing::of(job, waits);
     let words = printable(&standing.words());
@@ -100,7 +100,7 @@ fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
     }
 }
 
-/// Foreign, expired and made-up ids cannot be told apart.
+/// Ids of other owners, expired ids and invented ids get the same error.
 fn unknown() -> ErrorData {
     ErrorData::invalid_params("there is no such task; it may have expired", None)
 }

@@ -1,4 +1,4 @@
-//! Text fit to be shown to a client: no control characters, no endless lines.
+//! Text for clients: without control characters, and of limited length.
 
 use std::time::Duration;
 
@@ -6,19 +6,20 @@ pub(crate) use outlast_core::printable;
 use outlast_core::{Source, address_line, is_shown, is_terminal_control, without_hidden};
 use serde_json::Value;
 
-/// An id as it is repeated to the caller: at most 64 characters, none of them control characters.
+/// Returns an id for an error message: at most 64 characters, without control characters.
 pub(crate) fn echoed_id(id: &str) -> String {
     id.chars().take(64).filter(|character| !is_terminal_control(*character)).collect()
 }
 
-/// One line for lists: the start of the question, without characters that are not seen.
+/// Returns one line for lists: the start of the question, without hidden characters.
 pub(crate) fn title(question: &str) -> String {
     let clean = without_hidden(&printable(question));
     let line: String = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(200).collect()
 }
 
-/// A time in RFC 3339 as people write it, with seconds or not: `17 November 2026, 01:02 UTC`; as it is where it is none.
+/// Formats a time in RFC 3339 for people, with or without seconds: `17 November 2026, 01:02 UTC`; returns invalid input
+/// unchanged.
 pub(crate) fn readable_time(time: &str, format: &str) -> String {
     match chrono::DateTime::parse_from_rfc3339(time) {
         Ok(time) => time.to_utc().format(format).to_string(),
@@ -26,7 +27,7 @@ pub(crate) fn readable_time(time: &str, format: &str) -> String {
     }
 }
 
-/// So many seconds by their two largest units.
+/// Formats seconds in their two largest units.
 pub(crate) fn took(seconds: u64) -> String {
     match seconds {
         0..=59 => format!("{seconds} s"),
@@ -35,23 +36,23 @@ pub(crate) fn took(seconds: u64) -> String {
     }
 }
 
-/// A count and what is counted.
+/// Formats a count with its noun.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A duration in minutes to one decimal, rounded up.
+/// Converts a duration to minutes with one decimal, rounded up.
 pub(crate) fn minutes(duration: Duration) -> f64 {
     (duration.as_secs_f64() / 6.0).ceil() / 10.0
 }
 
-/// The texts of a tool's content, fit to be shown.
+/// Returns the printable texts of a tool's content.
 pub(crate) fn block_texts(content: &[Value]) -> String {
     let texts = content.iter().filter_map(|block| block.get("text")?.as_str());
     printable(&texts.collect::<Vec<_>>().join("\n"))
 }
 
-/// A printable report and, after a blank line, what its numbers cite. One that is given away is not copied.
+/// Returns a printable report and, after a blank line, the sources of its citations. An owned report is not copied.
 pub(crate) fn with_citations(text: impl Into<String>, sources: &[Source]) -> String {
     let mut citations = String::new();
     if !sources.is_empty() {
@@ -62,7 +63,7 @@ pub(crate) fn with_citations(text: impl Into<String>, sources: &[Source]) -> Str
     }
     let mut cited = text.into();
     cited.retain(is_shown);
-    // No more than that: a report that grows by doubling takes twice its size.
+    // Exactly this much: a buffer that grows by doubling takes twice the size of the report.
     cited.reserve_exact(citations.len());
     cited.push_str(&citations);
     cited

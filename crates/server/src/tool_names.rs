@@ -1,4 +1,4 @@
-//! The names of the tools, each once, by tool set.
+//! The names of the tools, each defined once, by tool set.
 
 /// Tool set `research`.
 pub(crate) mod research {
@@ -13,7 +13,7 @@ pub(crate) mod research {
     pub(crate) const CANCEL: &str = "cancel_research";
 }
 
-/// Tool set `deep-research`: what asks there. Its other tools are those of `research`.
+/// Tool set `deep-research`: the tools that ask. Its other tools are those of `research`.
 pub(crate) mod deep_research {
     pub(crate) const DEEP_RESEARCH: &str = "deep_research";
     pub(crate) const DEEP_RESEARCH_FOLLOWUP: &str = "deep_research_followup";
@@ -43,16 +43,16 @@ pub(crate) mod jobs {
     pub(crate) const LIST: &str = "list_jobs";
     pub(crate) const ALL: [&str; 4] = [START, GET, CANCEL, LIST];
 
-    /// How the names of all tools begin that start a workflow.
+    /// The prefix of every tool that starts a workflow.
     pub(crate) const STARTS: &str = "start_";
 
-    /// The tool that starts this workflow and no other.
+    /// Returns the name of the tool that starts only this workflow.
     pub(crate) fn start_one(workflow: &str) -> String {
         format!("{STARTS}{workflow}")
     }
 }
 
-/// Whether the tool may answer that a job was started.
+/// Returns true if the tool may answer that a job was started.
 pub(crate) fn starts(tool: &str) -> bool {
     tool == research_jobs::START
         || tool.starts_with(jobs::STARTS)

@@ -1,4 +1,4 @@
-//! The tool sets. A set is a list of tools, each with what a call of it does, and a few words on how to use them.
+//! The tool sets. A set is a list of tools, each with its handler, and short instructions for models.
 
 pub(crate) mod jobs;
 pub(crate) mod recipient;
@@ -21,14 +21,14 @@ use research::Research;
 use research_jobs::ResearchJobs;
 pub(crate) use schema::ListedTool;
 
-/// A set of tools that can be switched on by name.
+/// A set of tools that can be enabled by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolSet {
     /// Deep research and search in conversations.
     Research,
     /// Start, poll and cancel research.
     ResearchJobs,
-    /// Deep research in conversations, by any of the configured providers.
+    /// Deep research in conversations, with any configured provider.
     DeepResearch,
     /// The vendor's own four tools.
     Perplexity,
@@ -36,7 +36,7 @@ pub enum ToolSet {
     Jobs,
 }
 
-/// A tool set that is on.
+/// A tool set that is enabled.
 #[derive(Clone)]
 pub enum Tools {
     /// See [`ToolSet::Research`] and [`ToolSet::DeepResearch`].
@@ -49,20 +49,20 @@ pub enum Tools {
     Jobs(Box<Jobs>),
 }
 
-/// No set of that name.
+/// An unknown name of a tool set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tool set `{name}` in this version; there is: {}", ToolSet::names())]
 pub struct UnknownToolSet {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
 }
 
 impl ToolSet {
-    /// All there are, in the order of the default.
+    /// All tool sets, in their default order.
     pub const ALL: [Self; 5] =
         [Self::Research, Self::ResearchJobs, Self::DeepResearch, Self::Perplexity, Self::Jobs];
 
-    /// Its name in `OUTLAST_TOOLS` and `--tools`.
+    /// Returns the name in `OUTLAST_TOOLS` and `--tools`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Research => "research",
@@ -73,7 +73,7 @@ impl ToolSet {
         }
     }
 
-    /// The set of that name.
+    /// Returns the set with this name.
     pub fn named(name: &str) -> Result<Self, UnknownToolSet> {
         let found = Self::ALL.into_iter().find(|set| set.name() == name);
         found.ok_or_else(|| UnknownToolSet { name: name.to_owned() })
@@ -85,7 +85,7 @@ impl ToolSet {
 }
 
 impl Tools {
-    /// Its tools.
+    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         match self {
             Self::Research(set) => set.listed(),
@@ -95,12 +95,12 @@ impl Tools {
         }
     }
 
-    /// The names of its tools.
+    /// Returns the names of the tools.
     pub fn names(&self) -> Vec<String> {
         self.listed().into_iter().map(|listed| listed.tool.name.into_owned()).collect()
     }
 
-    /// How a model should use them.
+    /// Returns the instructions for models.
     pub(crate) fn instructions(&self) -> String {
         match self {
             Self::Research(set) => set.instructions(),
@@ -110,8 +110,8 @@ impl Tools {
         }
     }
 
-    /// What a call of this set that made the job would be answered; `None` when the job is none of its making, or
-    /// unfinished.
+    /// Returns the answer that the call which started the job would have got; `None` if the job is unfinished or was not
+    /// started by this set.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         match self {
             Self::Research(set) if job.new.conversation.is_some() => set.outcome(job),

@@ -1,5 +1,5 @@
-//! The one wait of this server: for a job's end, with progress to a caller that wants it. A caller that gives up ends the
-//! wait, never the job; `cancel` does. Foreign, expired and made-up ids are all unknown.
+//! The only wait of this server: for the end of a job, with progress for callers that want it. A caller that gives up ends
+//! the wait, but never the job; only `cancel` ends a job. Ids of other owners, expired ids and invented ids are all unknown.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::caller::{Caller, Reporter};
 use crate::reply::Refusal;
 use crate::text::printable;
 
-/// Longer than any job lives.
+/// Longer than any job can run.
 const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Where a caller has a job from.
+/// The origin of the caller's job id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// This very call has made it.
+    /// This call created the job.
     JustMade,
-    /// The caller says so.
+    /// The caller passed the id.
     Any,
 }
 
-/// Waits for the job's end, at most `budget` if there is one, and reads it; `None` when the caller has no such job.
+/// Waits for the end of the job, at most `budget` if given, and reads the job; `None` if the caller has no such job.
 ///
-/// Ends early, with the job as it stands, when the server leaves.
+/// Ends early, with the current state of the job, when the server stops.
 pub(crate) async fn for_job(
     engine: &Engine,
     caller: &mut Caller,
@@ -37,7 +37,7 @@ pub(crate) async fn for_job(
     let budget = budget.unwrap_or(FOR_EVER);
     let reading = match &mut caller.progress {
         Some(reporter) => reported(engine, &scope, id, budget, reporter).await?,
-        // Only the end matters, and is read once for all who wait for it.
+        // Only the end matters, and it is read once for all that wait for it.
         None => match whose {
             Whose::JustMade => engine.poll_own(&scope, id, budget).await?,
             Whose::Any => engine.poll(&scope, id, budget).await?,
@@ -50,7 +50,7 @@ pub(crate) async fn for_job(
     Ok(reading)
 }
 
-/// Waits for the job's end, at most `budget`, and reads it; `None` when the caller has no such job.
+/// Waits for the end of the job, at most `budget`, and reads the job; `None` if the caller has no such job.
 pub(crate) async fn poll(
     engine: &Engine,
     caller: &mut Caller,
@@ -64,7 +64,7 @@ pub(crate) async fn poll(
     Ok(for_job(engine, caller, &id, Some(budget), Whose::Any).await?)
 }
 
-/// Cancels the job and reads it; one that has ended keeps its end. `None` when the caller has no such job.
+/// Cancels the job and reads it; a job that has ended keeps its outcome. `None` if the caller has no such job.
 pub(crate) async fn cancel(
     engine: &Engine,
     caller: &Caller,
@@ -98,7 +98,7 @@ async fn reported(
             },
             () = reporter.due() => {
                 if reading.waits.is_some() && let Some(now) = engine.reading(scope, id).await? {
-                    // A worker may have come or gone since, which changes no job.
+                    // A worker may have started or exited since, which changes no job.
                     note(reporter, &now);
                 }
                 reporter.send().await;

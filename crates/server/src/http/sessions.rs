@@ -53,7 +53,7 @@ pub(super) enum NamedSession {
 
 struct Session {
     owner: OwnerId,
-    /// Calls and streams under way.
+    /// The number of calls and streams in progress.
     uses: usize,
     /// The ids of requests that are not answered yet.
     asked: HashSet<RequestId>,

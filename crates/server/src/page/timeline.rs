@@ -1,4 +1,4 @@
-//! What happened to a job, its tries and errors in one list, and what is known of the money (I3).
+//! The events of a job, its attempts and errors in one list, and the known facts about its cost (I3).
 
 use outlast_core::{Checkpoint, Job, JobState, LedgerRow, RequestState, SummaryCharge, Timestamp};
 
@@ -6,7 +6,7 @@ use crate::export::{cost_text, escaped};
 use crate::paid_runs::PaidRun;
 use crate::text::took;
 
-/// The list, as HTML.
+/// Renders the list as HTML.
 pub(super) fn timeline(job: &Job, now: Timestamp) -> String {
     let mut events: Vec<(Timestamp, String)> = vec![(job.created_at, "accepted".to_owned())];
     for (number, failure) in (1..).zip(&job.failures) {
@@ -51,7 +51,7 @@ pub(super) fn timeline(job: &Job, now: Timestamp) -> String {
     format!("<ol class=\"timeline\">\n{lines}</ol>\n")
 }
 
-/// Whether it was sent, what the ledger says of all its runs, and what a retry would do.
+/// Renders whether the request was sent, what the ledger records about all runs, and what a retry would do.
 pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>, rows: &[LedgerRow]) -> String {
     let sent = match job.request_state() {
         RequestState::NotSent => "no".to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>, rows: &[LedgerRow
     format!("<dl>\n{lines}</dl>\n")
 }
 
-/// What a retry would do; `None` where there is nothing to retry.
+/// Describes the effect of a retry; `None` if there is nothing to retry.
 pub(super) fn retry_text(job: &Job) -> Option<&'static str> {
     match &job.state {
         JobState::Failed { .. } | JobState::Cancelled { .. } => {

@@ -1,18 +1,19 @@
-//! Lines of the input, one message each, within a limit. Reading can be cancelled at any time and goes on where it was.
+//! Reads lines of the input, one message each, within a limit. Reading can be cancelled at any time and continues from the
+//! same position.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// The longest line; a longer one is passed over.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// A line buffer that has grown beyond this is given back.
+/// The capacity of the line buffer that is kept; anything beyond it is freed.
 const KEPT_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Input<R> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// Whether the line is too long and its rest is passed over.
+    /// True if the line is too long and its rest is skipped.
     too_long: bool,
-    /// Whether the line was given out, so that the next begins anew.
+    /// True if the line was returned, so that the next call starts a new one.
     done: bool,
 }
 
@@ -21,7 +22,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
         Self { read: BufReader::new(input), line: Vec::new(), too_long: false, done: false }
     }
 
-    /// The next line without its end; `None` at the end of input, which drops an unfinished line. Cancel-safe.
+    /// Returns the next line without its end; `None` at the end of input, which drops an unfinished line. Cancel-safe.
     pub(super) async fn line(&mut self) -> Option<&[u8]> {
         if self.done {
             self.line.clear();
@@ -59,7 +60,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
             }
             self.done = true;
             let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-            // RFC 8259 lets a reader ignore a byte order mark.
+            // RFC 8259 allows a parser to ignore a byte order mark.
             return Some(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line));
         }
     }

@@ -1,5 +1,5 @@
-//! Messages as lines of one output. A long one is written in pieces while it is made, so that a report of megabytes
-//! does not stand in memory once more as a line.
+//! Writes messages as lines of one output. A long message is serialized and written in pieces, so that a report of several
+//! megabytes is not held in memory a second time as a line.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -19,20 +19,20 @@ use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::{id_in_use, too_many_calls};
 
-/// The longest message that is written whole; a longer one leaves in pieces.
+/// The maximum length of a message that is written whole; a longer one is written in pieces.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
-/// The longest piece.
+/// The maximum length of a piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// A connection. Messages are read here, so that one that rmcp cannot read is answered.
+/// A connection. It parses messages itself, so that messages that rmcp cannot read are answered.
 pub(super) struct LineTransport<R, W> {
     input: Input<R>,
     output: Arc<Mutex<W>>,
     /// The ids of requests that are not answered yet.
     asked: HashSet<RequestId>,
-    /// How many there may be.
+    /// The maximum number of such requests.
     max_unanswered: usize,
-    /// The answer to a message that goes no further, on its way.
+    /// The task that writes the answer to a message that rmcp does not receive.
     answering: Option<JoinHandle<io::Result<()>>>,
     pub(super) input_ended: CancellationToken,
 }
@@ -48,8 +48,8 @@ where
         Self { input, output, asked, max_unanswered, answering: None, input_ended }
     }
 
-    /// Answers a message that goes no further. In a task of its own, because `receive` is dropped whenever another
-    /// message leaves.
+    /// Answers a message that rmcp does not receive. Runs in a separate task, because `receive` is dropped whenever another
+    /// message is sent.
     fn answer(&mut self, answer: Option<TxJsonRpcMessage<RoleServer>>) {
         let output = &self.output;
         self.answering =
@@ -74,11 +74,12 @@ where
         send_line(Arc::clone(&self.output), message)
     }
 
-    /// A request whose id belongs to one that is not answered yet is refused here, because answers find their request by
-    /// its id. Cancel-safe.
+    /// Receives a message. Refuses a request with the id of an unanswered one, because answers find their request by its id.
+    /// Cancel-safe.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // A client that sends nothing but what is refused, and reads nothing, is read no further.
+            // Waits for the refusal to be written, so that a client that sends only refused messages and reads nothing is
+            // not read any further.
             if let Some(answering) = &mut self.answering {
                 drop(answering.await);
                 self.answering = None;
@@ -113,7 +114,7 @@ where
                     notification: ClientNotification::CancelledNotification(cancelled),
                     ..
                 }) => {
-                    // It will not be answered.
+                    // A cancelled request gets no answer.
                     if let Some(id) = &cancelled.params.request_id {
                         self.asked.remove(id);
                     }
@@ -129,7 +130,7 @@ where
     }
 }
 
-/// The request that a message answers, if it answers one.
+/// Returns the id of the request that a message answers, if it is an answer.
 fn answers(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
@@ -156,7 +157,7 @@ async fn send_line<W: AsyncWrite + Unpin>(
     output.flush().await
 }
 
-/// The line is made on a thread of its own, which waits for the client; when that goes away, the thread ends.
+/// Serializes the line on a separate thread that waits for the client; if the client disconnects, the thread ends.
 async fn write_in_pieces(
     output: &mut (impl AsyncWrite + Unpin),
     message: TxJsonRpcMessage<RoleServer>,

@@ -1,4 +1,4 @@
-//! Deep research as every tool set means it: its workflow's name, its job, and what is asked of a report (C4).
+//! Deep research for all tool sets: the name of its workflow, its job, and the requirements for a report (C4).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::text::title;
 /// The name of the built-in workflow.
 pub const DEEP_RESEARCH: &str = "deep_research";
 
-/// A job for this question: promised, of deep research, and kept for ever, unless its maker says otherwise.
+/// Builds a job for this question: promised deep research that is kept forever, unless the caller changes these fields.
 pub(crate) fn research_job(
     owner: &OwnerId,
     profile: Profile,
@@ -36,12 +36,12 @@ pub(crate) fn research_job(
     })
 }
 
-/// A conversation that begins.
+/// Returns the id of a new conversation.
 pub(crate) fn new_conversation() -> ConversationId {
     ConversationId::new(uuid::Uuid::new_v4().simple().to_string())
 }
 
-/// What deep research is sent: its instructions, what was said before, the question.
+/// Builds the messages of a deep research request: the instructions, the earlier messages and the question.
 pub(crate) fn research_messages(
     effort: Effort,
     said: impl IntoIterator<Item = Message>,
@@ -51,7 +51,7 @@ pub(crate) fn research_messages(
     std::iter::once(research_instructions(effort)).chain(said).chain([question]).collect()
 }
 
-/// The system message of deep research, in the words the provider gets.
+/// Returns the system message of deep research, exactly as the provider receives it.
 pub fn research_instructions(effort: Effort) -> Message {
     let mut content = "You are a careful research analyst. Answer with a research report in Markdown.\n\
         - Begin with an executive summary under a heading of its own.\n\

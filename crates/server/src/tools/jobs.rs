@@ -1,5 +1,5 @@
-//! Tool set `jobs`: any configured workflow as a durable job. In async mode start, get, cancel and list; otherwise each
-//! workflow is a tool of its own that is held until its result is there.
+//! Tool set `jobs`: any configured workflow as a durable job. In async mode the tools are start, get, cancel and list;
+//! otherwise each workflow is a separate tool, and its calls are held until the result is ready.
 
 mod workflow;
 mod input_schema;
@@ -22,29 +22,29 @@ use crate::tools::schema::ListedTool;
 pub use input_schema::InputSchema;
 pub use workflow::{Work, Workflow};
 
-/// What this set is told once.
+/// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct JobsOptions {
-    /// What can be started, in the order it is listed.
+    /// The available workflows, in listing order.
     pub workflows: Vec<Workflow>,
-    /// How it is started.
+    /// The way in which workflows are started.
     pub mode: JobsMode,
-    /// How long `get_job` waits when it is not told.
+    /// The default wait of `get_job`.
     pub wait: Duration,
-    /// How long a finished job is kept.
+    /// The retention of a finished job.
     pub keep: Duration,
-    /// Whether descriptions warn against sending sensitive information.
+    /// Controls whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
 }
 
-/// How workflows are started.
+/// The way in which workflows are started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobsMode {
-    /// By `start_job`, which is told which one.
+    /// With `start_job`, which receives the name of the workflow.
     AnyWorkflow,
-    /// By `start_<name>`: this one and no other.
+    /// With `start_<name>`, which starts only this workflow.
     OneWorkflow(String),
-    /// Each by a tool of its name, which is held.
+    /// With one tool per workflow, whose calls are held.
     Held,
 }
 
@@ -56,20 +56,20 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// The tools of async mode, where no workflow is fixed.
+    /// The tools of async mode without a fixed workflow.
     pub const NAMES: [&str; 4] = ALL;
 
-    /// The set over an engine.
+    /// Creates the set over an engine.
     pub fn new(engine: Engine, options: JobsOptions) -> Self {
         Self { engine, options }
     }
 
-    /// Its tools.
+    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
-    /// How a model should use them.
+    /// Returns the instructions for models.
     pub(crate) fn instructions(&self) -> String {
         let start = match &self.options.mode {
             JobsMode::Held => {
@@ -87,8 +87,8 @@ impl Jobs {
         )
     }
 
-    /// What a held call of this set that made the job would be answered; `None` when the job is none of its making, or
-    /// unfinished.
+    /// Returns the answer that the held call which started the job would have got; `None` if the job is unfinished or was
+    /// not started by this set.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         let workflow = self.workflow(&job.new.workflow)?;
         if workflow.work == Work::Research { None } else { calls::outcome(job) }

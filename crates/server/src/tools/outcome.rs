@@ -1,4 +1,4 @@
-//! What came of a job, in the shape of the tool that made it.
+//! The outcome of a job, in the format of the tool that started it.
 
 use outlast_core::{Body, Code, Job, JobState, Output};
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::reply::{Refusal, ToolResult};
 use crate::text::with_citations;
 
-/// The output of a job as `completed` shows it, or why there is none; `None` while the job is unfinished.
+/// Renders the output of a job with `completed`, or the reason that there is none; `None` while the job is unfinished.
 pub(crate) fn outcome(
     job: &Job,
     completed: impl FnOnce(&Output) -> ToolResult,
@@ -20,15 +20,15 @@ pub(crate) fn outcome(
     })
 }
 
-/// That the owner cancelled the call, and what is known of the provider's run: the same call begins a new one, or resumes
-/// the one that was left.
+/// Explains that the owner cancelled the call, and what is known about the provider's run. An identical call begins a new
+/// run, or resumes the one that was left.
 fn cancelled(job: &Job) -> String {
     let run = job.stop_text().map_or_else(String::new, |text| format!(". {text}"));
     let next = if job.run_left().is_some() { "go on with its run" } else { "begin anew" };
     format!("the call was cancelled by its owner; make it again to {next}{run}")
 }
 
-/// An output as its provider gave it.
+/// Returns an output as its provider returned it.
 pub(crate) fn plain(job: &Job, output: &Output) -> CallToolResult {
     match &output.body {
         Body::Report { text, sources, .. } => {
@@ -44,7 +44,7 @@ pub(crate) fn plain(job: &Job, output: &Output) -> CallToolResult {
     }
 }
 
-/// A block as it came; one of a kind that is not known here, as its JSON.
+/// Converts a block unchanged; a block of an unknown kind becomes its JSON.
 fn content_block(job: &Job, block: &Value) -> ContentBlock {
     serde_json::from_value(block.clone()).unwrap_or_else(|error| {
         tracing::warn!(job.id = %job.id, %error, "a block of a result is of an unknown kind");

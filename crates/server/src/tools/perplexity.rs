@@ -1,5 +1,5 @@
-//! Tool set `perplexity`: the vendor's four tools under the vendor's names and schemas, over durable jobs. Every call is
-//! held; a client that gives up makes the same call again and picks it up.
+//! Tool set `perplexity`: the vendor's four tools with the vendor's names and schemas, over durable jobs. Every call is
+//! held; a client that gave up gets the result by repeating the call.
 
 mod arguments;
 mod schema;
@@ -28,18 +28,18 @@ use crate::tools::research_jobs::strips_thinking;
 use crate::tools::schema::ListedTool;
 use arguments::Asked;
 
-/// What this set is told once.
+/// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct PerplexityOptions {
-    /// Which workers can run its jobs.
+    /// The capabilities that a worker needs to run its jobs.
     pub profile: Profile,
-    /// How long a quick answer may take.
+    /// The time limit of a quick answer.
     pub quick_timeout: Duration,
-    /// How long research may take.
+    /// The time limit of research.
     pub research_timeout: Duration,
-    /// How long a finished call is kept.
+    /// The retention of a finished call.
     pub keep: Duration,
-    /// Whether descriptions warn against sending sensitive information.
+    /// Controls whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
 }
 
@@ -51,17 +51,17 @@ pub struct Perplexity {
 }
 
 impl Perplexity {
-    /// The set over an engine.
+    /// Creates the set over an engine.
     pub fn new(engine: Engine, options: PerplexityOptions) -> Self {
         Self { engine, options }
     }
 
-    /// Its tools.
+    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
-    /// How a model should use them.
+    /// Returns the instructions for models.
     pub(crate) fn instructions(&self) -> String {
         format!(
             "{SEARCH} finds what there is, {ASK} answers a quick question, {REASON} thinks one through, {RESEARCH} writes a \
@@ -90,7 +90,7 @@ impl Perplexity {
         };
         let (visibility, answer_with) = held::until_its_end(may_be_task);
         let (profile, keep) = (self.options.profile.clone(), Some(self.options.keep));
-        // Nothing that a caller waits for is submitted twice.
+        // A job that a caller waits for is never submitted a second time.
         let job = research_job(&caller.owner, profile, &ask, timeout)?;
         let identity = AskedQuestion {
             tool,
@@ -112,7 +112,7 @@ impl Perplexity {
     }
 }
 
-/// What came of a call of this set; `None` while it is unfinished.
+/// Renders the outcome of a call of this set; `None` while it is unfinished.
 pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
     let field = if job.new.workflow == SEARCH { "results" } else { "response" };
     outcome::outcome(job, |output| {
@@ -126,7 +126,7 @@ pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
         };
         let shape = json!({ field: text });
         let mut result = told(text, shape);
-        // A block of its own: the first one is the vendor's text and nothing else.
+        // In a separate block: the first one contains only the vendor's text.
         if let Some(warning) = output.cost.warning() {
             result.content.push(ContentBlock::text(format!("Note: {warning}")));
         }
@@ -134,7 +134,7 @@ pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
     })
 }
 
-/// The answer as the vendor's server words it: thinking first, between its tags, and a line for each source at the end.
+/// Formats the answer like the vendor's server: the thinking first, between its tags, and a line for each source at the end.
 fn response(text: &str, thinking: Option<&str>, sources: &[Source]) -> String {
     let thinking = thinking.map(|thinking| format!("<think>\n{thinking}\n</think>\n\n"));
     let mut response = with_citations(thinking.unwrap_or_default() + text, sources);

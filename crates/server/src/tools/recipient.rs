@@ -1,14 +1,14 @@
-//! Who gets the questions of a tool set, in the words of its descriptions: the provider that is really asked (P2), and
-//! the warning of what leaves this machine (C11).
+//! The recipient of a tool set's questions, for its descriptions: the provider that actually receives them (P2), and the
+//! warning about data that leaves this machine (C11).
 
 use outlast_core::Profile;
 
-/// Whether descriptions warn against sending sensitive information (C11).
+/// Controls whether descriptions warn against sending sensitive information (C11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disclaimer {
-    /// They do.
+    /// They warn.
     Shown,
-    /// They do not.
+    /// They do not warn.
     Off,
 }
 
@@ -17,7 +17,7 @@ const WARNING: &str = " Security: the question goes to a third party. Never send
 const RESEARCH_WARNING: &str =
     " Deep research runs long and spreads the question over many searches, so take special care.";
 
-/// What a person sets so that a provider can be asked.
+/// Returns the settings that make a provider available.
 pub fn how_to_configure(provider: &str) -> String {
     match provider {
         Profile::LIBRARY => {
@@ -34,7 +34,7 @@ pub fn how_to_configure(provider: &str) -> String {
     }
 }
 
-/// Who gets the questions.
+/// The recipient of the questions.
 #[derive(Clone, Copy)]
 pub(crate) struct Recipient<'a> {
     pub(crate) profile: &'a Profile,
@@ -42,22 +42,23 @@ pub(crate) struct Recipient<'a> {
 }
 
 impl Recipient<'_> {
-    /// Whether questions stay on this machine.
+    /// Returns true if questions stay on this machine.
     pub(crate) fn is_library(self) -> bool {
         self.profile.provider() == Profile::LIBRARY
     }
 
-    /// One of two texts: about documents on this machine, or about the web.
+    /// Selects one of two texts: for documents on this machine, or for the web.
     pub(crate) fn either<'a>(self, documents: &'a str, web: &'a str) -> &'a str {
         if self.is_library() { documents } else { web }
     }
 
-    /// What a tool that sends a quick question says of that, where that was asked for; nothing where none leaves.
+    /// Returns the warning of a tool that sends a quick question; empty if it is disabled or if no question leaves this
+    /// machine.
     pub(crate) fn warning(self) -> &'static str {
         if self.warns() { WARNING } else { "" }
     }
 
-    /// The same of one that sends a question for deep research, with stress.
+    /// Returns the longer warning of a tool that sends a question for deep research.
     pub(crate) fn long_warning(self) -> String {
         if self.warns() { format!("{WARNING}{RESEARCH_WARNING}") } else { String::new() }
     }

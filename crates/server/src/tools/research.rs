@@ -1,6 +1,6 @@
-//! Tool sets `research` and `deep-research`: deep research, and in the first quick search, in conversations that can be
-//! continued, read, listed and cancelled. Deep research is held until its report is there, or queued, as the mode says;
-//! search is always held.
+//! Tool sets `research` and `deep-research`: deep research, and in `research` also quick search, in conversations that can
+//! be continued, read, listed and cancelled. The mode determines whether deep research is held until its report is ready, or
+//! queued; search is always held.
 
 mod set;
 mod arguments;
@@ -33,18 +33,18 @@ use crate::tools::schema::ListedTool;
 use answer::Asking;
 pub use set::ResearchSet;
 
-/// How a call for deep research is answered (B1).
+/// The way in which a call for deep research is answered (B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResearchMode {
-    /// With the report, when it is there.
+    /// With the report, once it is ready.
     Blocking,
-    /// At once, with the name of a conversation to ask after.
+    /// At once, with the id of a conversation to poll.
     Queued,
-    /// With the report if it is there within the inline budget, else like [`ResearchMode::Queued`].
+    /// With the report if it is ready within the inline budget, otherwise like [`ResearchMode::Queued`].
     Auto,
 }
 
-/// Who decides that text from local documents is sent to a provider outside this machine (P1).
+/// The callers that may send text from local documents to a provider outside this machine (P1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentSharing {
     /// A person, on the command line or on the page.
@@ -53,32 +53,32 @@ pub enum DocumentSharing {
     AgentsToo,
 }
 
-/// What this set is told once.
+/// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct ResearchOptions {
-    /// Which of the two sets it is.
+    /// Selects one of the two sets.
     pub set: ResearchSet,
-    /// Who answers new questions.
+    /// The provider of new questions.
     pub profile: Profile,
-    /// Who else is configured: answers where a call names it, and goes on with conversations of its own (P1).
+    /// The other configured providers: one answers if a call names it, and continues its own conversations (P1).
     pub others: Vec<Profile>,
-    /// How a call for deep research is answered.
+    /// The way in which a call for deep research is answered.
     pub mode: ResearchMode,
-    /// How long a call waits that could as well be answered at once.
+    /// The time for which a call waits if it could also be answered at once.
     pub inline_budget: Duration,
-    /// How many failures of queued research are forgiven; of a held call, none.
+    /// The number of failures after which queued research is still repeated; zero for a held call.
     pub max_failures: u32,
-    /// How long one try at deep research may take.
+    /// The time limit of one attempt at deep research.
     pub attempt_timeout: Duration,
-    /// How long a search may take.
+    /// The time limit of a search.
     pub search_timeout: Duration,
-    /// How long a held call that failed is kept.
+    /// The retention of a failed held call.
     pub keep: Duration,
-    /// Whether descriptions warn against sending sensitive information.
+    /// Controls whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
-    /// Whether callers may move a conversation that holds text from local documents to another provider.
+    /// Controls whether callers may move a conversation with text from local documents to another provider.
     pub sharing: DocumentSharing,
-    /// Where conversations are shown as files, if they are, and where those of older servers are read.
+    /// The folder in which conversations are mirrored as files, if any, and from which those of older servers are read.
     pub mirror: Option<Arc<Mirror>>,
 }
 
@@ -90,17 +90,17 @@ pub struct Research {
 }
 
 impl Research {
-    /// The set over an engine.
+    /// Creates the set over an engine.
     pub fn new(engine: Engine, options: ResearchOptions) -> Self {
         Self { engine, options }
     }
 
-    /// Its tools.
+    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
-    /// How a model should use them.
+    /// Returns the instructions for models.
     pub(crate) fn instructions(&self) -> String {
         let set = self.options.set;
         let (ask, followup) = (set.deep_research(), set.followup());
@@ -127,22 +127,22 @@ impl Research {
         )
     }
 
-    /// What a question of this set that made the job would be answered; `None` while it is unfinished.
+    /// Returns the answer that the question which started the job would have got; `None` while it is unfinished.
     pub(crate) fn outcome(&self, job: &Job) -> Option<ToolResult> {
         self.ended(job, self.asking(job.turn > 1))
     }
 
-    /// How deep research is asked.
+    /// Returns the attributes of a deep research question.
     fn asking(&self, continued: bool) -> Asking {
         Asking { set: self.options.set, continued, show_thinking: false }
     }
 
-    /// Who can be asked, the first in line first.
+    /// Returns the configured providers, the default first.
     fn profiles(&self) -> impl Iterator<Item = &Profile> {
         std::iter::once(&self.options.profile).chain(&self.options.others)
     }
 
-    /// Where a conversation's files are; only its owner on this machine can use that.
+    /// Returns the path of a conversation's files, which only its owner on this machine can use.
     fn path(&self, owner: &OwnerId, id: &ConversationId) -> Option<String> {
         let dir = self.options.mirror.as_ref()?.logs_dir(owner)?;
         Some(dir.join(id.as_str()).to_string_lossy().into_owned())

@@ -1,5 +1,5 @@
-//! Tool set `research-jobs`: start, poll, cancel. Works with any client, however short its limit for one call,
-//! because no call lasts longer than the poll budget.
+//! Tool set `research-jobs`: start, poll, cancel. Works with any client, however short its time limit for a call, because no
+//! call lasts longer than the poll budget.
 
 mod answer;
 mod schema;
@@ -23,22 +23,22 @@ use crate::wait;
 use answer::ResearchJobAnswer;
 pub(super) use answer::strips_thinking;
 
-/// What this set is told once.
+/// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct ResearchJobsOptions {
-    /// Which workers can run its jobs.
+    /// The capabilities that a worker needs to run its jobs.
     pub profile: Profile,
-    /// How long one poll waits.
+    /// The time for which one poll waits.
     pub poll_budget: Duration,
-    /// How many failures are forgiven.
+    /// The number of failures after which attempts are still repeated.
     pub max_failures: u32,
-    /// How long one try may take.
+    /// The time limit of one attempt.
     pub attempt_timeout: Duration,
-    /// How long a job may stay unfinished.
+    /// The time for which a job may stay unfinished.
     pub life: Duration,
-    /// How long a finished job can be polled.
+    /// The time for which a finished job can be polled.
     pub keep: Duration,
-    /// Whether descriptions warn against sending sensitive information.
+    /// Controls whether descriptions warn against sending sensitive information.
     pub disclaimer: Disclaimer,
 }
 
@@ -66,17 +66,17 @@ struct JobArguments {
 }
 
 impl ResearchJobs {
-    /// The set over an engine.
+    /// Creates the set over an engine.
     pub fn new(engine: Engine, options: ResearchJobsOptions) -> Self {
         Self { engine, options }
     }
 
-    /// Its tools.
+    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }
 
-    /// How a model should use them.
+    /// Returns the instructions for models.
     pub(crate) fn instructions(&self) -> String {
         format!(
             "Job by job: {START} answers at once with a jobId. Call {POLL} with it until the status is COMPLETED or \
@@ -86,7 +86,7 @@ impl ResearchJobs {
         )
     }
 
-    /// What a poll of this job would be answered.
+    /// Returns the answer to a poll of this job.
     pub(crate) fn outcome(&self, job: &Job) -> ToolResult {
         let reading = Reading { job: job.clone(), now: self.engine.now(), waits: None };
         self.answer(&job.id.to_string(), Some(reading))
@@ -111,7 +111,7 @@ impl ResearchJobs {
         };
         let job = self.engine.start(job.made_by(START), key).await?.job;
         let (id, now) = (job.id.to_string(), self.engine.now());
-        // A key may name a job whose result is no longer kept; nothing is bought again behind the caller's back.
+        // A key may name a job whose result is no longer kept; the server never pays again without the caller's knowledge.
         let expired = rules::expired(&job, now);
         self.answer(&id, (!expired).then_some(Reading { job, now, waits: None }))
     }

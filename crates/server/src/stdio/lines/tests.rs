@@ -19,7 +19,7 @@ fn message(id: i64, text: &str) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), RequestId::Number(id))
 }
 
-/// The second is one string without an escape, so that it comes to the output in one piece.
+/// The second text is one string without an escape, so it reaches the output in one piece.
 #[tokio::test]
 async fn long_and_short_messages_are_whole_lines_as_rmcp_would_write_them() {
     let texts = [
