@@ -35,11 +35,11 @@ impl BodyRoom {
 pub(crate) struct Caller {
     /// The owner whose jobs the caller sees.
     pub(crate) owner: OwnerId,
-    /// Sends progress to the caller, if the caller asked for it.
+    /// The reporter of progress, if the caller asked for progress.
     pub(crate) progress: Option<Reporter>,
     /// True if a call may be answered with a task.
     pub(crate) takes_tasks: bool,
-    /// Counts how calls are served.
+    /// The metrics of the server.
     pub(crate) metrics: Arc<Metrics>,
     /// The record to write once the caller has received the answer.
     pub(crate) receipt: Option<Receipt>,

@@ -49,8 +49,7 @@ pub(crate) fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// Serializes to indented JSON and measures the length first: a long text that grows by doubling takes up to three times its
-/// size.
+/// Serializes to indented JSON and measures the length first: a long text that grows by doubling needs up to three times its size.
 pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
     let mut measure = JsonSize { length: 0, longest: usize::MAX };
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;

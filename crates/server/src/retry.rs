@@ -16,7 +16,7 @@ const RETRY_OF: &str = "retry_of";
 pub struct RetrySettings<'a> {
     /// The research providers that are configured.
     pub profiles: &'a [Profile],
-    /// The number of failures after which attempts are still repeated.
+    /// The number of failed attempts that are retried.
     pub max_failures: u32,
     /// The time limit of one research attempt.
     pub attempt_timeout: Duration,

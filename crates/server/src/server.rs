@@ -229,8 +229,7 @@ impl ServerHandler for Server {
         })
     }
 
-    /// Answers every request that rmcp cannot parse as one of its own types. This includes our methods with wrong
-    /// parameters.
+    /// Answers every request that rmcp cannot parse as a request that it knows. This includes our methods with wrong parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

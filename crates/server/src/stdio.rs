@@ -1,4 +1,4 @@
-//! Serves one client over standard input and output. The input may end normally at any time.
+//! Serves one client over standard input and output. The end of input is a normal end, whenever it comes.
 
 mod lines;
 mod input;

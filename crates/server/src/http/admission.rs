@@ -103,7 +103,7 @@ fn addressed<'a>(app: &App, request: &'a Request) -> Result<Option<&'a HeaderVal
     origin.filter(allowed).map(Some).ok_or_else(HttpRefusal::bad_origin)
 }
 
-/// Returns the host name that the request is addressed to, which must be one of ours.
+/// Returns the host name that the request is addressed to, which must be a name of this server.
 pub(super) fn own_host<'a>(app: &App, request: &'a Request) -> Result<&'a str, HttpRefusal> {
     let host = the_one(request.headers(), &HOST).and_then(|host| host.to_str().ok());
     // For an absolute target, the host header and the target must both be ours: intermediaries disagree about which one

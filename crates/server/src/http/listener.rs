@@ -41,7 +41,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Accepts forever, even after a stop was requested, in order to report the stop to new clients.
+    /// Accepts forever. It continues after a stop was requested, to report the stop to new clients.
     pub(super) async fn accept(self) {
         loop {
             let (stream, address) = match self.listener.accept().await {

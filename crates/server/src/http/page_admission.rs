@@ -2,7 +2,7 @@
 //! connection and the rate (I5).
 //!
 //! A browser reports in `Sec-Fetch-Site` and `Origin` which site a request comes from. Every change must come from the page
-//! itself; a request with neither header does not come from a page in a browser and may change nothing.
+//! itself; a request with neither header does not come from a page in a browser and may not change anything.
 
 use axum::extract::Request;
 use axum::middleware::Next;

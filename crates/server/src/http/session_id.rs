@@ -18,7 +18,7 @@ pub(super) fn is_session_of(owner: &OwnerId, id: &str) -> bool {
     Uuid::parse_str(id).is_ok_and(|uuid| session_id(uuid, owner) == id)
 }
 
-/// Replaces the second half of the UUID with a digest of its first half and the owner.
+/// Returns the UUID with its second half replaced by a digest of its first half and the owner.
 fn session_id(random: Uuid, owner: &OwnerId) -> String {
     let mut bytes = random.into_bytes();
     let (random, check) = bytes.split_at_mut(8);

@@ -208,7 +208,7 @@ async fn new_job(
     })
 }
 
-/// Returns a digest of the question, independent of the conversation's id.
+/// Returns the digest of the request, independent of the conversation's id.
 fn hash(new: &NewJob) -> [u8; 32] {
     Sha256::digest(new.ask.to_string()).into()
 }

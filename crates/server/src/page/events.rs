@@ -28,7 +28,7 @@ const AT_LEAST_APART: Duration = Duration::from_millis(300);
 
 struct Follow {
     app: Arc<App>,
-    /// Prove that the visitor is still signed in.
+    /// The headers of the request, which prove that the visitor is still signed in.
     headers: HeaderMap,
     engine: Engine,
     visitor: Visitor,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// The lifetime of a one-time link.
 const LINK_LIFE: Duration = Duration::from_secs(60);
 
-/// Ensures that a worker runs a job that the page has started.
+/// A callback that ensures that a worker runs a job that the page has started.
 pub type Carry = Arc<dyn Fn(Job) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The content and the actions that the page offers.
@@ -29,7 +29,7 @@ pub struct PageOptions {
 }
 
 impl PageOptions {
-    /// Returns the options of a server without a page.
+    /// Returns the options of a server that does not show the page.
     pub fn none() -> Self {
         let limits = SpendLimits::default();
         Self { research: None, limits, view: PageView::Own, entry: None }
@@ -50,13 +50,13 @@ pub enum PageView {
 pub struct PageResearch {
     /// The available providers; the first is the default.
     pub profiles: Vec<Profile>,
-    /// The number of failures after which attempts are still repeated.
+    /// The number of failed attempts that are retried.
     pub max_failures: u32,
     /// The time limit of one attempt.
     pub attempt_timeout: Duration,
     /// The time for which a retried job with a limited life may stay unfinished.
     pub life: Duration,
-    /// Ensures that a worker runs each new job.
+    /// The callback that ensures that a worker runs each new job.
     pub carry: Carry,
 }
 

@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// The longest line; a longer one is passed over.
+/// The maximum length of a line; a longer one is skipped.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// The capacity of the line buffer that is kept; anything beyond it is freed.
 const KEPT_BYTES: usize = 1024 * 1024;

@@ -56,7 +56,7 @@ pub enum DocumentSharing {
 /// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct ResearchOptions {
-    /// Selects one of the two sets.
+    /// The set that these options configure.
     pub set: ResearchSet,
     /// The provider of new questions.
     pub profile: Profile,
@@ -66,7 +66,7 @@ pub struct ResearchOptions {
     pub mode: ResearchMode,
     /// The time for which a call waits if it could also be answered at once.
     pub inline_budget: Duration,
-    /// The number of failures after which queued research is still repeated; zero for a held call.
+    /// The number of failed attempts of queued research that are retried; a held call is never retried.
     pub max_failures: u32,
     /// The time limit of one attempt at deep research.
     pub attempt_timeout: Duration,
@@ -78,7 +78,7 @@ pub struct ResearchOptions {
     pub disclaimer: Disclaimer,
     /// Controls whether callers may move a conversation with text from local documents to another provider.
     pub sharing: DocumentSharing,
-    /// The folder in which conversations are mirrored as files, if any, and from which those of older servers are read.
+    /// The mirror that writes conversations as files, if any. It also reads the files of older servers.
     pub mirror: Option<Arc<Mirror>>,
 }
 

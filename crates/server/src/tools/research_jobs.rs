@@ -30,7 +30,7 @@ pub struct ResearchJobsOptions {
     pub profile: Profile,
     /// The time for which one poll waits.
     pub poll_budget: Duration,
-    /// The number of failures after which attempts are still repeated.
+    /// The number of failed attempts that are retried.
     pub max_failures: u32,
     /// The time limit of one attempt.
     pub attempt_timeout: Duration,

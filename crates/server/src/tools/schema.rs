@@ -1,4 +1,4 @@
-//! A tool as it is listed, together with what a call of it does, and pieces of schemas that several tool sets share.
+//! A tool definition with its handler, and parts of schemas that several tool sets share.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use crate::caller::Caller;
 use crate::reply::{Answered, Refusal, ToolResult};
 
-/// A tool as it is listed, and what a call of it does.
+/// A tool as it is listed, and its handler.
 pub(crate) struct ListedTool {
     pub(crate) tool: Tool,
     pub(crate) call: ToolCall,
 }
 
-/// What a call of a tool does.
+/// The handler of a tool's calls.
 pub(crate) type ToolCall = Box<
     dyn for<'a> Fn(&'a mut Caller, JsonObject) -> BoxFuture<'a, ToolResult<Answered>> + Send + Sync,
 >;
 
-/// A tool of this set, or of this part of one.
+/// Binds a handler to this set, or to this part of a set.
 pub(crate) fn listed<S, T>(
     set: &Arc<S>,
     tool: Tool,
@@ -42,7 +42,7 @@ where
     ListedTool { tool, call }
 }
 
-/// How a tool is described to clients.
+/// Builds the description of a tool for clients.
 pub(crate) fn tool(
     name: &str,
     title: &str,
@@ -58,32 +58,32 @@ pub(crate) fn tool(
     tool
 }
 
-/// Of a tool that asks a provider: it changes nothing that is there.
+/// Returns the annotations of a tool that asks a provider: it changes no existing data.
 pub(super) fn asks() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).open_world(true)
 }
 
-/// Of a tool that reads a job or a conversation: what it returns may quote the web.
+/// Returns the annotations of a tool that reads a job or a conversation: its results may quote the web.
 pub(crate) fn reads() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).idempotent(true).open_world(true)
 }
 
-/// Of a tool that lists jobs or conversations.
+/// Returns the annotations of a tool that lists jobs or conversations.
 pub(super) fn lists() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).idempotent(true).open_world(false)
 }
 
-/// Of a tool that cancels a job.
+/// Returns the annotations of a tool that cancels a job.
 pub(super) fn cancels() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(true).idempotent(true).open_world(true)
 }
 
-/// An object that has these properties and no others.
+/// Returns the schema of an object that has only these properties.
 pub(crate) fn object(properties: Value, required: &[&str]) -> Value {
     joined(open_object(properties, required), json!({ "additionalProperties": false }))
 }
 
-/// An object that has these properties, and may have others.
+/// Returns the schema of an object that has these properties, and may have others.
 pub(super) fn open_object(properties: Value, required: &[&str]) -> Value {
     let mut object = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn open_object(properties: Value, required: &[&str]) -> Value {
     object
 }
 
-/// These properties and those.
+/// Merges two sets of properties.
 pub(super) fn joined(properties: Value, more: Value) -> Value {
     let mut properties = map(properties);
     properties.extend(map(more));
@@ -103,7 +103,7 @@ pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-/// Properties that are texts.
+/// Returns properties that are strings.
 pub(super) fn texts(names: &[&str]) -> Value {
     names.iter().map(|name| ((*name).to_owned(), text())).collect::<JsonObject>().into()
 }
@@ -132,7 +132,7 @@ pub(super) fn limit() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": 100, "default": 20 })
 }
 
-/// A text of 1 to 200 characters.
+/// Returns the schema of a string of 1 to 200 characters.
 pub(super) fn short_text(description: &str) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": description })
 }
@@ -145,7 +145,7 @@ pub(super) fn domains(description: &str) -> Value {
     json!({ "type": "array", "items": text(), "maxItems": 20, "description": description })
 }
 
-/// A conversation that is passed on as it is.
+/// Returns the schema of a conversation that is passed on unchanged.
 pub(super) fn messages() -> Value {
     let message = json!({ "role": one_of(&["system", "user", "assistant"]), "content": text() });
     json!({

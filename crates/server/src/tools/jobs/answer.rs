@@ -1,4 +1,4 @@
-//! What start, get and cancel say about a job: one shape, and words that tell a model what to do next (E4).
+//! The answers of start, get and cancel about a job: one format, and a text that instructs a model what to do next (E4).
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::reply::Refusal;
 use crate::text::{echoed_id, minutes, printable};
 use crate::tool_names::jobs::GET;
 
-/// How much is shown of a text that came from elsewhere.
+/// The maximum number of characters that are shown of an external text.
 const MAX_SHOWN_CHARS: usize = 1000;
-/// How often a job that no worker can run is worth asking after, in seconds.
+/// The recommended delay, in seconds, between polls of a job that no worker can run.
 const NO_WORKER_DELAY: u64 = 30;
 
-/// The one shape (E4).
+/// The common format (E4).
 #[derive(Debug, Serialize)]
 pub(super) struct JobAnswer {
     job_id: String,
@@ -30,14 +30,14 @@ pub(super) struct JobAnswer {
     error: Option<JobError>,
     user_message: String,
     next_instruction_for_model: String,
-    /// What a running job has written so far (G8); never the result.
+    /// The partial text of a running job (G8); never the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_page: Option<ResultPage>,
 }
 
-/// The word for where a job stands.
+/// The status word of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum JobStatus {
@@ -46,12 +46,12 @@ pub(super) enum JobStatus {
     Completed,
     Failed,
     Cancelled,
-    /// There is no such job, or none any more.
+    /// The job does not exist, or no longer exists.
     #[serde(skip_deserializing)]
     Expired,
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Debug, Serialize)]
 pub(super) struct JobProgress {
     percent: Option<u8>,
@@ -73,7 +73,7 @@ struct JobError {
 }
 
 impl JobAnswer {
-    /// What is to be said about a job; of a long result, the part from `offset` on.
+    /// Builds the answer about a job; a long result is cut to the part that starts at `offset`.
     pub(super) fn about(
         reading: &Reading,
         options: &JobsOptions,
@@ -98,12 +98,12 @@ impl JobAnswer {
         })
     }
 
-    /// The same of a job that was started just now.
+    /// Marks the answer as that of a job that was just started.
     pub(super) fn started(self) -> Self {
         Self { user_message: "The job has started.".to_owned(), ..self }
     }
 
-    /// What is to be said when there is no such job, or none any more.
+    /// Builds the answer for an id without a job.
     pub(super) fn expired(given: &str, options: &JobsOptions) -> Self {
         let why = format!(
             "there is no job with this id; finished jobs are kept for {} minutes after their end",
@@ -190,7 +190,7 @@ impl JobAnswer {
         Self { error: Some(error), ..failed }
     }
 
-    /// The answer about a job that has ended, or is not there.
+    /// Builds the answer about a job that has ended or does not exist.
     fn new(job_id: String, status: JobStatus, user_message: String, next: &str) -> Self {
         Self {
             job_id,
@@ -213,14 +213,14 @@ impl JobError {
         Self { code, message: message.to_owned(), retryable: false }
     }
 
-    /// What a job failed with last.
+    /// Returns the last failure of a job.
     fn of(job: &Job) -> Self {
         let Some(failure) = job.failures.last() else {
             let message = "it failed without a reason; the server's log has the details";
             return Self::new(Code::ExecutionError.as_str(), message);
         };
         let code = match failure.code {
-            // A defect of ours has no code of its own here; its sentence says what it is.
+            // A defect in this server has no separate code here; the sentence explains it.
             Code::InternalError => Code::ExecutionError,
             code => code,
         };
@@ -230,7 +230,7 @@ impl JobError {
 }
 
 impl JobProgress {
-    /// Only a running job says itself how far it has come.
+    /// Builds the progress. Only a running job reports how far it has come.
     pub(super) fn of(status: JobStatus, said: Option<&Progress>) -> Self {
         let (percent, message) = match status {
             JobStatus::Queued => (Some(0), "Job accepted"),
@@ -258,7 +258,7 @@ impl JobStatus {
     }
 }
 
-/// A sentence and, if there is one, a further one.
+/// Joins a sentence and an optional second one.
 fn and(sentence: &str, further: Option<&str>) -> String {
     further.map_or_else(|| sentence.to_owned(), |further| format!("{sentence} {further}"))
 }

@@ -1,5 +1,5 @@
-//! The calls about one job: start it, ask after it, cancel it; or, where workflows are tools, be held until its result is
-//! there. A job is durable before its start is answered.
+//! The calls about one job: start it, poll it, cancel it. If workflows are tools, the call is held until the result is
+//! ready. A job is durable before its start is answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::tools::instructions::DEEP_RESEARCH;
 use crate::tools::outcome;
 use crate::wait;
 
-/// How long before the wait is over the answer leaves, so that it arrives in time (E3).
+/// The time before the end of the wait at which the answer is sent, so that it arrives in time (E3).
 const SENT_BEFORE_END: Duration = Duration::from_millis(500);
 const MAX_WAIT_SECONDS: f64 = 300.0;
 
@@ -43,21 +43,21 @@ struct CancelArguments {
     job_id: String,
 }
 
-/// A tool that starts one workflow: `start_<workflow>`, or the workflow's own name where its calls are held.
+/// A tool that starts one workflow: `start_<workflow>`, or the workflow's name if its calls are held.
 pub(super) struct WorkflowTool {
     pub(super) jobs: Arc<Jobs>,
     pub(super) workflow: Workflow,
 }
 
 impl WorkflowTool {
-    /// `start_<workflow>`
+    /// Handles `start_<workflow>`.
     pub(super) async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let Self { jobs, workflow } = self;
         let tool = start_one(&workflow.name);
         jobs.start(caller, &tool, workflow, arguments::read(given)?).await
     }
 
-    /// The workflow as a tool of its own: held until its result is there, which is passed on as it came.
+    /// Handles a workflow that is a separate tool: holds the call until the result is ready, and returns it unchanged.
     pub(super) async fn hold(
         &self,
         caller: &mut Caller,
@@ -79,7 +79,7 @@ impl WorkflowTool {
 }
 
 impl Jobs {
-    /// `start_job`
+    /// Handles `start_job`.
     pub(super) async fn start_any(&self, caller: &Caller, mut given: JsonObject) -> ToolResult {
         let name = match given.remove("workflow") {
             Some(Value::String(name)) => name,
@@ -104,7 +104,8 @@ impl Jobs {
         let started = self.engine.start(job, key?).await?;
         let (job, now) = (started.job, self.engine.now());
         if rules::expired(&job, now) {
-            // The key names a job whose result is no longer kept; nothing is run again behind the caller's back.
+            // The key names a job whose result is no longer kept; the server never runs it again without the caller's
+            // knowledge.
             return structured(&JobAnswer::expired(&job.id.to_string(), &self.options));
         }
         let answer = JobAnswer::about(&Reading { job, now, waits: None }, &self.options, 0)?;
@@ -146,19 +147,19 @@ impl Jobs {
     }
 }
 
-/// What came of a held call; `None` while it is unfinished.
+/// Renders the outcome of a held call; `None` while it is unfinished.
 pub(super) fn outcome(job: &Job) -> Option<ToolResult> {
     outcome::outcome(job, |output| {
         let mut result = outcome::plain(job, output);
         if result.structured_content.is_none() && result.is_error != Some(true) {
-            // The tool has an output schema, and clients insist on what it promises.
+            // The tool has an output schema, and clients require results to match it.
             result.structured_content = Some(whole(job, output));
         }
         Ok(result)
     })
 }
 
-/// Any whole number: none is at once, others are brought into bounds.
+/// Accepts any whole number: zero means no wait, others are clamped.
 fn whole_seconds(seconds: &Number) -> Result<Duration, Refusal> {
     let number = seconds.as_f64().filter(|number| number.fract() == 0.0).ok_or_else(|| {
         Refusal::validation(format!("wait_seconds must be a whole number, not {seconds}"))
@@ -177,7 +178,8 @@ mod tests {
     use super::super::{Disclaimer, JobsMode, JobsOptions, Work};
     use super::*;
 
-    /// A call that would wait for ever: its job needs a server with the settings of the first call, and none lives.
+    /// Without the refusal, the call would wait forever: its job needs a server with the settings of the first call, and
+    /// none is running.
     #[tokio::test(start_paused = true)]
     async fn the_same_call_with_other_settings_is_refused_while_its_job_waits_for_the_first_ones() {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
@@ -214,7 +216,7 @@ mod tests {
         assert!(refusal.contains("outlast jobs cancel "), "{refusal}");
     }
 
-    /// E3: any integer is taken.
+    /// E3: any integer is accepted.
     #[test]
     fn e3_a_wait_is_any_whole_number_brought_into_bounds() {
         let seconds = |given: Value| match given {

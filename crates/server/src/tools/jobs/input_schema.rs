@@ -1,4 +1,4 @@
-//! The JSON Schema of a workflow's arguments: checks them, and is shown to models as the schema of the property `arguments`.
+//! The JSON Schema of a workflow's arguments: it checks them, and models see it as the schema of the property `arguments`.
 
 use std::error::Error;
 use std::fmt;
@@ -11,36 +11,39 @@ use serde_json::{Value, json};
 use crate::reply::Refusal;
 use crate::text::printable;
 
-/// The name under which a schema is compiled, and what relative references in it begin with. Nothing is ever loaded from there.
+/// The location under which a schema is compiled, and the base of relative references in it. Nothing is ever loaded from
+/// there.
 const LOCATION: &str = "outlast:///input-schema";
 const BASE: &str = "outlast:///";
-/// The most characters of a sentence about a mistake.
+/// The maximum number of characters in an error sentence.
 const MAX_SENTENCE_CHARS: usize = 300;
-/// Where the schema is in the schema of a tool.
+/// The position of the schema in the schema of a tool.
 const EMBEDDED_AT: &str = "#/properties/arguments";
 
 /// The schema of a workflow's arguments.
 pub struct InputSchema {
     document: Value,
-    /// `None` for a schema that is shown and not checked.
+    /// `None` for a schema that is shown but not checked.
     compiled: Option<(Schemas, SchemaIndex)>,
-    /// The argument that a job's message becomes.
+    /// The argument that receives a job's message.
     message_argument: Option<String>,
 }
 
 impl InputSchema {
-    /// A schema that is valid, or what is wrong with it. References to other documents are refused: nothing is loaded.
+    /// Compiles a schema, or returns the reason that it is invalid. References to other documents are refused: nothing is
+    /// loaded.
     pub fn new(document: Value) -> Result<Self, String> {
         let compiled = compile(&document)?;
         let schema = Self { document, compiled: Some(compiled), message_argument: None };
-        // A cycle of references is found only when something is checked.
+        // The library finds a cycle of references only when it checks a value.
         match schema.problem(&json!({})) {
             Some(Problem { is_cycle: true, sentence, .. }) => Err(sentence),
             Some(_) | None => Ok(schema),
         }
     }
 
-    /// A schema of another server, whose dialect may not be ours: shown as it is, and checked only if it can be.
+    /// Wraps a schema of another server, whose dialect may be unsupported: it is shown unchanged, and checked only if it
+    /// compiles.
     pub fn of_server(document: Value) -> Self {
         Self::new(document.clone()).unwrap_or_else(|why| {
             tracing::warn!(
@@ -51,19 +54,19 @@ impl InputSchema {
         })
     }
 
-    /// The same for a workflow whose message becomes this argument.
+    /// Sets the argument that receives the workflow's message.
     #[must_use]
     pub fn with_message_argument(mut self, name: Option<String>) -> Self {
         self.message_argument = name;
         self
     }
 
-    /// The schema as it was given.
+    /// Returns the original schema.
     pub fn document(&self) -> &Value {
         &self.document
     }
 
-    /// What is wrong with the request of a job, in a sentence that names the field.
+    /// Checks the request of a job; returns a sentence that names the wrong field.
     pub fn check(&self, ask: &WorkflowAsk) -> Result<(), String> {
         let mut arguments = ask.arguments.clone();
         if let (Some(name), Some(message)) = (&self.message_argument, &ask.message) {
@@ -88,11 +91,12 @@ impl InputSchema {
         self.check(&ask).map_err(Refusal::validation)
     }
 
-    /// The schema of the property `arguments`. What is required of a message may come as the message instead.
+    /// Returns the schema of the property `arguments`. The argument that receives the message is not required there, because
+    /// the message can provide it.
     pub(super) fn as_property(&self) -> Value {
         let mut property = self.document.clone();
         let Value::Object(members) = &mut property else { return json!({ "type": "object" }) };
-        // Allowed only where a document begins.
+        // Allowed only at the root of a document.
         members.remove("$schema");
         members.entry("type").or_insert_with(|| json!("object"));
         members.entry("description").or_insert_with(|| json!("Arguments of the workflow."));
@@ -104,14 +108,14 @@ impl InputSchema {
                 members.remove("required");
             }
         }
-        // A document with a name of its own stays one, also inside of another.
+        // A document with an `$id` keeps its own base, even when it is embedded.
         if !members.contains_key("$id") {
             move_references(&mut property);
         }
         property
     }
 
-    /// Returns whether a call without `arguments` cannot be right.
+    /// Returns true if a call without `arguments` is always invalid.
     pub(super) fn needs_arguments(&self) -> bool {
         let required = self.document.get("required").and_then(Value::as_array);
         let other = |name: &Value| name.as_str() != self.message_argument.as_deref();
@@ -139,7 +143,7 @@ impl PartialEq for InputSchema {
 
 impl Eq for InputSchema {}
 
-/// What is wrong with arguments.
+/// The reason that arguments are invalid.
 struct Problem {
     sentence: String,
     is_cycle: bool,
@@ -162,7 +166,7 @@ impl Problem {
                 [first, ..] => format!("{place}.{first} is not known"),
             },
             ErrorKind::RefCycle { .. } => "its references form a cycle".to_owned(),
-            // Says what it got, which may be long, or not for every log.
+            // Their default texts include the value, which may be long or confidential.
             ErrorKind::Pattern { want, .. } => format!("{place} must match the pattern {want}"),
             ErrorKind::Format { want, .. } => format!("{place} must be a valid {want}"),
             kind => format!("{place}: {kind}"),
@@ -172,12 +176,12 @@ impl Problem {
     }
 }
 
-/// The first cause that has no cause itself.
+/// Returns the first leaf cause.
 fn innermost<'a, 's, 'v>(error: &'a ValidationError<'s, 'v>) -> &'a ValidationError<'s, 'v> {
     error.causes.first().map_or(error, innermost)
 }
 
-/// `/items/0/name` as `arguments.items[0].name`.
+/// Formats `/items/0/name` as `arguments.items[0].name`.
 fn place(pointer: &str) -> String {
     let mut place = "arguments".to_owned();
     for part in pointer.split('/').skip(1) {
@@ -202,7 +206,7 @@ fn compile(document: &Value) -> Result<(Schemas, SchemaIndex), String> {
     }
 }
 
-/// The last line that says something, without the name that we gave the document.
+/// Returns the last informative line, without the internal location of the document.
 fn explained(error: &str) -> String {
     let detail = error.lines().rfind(|line| line.trim_start().starts_with("- at "));
     let line = detail.or(error.lines().next()).unwrap_or_default();
@@ -210,7 +214,7 @@ fn explained(error: &str) -> String {
     printable(&line).chars().take(MAX_SENTENCE_CHARS).collect()
 }
 
-/// Refuses every document but the schema itself: no file is read and no request is made.
+/// Refuses every document except the schema itself: reads no file and makes no request.
 struct NoLoader;
 
 impl UrlLoader for NoLoader {
@@ -219,7 +223,7 @@ impl UrlLoader for NoLoader {
     }
 }
 
-/// References from the beginning of the document begin where it is embedded.
+/// Rewrites references to the root so that they point to the place where the schema is embedded.
 fn move_references(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -316,7 +320,7 @@ mod tests {
             assert!(refused.contains(why), "{schema}: {refused}");
             assert!(!refused.contains("outlast:"), "{refused}");
         }
-        // Of another server it is shown all the same.
+        // A schema of another server is still shown.
         let odd = json!({ "type": "object", "properties": { "a": { "pattern": "(?=x)" } } });
         let schema = InputSchema::of_server(odd.clone());
         assert_eq!(schema.document(), &odd);
@@ -345,7 +349,7 @@ mod tests {
         });
         assert_eq!(shown, expected);
         assert!(!schema.needs_arguments());
-        // The message is the argument.
+        // The message provides the argument.
         let ask = WorkflowAsk { message: Some("why?".to_owned()), ..WorkflowAsk::default() };
         assert_eq!(schema.check(&ask), Ok(()));
         assert_eq!(

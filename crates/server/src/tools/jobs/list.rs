@@ -1,4 +1,4 @@
-//! The caller's jobs, newest first, so that a model that lost an id finds it.
+//! Lists the caller's jobs, newest first, so that a model can find a lost id.
 
 use outlast_core::{Cursor, JobQuery, StateKind, Summary};
 use rmcp::model::JsonObject;
@@ -39,7 +39,7 @@ impl Jobs {
             ..JobQuery::default()
         };
         let mut jobs = Vec::new();
-        // A job that waits for another try counts as running here, so a page of one may hold some of the other.
+        // A job that waits for another attempt counts as running here, so a page that is read for one status may contain jobs of the other.
         loop {
             let page = self.engine.list(&caller.scope(), &query).await?;
             let listed = page.jobs.into_iter().map(ListedJob::from);
@@ -54,7 +54,7 @@ impl Jobs {
     }
 }
 
-/// The states that jobs of this status may have.
+/// Returns the states that jobs of this status may have.
 fn states(status: JobStatus) -> &'static [StateKind] {
     match status {
         JobStatus::Queued => &[StateKind::Queued],

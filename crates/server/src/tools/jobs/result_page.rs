@@ -1,4 +1,4 @@
-//! A job's result as the workflow gave it (E10); a long one in parts.
+//! The result of a job as the workflow returned it (E10); a long one in parts.
 
 use outlast_core::{Body, Job, Output, Source, rules};
 use outlast_mirror::{CostShape, UsageShape};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::reply::Refusal;
 use crate::text::printable;
 
-/// A result whose compact JSON is longer comes in parts, in bytes.
+/// The size in bytes of compact JSON above which a result is returned in parts.
 const PART_BYTES: usize = 256 * 1024;
 
-/// Which part of a result this is, in bytes of its JSON.
+/// The position of a part within a result, in bytes of its JSON.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ResultPage {
     pub(super) offset: u64,
@@ -19,7 +19,7 @@ pub(super) struct ResultPage {
     pub(super) next_offset: Option<u64>,
 }
 
-/// The result of a job that succeeded; of a long one, the part from `offset` on and which part that is.
+/// Returns the result of a job that succeeded; for a long one, the part that starts at `offset`, with its position.
 pub(super) fn result(
     job: &Job,
     output: &Output,
@@ -37,7 +37,7 @@ pub(super) fn result(
     Ok((Value::String(part.to_owned()), Some(page)))
 }
 
-/// The whole result.
+/// Returns the whole result.
 pub(super) fn whole(job: &Job, output: &Output) -> Value {
     match &output.body {
         Body::Tool { content, structured, is_error } => {
@@ -62,7 +62,7 @@ pub(super) fn whole(job: &Job, output: &Output) -> Value {
     }
 }
 
-/// What a report cites, fit to be shown.
+/// Returns the printable sources of a report.
 fn shown(sources: &[Source]) -> Vec<Source> {
     let shown = sources.iter().map(|source| Source {
         url: printable(&source.url),
@@ -74,7 +74,7 @@ fn shown(sources: &[Source]) -> Vec<Source> {
     shown.collect()
 }
 
-/// From `offset`, or the character it is in, up to a part's length; never half a character.
+/// Returns the part that starts at the character containing `offset`; never splits a character.
 fn part(text: &str, offset: u64) -> (&str, ResultPage) {
     let start = text.floor_char_boundary(usize::try_from(offset).unwrap_or(usize::MAX));
     let end = text.floor_char_boundary(start.saturating_add(PART_BYTES));
@@ -90,7 +90,7 @@ fn part(text: &str, offset: u64) -> (&str, ResultPage) {
 mod tests {
     use super::*;
 
-    /// E10: parts are cut between characters, and joined they are the whole.
+    /// E10: parts are cut between characters, and together they are the whole result.
     #[test]
     fn e10_parts_joined_are_the_result() {
         let text = "\u{20ac}".repeat(PART_BYTES);

@@ -1,4 +1,4 @@
-//! The tools as clients and models read them. Descriptions and schemas are sent with every conversation.
+//! The definitions of the tools for clients and models. Every conversation includes the descriptions and schemas.
 
 use std::sync::Arc;
 
@@ -144,12 +144,12 @@ fn list(set: &Arc<Jobs>) -> ListedTool {
     listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
 }
 
-/// What a workflow changes is not known here.
+/// Returns the annotations of a start: the effects of a workflow are not known here.
 fn starts() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(true).open_world(true)
 }
 
-/// C11: the built-in workflow sends its question out; what others do with theirs is not known here.
+/// C11: the built-in workflow sends its question to a provider; the behaviour of other workflows is not known here.
 fn warning(workflow: &Workflow, disclaimer: Disclaimer) -> String {
     match workflow.work {
         Work::Research => Recipient { profile: &workflow.profile, disclaimer }.long_warning(),
@@ -171,7 +171,7 @@ fn purpose(workflow: &Workflow) -> &str {
     }
 }
 
-/// What a tool takes that starts this workflow and no other.
+/// Returns the input schema of a tool that starts only this workflow.
 fn input(workflow: &Workflow) -> Value {
     let schema = workflow.input.as_deref();
     let required: &[&str] = match schema {

@@ -1,4 +1,4 @@
-//! A workflow as this face knows it, and the job that is made of a call.
+//! A workflow as the MCP server sees it, and the job that a call creates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use crate::reply::Refusal;
 use crate::text::title;
 use crate::tools::instructions::{new_conversation, research_messages};
 
-/// A command gets its arguments in its environment, where one value has about 128 KiB.
+/// A command receives its arguments in an environment variable, which is limited to about 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 100 * 1024;
 
-/// Something that can be started by name.
+/// A workflow that can be started by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workflow {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does, for models; may be empty.
+    /// The description for models; may be empty.
     pub description: String,
-    /// Which workers can run it.
+    /// The capabilities that a worker needs to run it.
     pub profile: Profile,
-    /// Who does it, and what they take.
+    /// The kind of work, and its input.
     pub work: Work,
-    /// How many failures are forgiven.
+    /// The number of failed attempts that are retried.
     pub max_failures: u32,
-    /// How long one try may take.
+    /// The time limit of one attempt.
     pub timeout: Duration,
-    /// What its arguments must be; any object without it.
+    /// The schema of the arguments; `None` allows any object.
     pub input: Option<Arc<InputSchema>>,
 }
 
-/// Who does the work of a workflow.
+/// The kind of work that a workflow does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// The research provider: the message is the question.
@@ -47,12 +47,12 @@ pub enum Work {
     Command,
     /// A tool of an upstream server.
     Tool {
-        /// Whether one of its arguments takes the message.
+        /// True if one of its arguments receives the message.
         takes_message: bool,
     },
 }
 
-/// What a call gives to a workflow. What is serialized of it is what makes two calls the same.
+/// The arguments of a workflow's call. The serialized fields identify the call.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkflowArguments {
@@ -77,13 +77,13 @@ fn medium() -> Effort {
     Effort::Medium
 }
 
-/// A command's own limit is kept by the provider that runs it; the engine's comes so long after that.
+/// The provider that runs a command enforces its limit; the engine's limit is this much later.
 const COMMAND_SLACK: Duration = Duration::from_secs(60);
-/// The limits of a tool are kept by the provider that calls it.
+/// The provider that calls a tool enforces its limits.
 const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Workflow {
-    /// The job that is made of a call.
+    /// Builds the job of a call.
     pub(super) fn new_job(
         &self,
         owner: &OwnerId,
@@ -101,7 +101,7 @@ impl Workflow {
         };
         let (conversation, ask, attempt_timeout, keep) = match self.work {
             Work::Research => {
-                // It becomes a conversation, and those are kept.
+                // The job becomes a conversation, and conversations are kept.
                 (Some(new_conversation()), research(given)?, self.timeout, None)
             }
             Work::Command => {
@@ -127,7 +127,7 @@ impl Workflow {
         })
     }
 
-    /// The job that the command line makes of a message and arguments; a sentence where they do not fit the workflow.
+    /// Builds the job for a message and arguments from the command line; returns a sentence if they do not fit the workflow.
     pub fn job(
         &self,
         owner: &OwnerId,
@@ -140,7 +140,7 @@ impl Workflow {
         job.map_err(Refusal::into_sentence)
     }
 
-    /// Of everything that makes two calls the same.
+    /// Returns the digest of everything that identifies a call.
     pub(super) fn input_hash(&self, given: &WorkflowArguments) -> Result<[u8; 32], Refusal> {
         digest(&("jobs", &self.name, given))
     }
@@ -159,7 +159,7 @@ impl Workflow {
 }
 
 impl WorkflowArguments {
-    /// The priority, once everything is as it should be.
+    /// Checks all fields and returns the priority.
     fn check(&self) -> Result<i16, Refusal> {
         if let Some(session) = &self.session_id {
             let fits = (1..=200).contains(&session.chars().count());

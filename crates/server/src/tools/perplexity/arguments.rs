@@ -1,5 +1,5 @@
-//! Reads what callers send as the vendor's server does (A9): unknown arguments are ignored and values are passed on as they are.
-//! A mistake names its field, so that a model can correct it.
+//! Parses arguments in the same way as the vendor's server (A9): unknown arguments are ignored, and values are passed on
+//! unchanged. An error names its field, so that a model can correct it.
 
 use outlast_core::{AskKind, ContextSize, Message, Recency, Role, SearchFilters};
 use rmcp::model::JsonObject;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::arguments::{self, MAX_REQUEST_CHARS, check};
 use crate::reply::Refusal;
 
-/// The most messages of one call.
+/// The maximum number of messages in one call.
 const MAX_MESSAGES: usize = 1_000;
 
-/// What is asked, within which bounds, and how the answer is shown.
+/// A question, its search filters, and the format of its answer.
 pub(super) struct Asked {
     pub(super) messages: Vec<Message>,
     pub(super) filters: SearchFilters,
@@ -26,7 +26,7 @@ struct AskArguments {
     #[serde(default)]
     search_domain_filter: Vec<String>,
     search_context_size: Option<ContextSize>,
-    /// Of the vendor's earlier versions; anything but `true` is ignored.
+    /// Used by the vendor's earlier versions; any value except `true` is ignored.
     strip_thinking: Option<Value>,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
     }
 }
 
-/// The messages, unless they are too many, too long or all blank.
+/// Returns the messages, unless they are too many, too long or all blank.
 fn checked(messages: Vec<MessageArgument>) -> Result<Vec<Message>, Refusal> {
     let count = messages.len();
     check((1..=MAX_MESSAGES).contains(&count), || {
@@ -121,7 +121,7 @@ fn results(given: JsonObject) -> Result<Asked, Refusal> {
     Ok(Asked { messages: vec![question], filters, strip_thinking: false })
 }
 
-/// A number in a range. The vendor's schema says `number`: a fraction is taken, and its whole part is sent.
+/// Checks the range of a number. The vendor's schema says `number`: a fraction is accepted, and its whole part is sent.
 fn count(
     field: &str,
     given: Option<f64>,
@@ -131,7 +131,7 @@ fn count(
     let Some(number) = given else { return Ok(default) };
     let is_within = (f64::from(least)..=f64::from(most)).contains(&number);
     check(is_within, || format!("{field} must be a number from {least} to {most}, not {number}"))?;
-    // Within the range by now, so there is always one.
+    // The range is checked above, so a whole number is always found.
     let whole = (least..=most).rev().find(|whole| f64::from(*whole) <= number);
     Ok(whole.unwrap_or(default))
 }

@@ -98,7 +98,7 @@ fn search_input() -> Value {
     object(joined(own, filters()), &["query"])
 }
 
-/// The conversation without limits in the schema, which is the vendor's; ours are checked when a call comes.
+/// Returns the vendor's schema of a conversation, which has no limits; ours are checked when a call arrives.
 fn messages() -> Value {
     let mut role = one_of(&["system", "user", "assistant"]);
     role["description"] = json!("Who said it.");

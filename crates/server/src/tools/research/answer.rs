@@ -1,4 +1,4 @@
-//! What the four tools that ask answer: one shape, and a text that is complete on its own.
+//! The answers of the four tools that ask: one format, and a text that is complete without it.
 
 use outlast_core::{Body, Checkpoint, Cost, Job, Output, ResearchAsk, Timestamp, Waits, rules};
 use outlast_engine::Expected;
@@ -16,18 +16,18 @@ use crate::reply::{ToolResult, told, told_in_blocks, without_nulls};
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 
-/// How it was asked, as far as the answer depends on it.
+/// The attributes of a question that its answer depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
-    /// By a tool of this set.
+    /// The set of the tool that asked.
     pub(super) set: ResearchSet,
-    /// In a conversation that was there before.
+    /// True if the question continues an existing conversation.
     pub(super) continued: bool,
-    /// With the model's thinking.
+    /// True if the answer includes the model's thinking.
     pub(super) show_thinking: bool,
 }
 
-/// The answer of a question that has its report.
+/// Builds the answer to a question with a finished report.
 pub(super) fn completed(
     job: &Job,
     output: &Output,
@@ -69,7 +69,7 @@ pub(super) fn completed(
     Ok(told_in_blocks(text.finish(), shape))
 }
 
-/// The answer of a question that waits for a worker, or is worked on (B2).
+/// Builds the answer to a question that is queued or running (B2).
 pub(super) fn queued(
     job: &Job,
     asking: Asking,
@@ -78,7 +78,7 @@ pub(super) fn queued(
 ) -> CallToolResult {
     let id = conversation(job);
     let cost = CostShape::from(expected.cost.amount().map_or(Cost::Unknown, Cost::Estimate));
-    // The lines up to the second blank one are a contract; what helps further comes after them.
+    // The lines up to the second blank one are a contract; further help comes after them.
     let mut text = format!(
         "{}\nDeep research query has been queued for background processing.\n\n\
          **To check status and retrieve results:**\n\
@@ -109,13 +109,13 @@ pub(super) fn queued(
     told(text, shape)
 }
 
-/// What a report is worth, where that was asked for.
+/// Returns the quality check of a report, if one was requested.
 pub(super) fn report_check(job: &Job, output: &Output) -> Option<ReportCheck> {
     let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).ok()?;
     ReportCheck::of(&ask, output)
 }
 
-/// What a report cites, fit to be shown.
+/// Returns the printable sources of a report.
 pub(super) fn sources(output: &Output) -> Vec<SearchResult> {
     let shown = search_results(output).into_iter().map(|source| SearchResult {
         title: printable(&source.title),
@@ -125,7 +125,7 @@ pub(super) fn sources(output: &Output) -> Vec<SearchResult> {
     shown.collect()
 }
 
-/// How far a turn has come, fit to be shown.
+/// Returns the printable progress of a turn.
 pub(super) fn progress(job: &Job, now: Timestamp, waits: Option<Waits>) -> ProgressShape {
     let progress = ProgressShape::of(job, now, waits);
     ProgressShape { message: printable(&progress.message), ..progress }
@@ -148,7 +148,7 @@ pub(super) fn model(model: Option<&str>) -> String {
     model.map_or_else(|| "unknown".to_owned(), printable)
 }
 
-/// The report, with the thinking before it and further questions after it, where there are any.
+/// Returns the report, preceded by the thinking and followed by related questions, if there are any.
 fn body(output: &Output, show_thinking: bool) -> String {
     match &output.body {
         Body::Report { text, thinking, related, .. } => {

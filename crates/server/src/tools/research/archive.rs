@@ -1,5 +1,5 @@
-//! Conversations that an older server left as files and the store does not know: read, and continued, by the local owner
-//! alone. No server works on them any more, whatever their files say.
+//! Conversations that an older server left as files and that the store does not contain. Only the local owner can read and
+//! continue them. No server runs them any more, whatever their files say.
 
 use outlast_core::{Code, ConversationId, Message, OwnerId, Role};
 use outlast_mirror::{ArchiveError, ArchivedConversation};
@@ -13,7 +13,7 @@ use crate::text::printable;
 use crate::tool_names::research::SEARCH;
 
 impl Research {
-    /// A conversation that only its files know, as it is shown.
+    /// Returns a conversation that exists only as files.
     pub(super) async fn archived(
         &self,
         owner: &OwnerId,
@@ -25,7 +25,7 @@ impl Research {
         archived.map(|archived| shown(set, id, archived, show)).transpose()
     }
 
-    /// The same as a conversation to ask in: what was said there goes with the question, and stays in its files.
+    /// Returns the same conversation for a follow-up: its messages are sent with the question, and stay in its files.
     pub(super) async fn archived_as_asked_in(
         &self,
         owner: &OwnerId,
@@ -108,7 +108,8 @@ fn shown(
     Shown::new(&conversation, status, None, standing, &Notes::default())
 }
 
-/// Of a conversation without a status: a search, or a call that waited for its report. Both were over when it was written.
+/// Returns the status of a conversation without a status file: a search, or a call that waited for its report. Both had
+/// ended when the files were written.
 fn ended(id: &ConversationId, created_at: &str, updated_at: &str) -> StatusFile {
     StatusFile {
         conversation_id: id.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! What callers send, checked: every mistake names its field, so that a model can correct it.
+//! Checks the arguments of callers: every error names its field, so that a model can correct it.
 
 use chrono::{Datelike, NaiveDate};
 use outlast_core::{CallMode, ConversationId, Effort, Key, NanoUsd, Recency, SearchFilters};
@@ -11,26 +11,26 @@ use crate::arguments::{self, check, check_domains, check_priority, check_query, 
 use crate::reply::Refusal;
 use crate::tool_names::{deep_research, research};
 
-/// A question for deep research, checked, by a tool of either set.
+/// A checked question for deep research, from a tool of either set.
 pub(super) struct ResearchQuestion {
     pub(super) query: String,
     pub(super) effort: Effort,
-    /// The provider that is to answer, where the call names one.
+    /// The provider that the call names, if any.
     pub(super) provider: Option<String>,
-    /// What the run may cost at most.
+    /// The maximum cost of the run.
     pub(super) budget: Option<NanoUsd>,
     pub(super) priority: i16,
-    /// The caller's own key.
+    /// The key that the caller passed.
     pub(super) key: Option<Key>,
-    /// Whether the call starts over.
+    /// Determines whether the call starts over.
     pub(super) mode: CallMode,
-    /// The digest of all arguments: a key with another one is a conflict (E9), and the previous version recognizes the call
-    /// by it.
+    /// The digest of all arguments. A key with another digest is a conflict (E9), and the previous version recognizes the
+    /// call by it.
     pub(super) hash: [u8; 32],
 }
 
 impl ResearchQuestion {
-    /// Reads the arguments as the set has them; the conversation was taken out of them before.
+    /// Parses the arguments of the set's tool; the conversation was removed from them before.
     pub(super) fn read(
         set: ResearchSet,
         tool: &str,
@@ -80,7 +80,8 @@ fn mode(fresh: bool) -> CallMode {
     if fresh { CallMode::Fresh } else { CallMode::Attach }
 }
 
-/// Of deep research in the set `research`. What is serialized of it goes into the digest of E9, which never changes.
+/// Arguments of deep research in the set `research`. The serialized fields are part of the digest of E9, which never
+/// changes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ResearchArguments {
@@ -95,7 +96,8 @@ struct ResearchArguments {
     fresh: bool,
 }
 
-/// Of deep research in the set `deep-research`. What is serialized of it goes into the digest of E9, which never changes.
+/// Arguments of deep research in the set `deep-research`. The serialized fields are part of the digest of E9, which never
+/// changes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeepResearchArguments {
@@ -112,7 +114,7 @@ struct DeepResearchArguments {
     fresh: bool,
 }
 
-/// Dollars as whole billionths.
+/// Converts dollars to whole billionths.
 fn budget(usd: f64) -> Result<NanoUsd, Refusal> {
     let why = || {
         let most = NanoUsd::MAX_BUDGET_USD;
@@ -121,7 +123,7 @@ fn budget(usd: f64) -> Result<NanoUsd, Refusal> {
     NanoUsd::budget(usd).ok_or_else(why)
 }
 
-/// How hard to work.
+/// The effort of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum EffortWord {
@@ -141,7 +143,7 @@ impl From<EffortWord> for Effort {
     }
 }
 
-/// Of search. What is serialized of it goes into the digest by which the previous version recognizes a call.
+/// Arguments of search. The serialized fields are part of the digest by which the previous version recognizes a call.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchArguments {
@@ -168,7 +170,7 @@ enum SearchMode {
 }
 
 impl SearchArguments {
-    /// What the search is narrowed to, once everything is as it should be.
+    /// Checks all fields and returns the search filters.
     pub(super) fn filters(&self) -> Result<SearchFilters, Refusal> {
         check_query("query", &self.query)?;
         check_domains(&self.search_domain_filter)?;
@@ -186,7 +188,7 @@ impl SearchArguments {
     }
 }
 
-/// Of the tool that reads one conversation, or several.
+/// Arguments of the tool that reads one conversation, or several.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct HistoryArguments {
@@ -204,7 +206,7 @@ pub(super) enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Of the tools that read several.
+/// Arguments of the tools that read several.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct HistoriesArguments {
@@ -215,14 +217,14 @@ pub(super) struct HistoriesArguments {
     pub(super) show_thinking: bool,
 }
 
-/// Of the tool that ends what runs in a conversation.
+/// Arguments of the tool that cancels the research in a conversation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct CancelArguments {
     pub(super) conversation_id: String,
 }
 
-/// Takes the conversation out of a follow-up's arguments; the rest is read like those of a first question.
+/// Removes the conversation from a follow-up's arguments; the others are parsed like those of a first question.
 pub(super) fn take_conversation(
     tool: &str,
     given: &mut JsonObject,
@@ -242,19 +244,19 @@ pub(super) fn take_conversation(
     }
 }
 
-/// The name of a conversation, if it can be one: what is not never reaches a store or a file system.
+/// Parses the id of a conversation: an invalid id never reaches a store or a file system.
 pub(super) fn conversation_id(text: &str) -> Option<ConversationId> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     ((8..=64).contains(&text.len()) && text.bytes().all(allowed)).then(|| ConversationId::new(text))
 }
 
-/// From 1 to 100 ids.
+/// Checks that there are 1 to 100 ids.
 pub(super) fn check_count(field: &str, ids: &[String]) -> Result<(), Refusal> {
     let count = ids.len();
     check((1..=100).contains(&count), || format!("{field} must have 1 to 100 entries, not {count}"))
 }
 
-/// The digest of the tool, the conversation and all arguments, byte for byte that of the previous version.
+/// Returns the digest of the tool, the conversation and all arguments, byte for byte that of the previous version.
 pub(super) fn input_hash<A: Serialize>(
     tool: &str,
     conversation: Option<&str>,
@@ -269,7 +271,7 @@ fn check_date(field: &str, date: Option<&str>) -> Result<(), Refusal> {
     })
 }
 
-/// Whether there is such a day, `MM/DD/YYYY`; chrono alone would take shorter numbers and signs as well.
+/// Returns true if the day `MM/DD/YYYY` exists; chrono alone would also accept shorter numbers and signs.
 fn is_date(text: &str) -> bool {
     const FORMAT: &str = "%m/%d/%Y";
     let is_it = |day: NaiveDate| day.year() > 0 && day.format(FORMAT).to_string() == text;
@@ -318,7 +320,7 @@ mod tests {
         assert!(check(&["a.example"; 21]).is_err());
     }
 
-    /// B15 of the older server: a name that is none never reaches a store.
+    /// B15 of the older server: an invalid name never reaches a store.
     #[test]
     fn hostile_names_are_no_conversations() {
         for good in ["0123456789abcdef0123456789abcdef", "20251031-1761930000000", "abcd_efg"] {

@@ -1,5 +1,5 @@
-//! The tools that ask: from a question to a durable job and its answer. Deep research is held until the report is there, or
-//! queued and asked after, as the mode says; search is a quick answer, held for seconds.
+//! The tools that ask: from a question to a durable job and its answer. The mode determines whether deep research is held
+//! until the report is ready, or queued and polled; search is a quick answer, held for seconds.
 
 use std::time::Duration;
 
@@ -27,24 +27,25 @@ use crate::tools::instructions::{
 use crate::tools::outcome::outcome;
 use crate::tools::recipient::how_to_configure;
 
-/// How long after its timeout a search is waited for: its worker gives it up by then, unless the provider hangs.
+/// The time for which a call waits after the timeout of a search: its worker has given up by then, unless the provider
+/// hangs.
 const SEARCH_GRACE: Duration = Duration::from_secs(1);
 
-/// Where a question is asked; by default in a conversation that begins with it.
+/// The conversation of a question; by default a new one.
 #[derive(Default)]
 pub(super) struct AskedIn {
-    /// The conversation that is continued.
+    /// The conversation that the question continues.
     pub(super) conversation: Option<ConversationId>,
-    /// The provider that has to answer there (P1).
+    /// The provider that must answer in it (P1).
     pub(super) provider: Option<String>,
-    /// The one that the caller wants to answer, in spite of that.
+    /// The provider that the caller chose instead.
     pub(super) wanted: Option<Profile>,
-    /// What was said there.
+    /// The earlier messages.
     pub(super) said: Vec<Message>,
 }
 
 impl Research {
-    /// A call of one of the tools that ask.
+    /// Handles a call of one of the tools that ask.
     pub(super) async fn ask(
         &self,
         caller: &mut Caller,
@@ -102,7 +103,7 @@ impl Research {
         self.hold(caller, call, self.asking(asked_in.conversation.is_some())).await
     }
 
-    /// What a call is answered with in this mode, and with it whether its job is promised to the caller.
+    /// Returns the kind of answer in this mode, and the visibility of the job that follows from it.
     fn answer_with(&self, caller: &Caller) -> (Visibility, AnswerWith) {
         let within = Some(self.options.inline_budget);
         match (self.options.mode, caller.takes_tasks) {
@@ -126,7 +127,7 @@ impl Research {
         let question = Message { role: Role::User, content: arguments.query.clone() };
         let ask = ResearchAsk {
             kind: AskKind::Search,
-            // Without instructions: the answer is the provider's own, as short as it likes.
+            // Without instructions: the provider chooses the form and the length of the answer.
             messages: asked_in.said.drain(..).chain([question.clone()]).collect(),
             filters,
             ..ResearchAsk::default()
@@ -152,7 +153,7 @@ impl Research {
         self.hold(caller, call, Asking { show_thinking, ..self.asking(continued) }).await
     }
 
-    /// Finds the conversation to be continued, if one is named, or refuses.
+    /// Finds the conversation to continue, if one is named, or refuses.
     async fn asked_in(
         &self,
         caller: &Caller,
@@ -170,7 +171,7 @@ impl Research {
         archived.ok_or_else(|| not_found(given))
     }
 
-    /// The provider that a call names, if it names one; what is not configured is refused.
+    /// Returns the provider that a call names, if any; refuses one that is not configured.
     fn wanted(&self, named: Option<&str>) -> Result<Option<Profile>, Refusal> {
         let Some(named) = named else { return Ok(None) };
         let found = self.profiles().find(|profile| profile.provider() == named);
@@ -181,8 +182,8 @@ impl Research {
         })
     }
 
-    /// Who answers a question there (P1): a conversation stays with its provider, whatever else is configured now, unless
-    /// the caller names another.
+    /// Returns the provider of a question (P1): a conversation stays with its provider, whatever else is configured now,
+    /// unless the caller names another.
     fn profile(&self, asked_in: &AskedIn) -> Result<Profile, Refusal> {
         if let Some(wanted) = &asked_in.wanted {
             self.check_documents_stay(asked_in, wanted)?;
@@ -209,7 +210,7 @@ impl Research {
         )))
     }
 
-    /// The conversation's provider cannot be asked by this server.
+    /// Returns the refusal if this server cannot use the conversation's provider.
     fn not_configured(&self, asked_in: &AskedIn, provider: &str) -> Refusal {
         let how = how_to_configure(provider);
         let first = self.options.profile.provider();
@@ -235,7 +236,7 @@ impl Research {
         )
     }
 
-    /// The job for a question.
+    /// Builds the job of a question.
     fn new_job(
         &self,
         owner: &OwnerId,
@@ -257,9 +258,9 @@ impl Research {
             conversation: Some(conversation),
             workflow: workflow.to_owned(),
             visibility,
-            // Nothing that a caller waits for is submitted twice.
+            // A job that a caller waits for is never submitted a second time.
             max_failures: if held { 0 } else { self.options.max_failures },
-            // Of a held call, the failure; its report has become a turn of a conversation and stays.
+            // Applies to the failure of a held call; its report becomes a turn of a conversation and is kept.
             keep: held.then_some(self.options.keep),
             ..research_job(owner, profile, ask, attempt_timeout)?
         };
@@ -270,7 +271,7 @@ impl Research {
         })
     }
 
-    /// Carries a question to its answer: the report, a task, or that it is queued.
+    /// Serves a question until its answer: the report, a task, or a note that it is queued.
     async fn hold(
         &self,
         caller: &mut Caller,
@@ -288,7 +289,7 @@ impl Research {
         }
     }
 
-    /// What came of a question; `None` while its job is unfinished.
+    /// Renders the outcome of a question; `None` while its job is unfinished.
     pub(super) fn ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
         outcome(job, |output| {
             let note = self.engine.expects(&job.new.profile, &job.new.ask).budget_note;
@@ -301,13 +302,13 @@ impl Research {
     }
 }
 
-/// The command by which a person moves a conversation to another provider.
+/// Returns the command by which a person moves a conversation to another provider.
 fn moving_command(asked_in: &AskedIn, provider: &str) -> String {
     let id = asked_in.conversation.as_ref().map_or("ID", ConversationId::as_str);
     format!("`outlast research --follow-up {id} --provider {provider} \"...\"`")
 }
 
-/// The caller has no such conversation; foreign is the same as unknown.
+/// Returns the refusal for a conversation that the caller does not have; one of another owner counts as unknown.
 pub(super) fn not_found(given: &str) -> Refusal {
     let id = echoed_id(given);
     Refusal::because(

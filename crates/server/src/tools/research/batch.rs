@@ -1,4 +1,4 @@
-//! Reading several conversations at once, and waiting for all of them (B16). One that cannot be read never hides another.
+//! Reads several conversations at once, and waits for all of them (B16). One that cannot be read never hides another.
 
 use outlast_core::{ConversationId, JobId};
 use rmcp::model::JsonObject;
@@ -15,14 +15,14 @@ use crate::text::echoed_id;
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 use crate::wait::{self, Whose};
 
-/// Which of them were waited for to the end.
+/// The extent of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BatchWait {
-    /// They were not waited for.
+    /// The call did not wait.
     No,
-    /// All of them.
+    /// All of them ended.
     ToTheEnd,
-    /// Not yet all of them.
+    /// Some of them have not ended.
     InPart,
 }
 
@@ -38,7 +38,7 @@ impl Research {
         given: JsonObject,
     ) -> ToolResult {
         let (ids, show) = read(given)?;
-        // A caller that is told of progress can wait for ever; the limits of others are not known.
+        // A caller that receives progress can wait forever; the time limits of other callers are unknown.
         let budget = caller.progress.is_none().then_some(self.options.inline_budget);
         let all = self.all_ended(caller, &ids);
         let waited = match budget {
@@ -48,7 +48,7 @@ impl Research {
         self.present(caller, &ids, show, waited).await
     }
 
-    /// The present state of all.
+    /// Returns the current state of all.
     pub(super) async fn batch(&self, caller: &Caller, ids: &[String], show: Show) -> ToolResult {
         self.present(caller, ids, show, BatchWait::No).await
     }
@@ -90,7 +90,7 @@ impl Research {
             "\n{read} read, {errors} not found or not readable, {unfinished} not yet ended."
         ));
         match waited {
-            // An unknown id has no result to wait for, however long it took to look for it.
+            // An unknown id has no result to wait for, however long the search for it took.
             BatchWait::InPart if unfinished > 0 => text.line(&format!(
                 "Not all have ended. Call `{AWAIT}` again with the same ids to go on waiting; nothing is lost and \
                  nothing runs twice."
@@ -103,7 +103,7 @@ impl Research {
         Ok(told_in_blocks(text.finish(), Value::Object(entries)))
     }
 
-    /// One conversation, or a code and a sentence why there is none.
+    /// Returns one conversation, or a code and a sentence with the reason.
     async fn entry(
         &self,
         caller: &Caller,
@@ -130,7 +130,8 @@ impl Research {
         }
     }
 
-    /// Waits until every conversation has ended, one after the other: the slowest decides in any order.
+    /// Waits until every conversation has ended, one after the other: the order does not matter, because the slowest
+    /// determines the end.
     async fn all_ended(&self, caller: &mut Caller, ids: &[String]) -> BatchWait {
         let mut open = Vec::new();
         for id in ids.iter().filter_map(|given| conversation_id(given)) {
@@ -154,7 +155,7 @@ impl Research {
         BatchWait::ToTheEnd
     }
 
-    /// The last job of a conversation, if it is unfinished.
+    /// Returns the last job of a conversation, if it is unfinished.
     pub(super) async fn unfinished(
         &self,
         caller: &Caller,
@@ -183,7 +184,8 @@ mod tests {
     use super::super::tests::{Oracle, research};
     use super::*;
 
-    /// E7: how long the store took to look is not told, and a model is not sent to wait for nothing.
+    /// E7: the answer does not reveal how long the store searched, and never makes a model wait for a job that does not
+    /// exist.
     #[tokio::test]
     async fn e7_a_wait_for_what_never_was_is_over_however_long_it_took() {
         let set = research(Oracle::answering(None, Cost::Unknown), ResearchMode::Queued).await;

@@ -1,4 +1,4 @@
-//! Ending what runs in a conversation: the answer is the conversation as it stands after that.
+//! Cancels the research in a conversation; the answer is the conversation after that.
 
 use rmcp::model::JsonObject;
 
@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::reply::ToolResult;
 
 impl Research {
-    /// Cancels the last question of a conversation, if it is unfinished; one that has ended keeps its end.
+    /// Cancels the last question of a conversation, if it is unfinished; one that has ended keeps its outcome.
     pub(super) async fn cancel(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let CancelArguments { conversation_id: given } = arguments::read(given)?;
         let Some(id) = conversation_id(&given) else { return Err(not_found(&given)) };

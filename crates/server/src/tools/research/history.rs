@@ -1,4 +1,4 @@
-//! Reading a conversation: what was said, where it stands, what it cost.
+//! Reads a conversation: its messages, its status and its cost.
 
 use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{ConversationId, Job, JobState, Role, StateKind, Waits};
@@ -20,14 +20,14 @@ use crate::reply::{Refusal, ToolResult, told_in_blocks, without_nulls};
 use crate::text::printable;
 use crate::tools::schema::joined;
 
-/// How much of a conversation is shown.
+/// The parts of a conversation that are shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Show {
     pub(super) system: bool,
     pub(super) thinking: bool,
 }
 
-/// What was said.
+/// A conversation with its messages.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConversationShape {
@@ -36,10 +36,10 @@ pub(super) struct ConversationShape {
     pub(super) updated_at: String,
     pub(super) message_count: usize,
     pub(super) messages: Vec<MessageShape>,
-    /// What the running turn has written so far (G8); no message, and gone when the turn ends.
+    /// The partial text of the running turn (G8). It is not a message, and disappears when the turn ends.
     pub(super) partial: Option<String>,
     pub(super) conversation_path: Option<String>,
-    /// Whose conversation it is (P1).
+    /// The provider of the conversation (P1).
     pub(super) provider: String,
     pub(super) usage: Option<UsageShape>,
     pub(super) cost: Option<CostShape>,
@@ -47,7 +47,7 @@ pub(super) struct ConversationShape {
     pub(super) report_check: Option<ReportCheck>,
 }
 
-/// One message of it.
+/// One message.
 #[derive(Debug, Serialize)]
 pub(super) struct MessageShape {
     pub(super) role: Role,
@@ -56,21 +56,21 @@ pub(super) struct MessageShape {
     pub(super) failed: bool,
 }
 
-/// A conversation as it was read, with everything that is said of it.
+/// A conversation as read, with all parts of the answer.
 pub(super) struct Shown {
-    /// What was said.
+    /// The conversation with its messages.
     pub(super) conversation: Value,
     pub(super) status: StatusFile,
-    /// Of a turn that did not end badly.
+    /// The progress of a turn that did not fail or get cancelled.
     pub(super) progress: Option<ProgressShape>,
-    /// In words, with what to do next.
+    /// The status in words, with the next step.
     pub(super) standing: String,
-    /// Where it stands, what it is, what was said.
+    /// The status, the metadata and the messages.
     pub(super) blocks: Vec<ContentBlock>,
 }
 
 impl Shown {
-    /// `notes` follow the messages.
+    /// Builds the answer; `notes` follow the messages.
     pub(super) fn new(
         shape: &ConversationShape,
         status: StatusFile,
@@ -98,7 +98,7 @@ impl Research {
         }
     }
 
-    /// The history of one conversation; an id that the caller does not have is refused.
+    /// Returns the history of one conversation; refuses an id that the caller does not have.
     pub(super) async fn one_history(&self, caller: &Caller, given: &str, show: Show) -> ToolResult {
         let shown = match conversation_id(given) {
             Some(id) => self.shown(caller, &id, show).await?,
@@ -117,7 +117,7 @@ impl Research {
         Ok(told_in_blocks(shown.blocks, joined(shown.conversation, without_nulls(standing))))
     }
 
-    /// A conversation of the caller's; `None` when they have no such conversation.
+    /// Returns a conversation of the caller; `None` if they have no such conversation.
     pub(super) async fn shown(
         &self,
         caller: &Caller,
@@ -146,7 +146,7 @@ impl Research {
         Shown::new(&shape, status, progress, standing, &notes).map(Some)
     }
 
-    /// Why a turn waits, if it does; a reason that cannot be found is not worth an error.
+    /// Returns the reason that a turn waits, if any; a failure to find the reason is not worth an error.
     async fn waits(&self, caller: &Caller, job: &Job) -> Option<Waits> {
         if job.state.kind() != StateKind::Queued {
             return None;
@@ -198,12 +198,12 @@ pub(super) fn sanitised(mut status: StatusFile) -> StatusFile {
     status
 }
 
-/// What follows the messages of a conversation.
+/// The text after the messages of a conversation.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// What the last report cites.
+    /// The sources of the last report.
     sources: String,
-    /// What it cost, and what a reader should know about it.
+    /// Its cost, and remarks for the reader.
     remarks: String,
 }
 
@@ -217,7 +217,7 @@ fn notes(conversation: &Conversation, shape: &ConversationShape) -> Notes {
     Notes { sources: render::sources(output), remarks }
 }
 
-/// The text: the messages of assistants are reports, each a block of its own.
+/// Renders the text: the messages of assistants are reports, each in a separate block.
 fn blocks(conversation: &ConversationShape, standing: &str, notes: &Notes) -> Vec<ContentBlock> {
     let id = &conversation.conversation_id;
     let mut text = TextBlocks::new(

@@ -1,5 +1,5 @@
-//! The caller's conversations, newest first, so that a model that lost an id finds it (B17). Folders of older servers are listed
-//! among those of the store.
+//! Lists the caller's conversations, newest first, so that a model can find a lost id (B17). Folders of older servers are
+//! merged with those of the store.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl Research {
     }
 }
 
-/// What is listed: two lists, each newest first, put together.
+/// The contents of the list: two lists, each newest first, merged.
 struct List<'a> {
     set: &'a Research,
     owner: &'a OwnerId,
@@ -53,7 +53,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// The page that begins at this place, and where the next one begins.
+    /// Returns the page that starts at this place, and the place of the next one.
     async fn page(
         &self,
         place: ListPlace,
@@ -88,7 +88,8 @@ impl List<'_> {
         let after = match taken {
             _ if is_stored_over => StoredPlace::End,
             0 => place.stored,
-            // The store knows the end of a page alone, so one that was used in part is read again to that part.
+            // The store returns a cursor only for the end of a page, so a page that was used in part is read again up to
+            // that part.
             taken if from_store.peek().is_some() => {
                 self.stored(place.stored, taken).await?.next.into()
             }
@@ -110,7 +111,7 @@ impl List<'_> {
         Ok(self.set.engine.conversations(self.owner, &query).await?)
     }
 
-    /// The folders of older servers that no earlier page has shown.
+    /// Returns the folders of older servers that no earlier page has shown.
     async fn folders(&self, place: &ListPlace) -> Result<Vec<ArchivedFolder>, Refusal> {
         let Some(mirror) = &self.set.options.mirror else { return Ok(Vec::new()) };
         let mut folders = mirror.archived_folders(self.owner).await?;
@@ -120,7 +121,7 @@ impl List<'_> {
         Ok(folders)
     }
 
-    /// A folder as it is listed; `None` when it cannot be read, or has another status than asked for.
+    /// Returns the entry of a folder; `None` if it cannot be read, or has another status than requested.
     async fn archived(
         &self,
         folder: &ArchivedFolder,
@@ -139,7 +140,7 @@ impl List<'_> {
     }
 }
 
-/// Where a page of the list ends: in the store, and among the folders.
+/// The end of a page of the list: in the store, and among the folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ListPlace {
     stored: StoredPlace,
@@ -162,7 +163,7 @@ impl From<Option<Cursor>> for StoredPlace {
 }
 
 impl ListPlace {
-    /// `17`, or `17~1761930000000~20251031-1761930000000` once folders were shown.
+    /// Parses `17`, or `17~1761930000000~20251031-1761930000000` once folders were shown.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '~');
         let stored = match parts.next()? {
@@ -212,7 +213,7 @@ fn of_folder(folder: &ArchivedFolder, archived: ArchivedConversation) -> ListedC
     ListedConversation {
         conversation_id: folder.id.clone(),
         title: question.map_or_else(String::new, |question| title(&question.content)),
-        // One without a status was over when it was written.
+        // A conversation without a status file had ended when it was written.
         status: status.map_or(StatusWord::Completed, |status| status.status),
         created_at: printable(&conversation.created_at),
         updated_at: printable(&conversation.updated_at),

@@ -1,4 +1,4 @@
-//! Pieces of text that several answers share.
+//! Text fragments that several answers share.
 
 use outlast_core::{Body, Cost, Job, NanoUsd, Output, address_line, without_hidden};
 use outlast_engine::ReportCheck;
@@ -12,21 +12,21 @@ pub(super) trait TextLines {
     /// Adds a line.
     fn line(&mut self, line: &str);
 
-    /// Where the files are, if the caller may know.
+    /// Adds the path of the files, if the caller may know it.
     fn path(&mut self, path: Option<&str>) {
         if let Some(path) = path {
             self.line(&format!("Location: {}", printable(path)));
         }
     }
 
-    /// That earlier messages went to another provider than the conversation's own, if they did (P1).
+    /// Notes that earlier messages went to a provider other than the conversation's original one (P1).
     fn moved(&mut self, job: &Job) {
         if let Some(text) = job.new.move_text() {
             self.line(&format!("Note: {text}."));
         }
     }
 
-    /// What a reader of a report should know about it, and who pays for it.
+    /// Adds remarks for the reader of a report and for the person who pays for it.
     fn remarks(&mut self, check: Option<&ReportCheck>, cost: Cost) {
         if let Some(warning) = cost.warning() {
             self.line(&format!("Note: {warning}"));
@@ -59,8 +59,8 @@ impl TextLines for TextBlocks {
     }
 }
 
-/// What the numbers of a report cite, after a blank line, if it cites anything. Titles are the words of pages, so this belongs
-/// into the block of the report.
+/// Renders the sources of a report, after a blank line; an empty string if there are none. Titles are the words of pages, so
+/// this belongs in the block of the report.
 pub(super) fn sources(output: &Output) -> String {
     let Body::Report { sources, .. } = &output.body else { return String::new() };
     let mut text = String::new();
@@ -76,12 +76,12 @@ pub(super) fn sources(output: &Output) -> String {
     text
 }
 
-/// A text after the thinking that led to it.
+/// Renders a text after the thinking that led to it.
 pub(super) fn thinking(thinking: &str, text: &str) -> String {
     format!("<think>\n{}\n</think>\n\n{}", printable(thinking.trim()), printable(text))
 }
 
-/// What was consumed, and what it cost.
+/// Renders the usage and the cost.
 pub(super) fn usage(usage: &UsageShape, cost: &CostShape, model: &str) -> String {
     let searches =
         usage.num_search_queries.map_or_else(String::new, |count| format!(", {count} searches"));
@@ -94,7 +94,7 @@ pub(super) fn usage(usage: &UsageShape, cost: &CostShape, model: &str) -> String
     )
 }
 
-/// What a question will probably cost.
+/// Renders the expected cost of a question.
 pub(super) fn estimate(cost: &CostShape) -> String {
     match cost.usd {
         None => "Estimated cost: unknown.".to_owned(),

@@ -1,5 +1,5 @@
-//! The tools as clients and models read them. Descriptions and schemas are sent with every conversation, so they say only
-//! what a client can rely on.
+//! The definitions of the tools for clients and models. Every conversation includes the descriptions and schemas, so they
+//! contain only what a client can rely on.
 
 use std::sync::Arc;
 
@@ -49,14 +49,14 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
     tools
 }
 
-/// The tool that finds conversations.
+/// Returns the tool that lists conversations.
 fn listing(set: &Arc<Research>) -> ListedTool {
     let newest_first = "Your conversations, newest first.".to_owned();
     let tool = tool(LIST, "List conversations", newest_first, list_input(), list(), lists());
     listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
 }
 
-/// The tool that ends what runs.
+/// Returns the tool that cancels research.
 fn cancelling(set: &Arc<Research>) -> ListedTool {
     let stops = "Cancels the research that runs in a conversation, and shows the conversation. Where the provider cannot \
                  be told to stop, its run may still finish and be charged.";
@@ -65,7 +65,7 @@ fn cancelling(set: &Arc<Research>) -> ListedTool {
     listed(set, tool, |set, caller, given| Box::pin(set.cancel(caller, given)))
 }
 
-/// The tools that ask.
+/// Returns the tools that ask.
 fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     let options = &set.options;
     let recipient = recipient(set);
@@ -123,7 +123,8 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
     tools
 }
 
-/// Who gets the questions: of several that a call can choose from, one that is not on this machine.
+/// Returns the recipient of the questions. If a call can choose from several providers, it is one that is not on this
+/// machine.
 fn recipient(set: &Research) -> Recipient<'_> {
     let options = &set.options;
     let mut elsewhere = set.profiles().filter(|it| it.provider() != Profile::LIBRARY);
@@ -134,7 +135,7 @@ fn recipient(set: &Research) -> Recipient<'_> {
     Recipient { profile, disclaimer: options.disclaimer }
 }
 
-/// Who can be asked, and what a question usually costs there.
+/// Renders the available providers, and the usual cost of a question to each.
 fn providers(set: &Research) -> String {
     let ask = ResearchAsk { effort: Some(Effort::Medium), ..ResearchAsk::default() };
     let ask = serde_json::to_value(ask).unwrap_or_default();
@@ -154,7 +155,7 @@ fn providers(set: &Research) -> String {
     }
 }
 
-/// What deep research does in this mode.
+/// Describes deep research in this mode.
 fn research(options: &ResearchOptions, depth: &str) -> String {
     match options.mode {
         ResearchMode::Blocking => format!(
@@ -216,7 +217,7 @@ fn search_options() -> Value {
     })
 }
 
-/// A question, perhaps in a conversation, with its options.
+/// Returns the schema of a question with its options, perhaps in a conversation.
 fn question(required: &[&str], mut properties: Value) -> Value {
     properties["query"] = query();
     if required.contains(&"conversationId") {
@@ -255,7 +256,7 @@ fn answer() -> Value {
     open_object(joined(parts, joined(texts(&required), texts(&more))), &required)
 }
 
-/// One conversation, or several by id.
+/// Returns the schema of one conversation, or of several by id.
 fn history() -> Value {
     let said = ["role", "content"];
     let parts = json!({
@@ -271,13 +272,13 @@ fn history() -> Value {
     json!({ "type": "object", "anyOf": [one, batch()] })
 }
 
-/// One conversation after a cancel, as far as a caller has to know it.
+/// Returns the schema of a conversation after a cancel, with the fields that a caller needs.
 fn cancelled() -> Value {
     let properties = texts(&["conversationId", "status", "statusMessage"]);
     open_object(properties, &["conversationId", "status"])
 }
 
-/// Several by id.
+/// Returns the schema of several conversations by id.
 fn batch() -> Value {
     let part = json!({ "type": "object" });
     let parts = json!({ "conversation": part, "status": part, "progress": part, "error": part });

@@ -1,18 +1,18 @@
-//! The two sets that are made of this code, and what the tools that ask are called in each.
+//! The two sets that share this code, and the names of their tools that ask.
 
 use crate::tool_names::{deep_research, research};
 
-/// Which of the two sets it is. They differ in the names and arguments of the tools that ask; what a call does is the same.
+/// One of the two sets. They differ in the names and arguments of the tools that ask; the calls do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResearchSet {
     /// `research`: the names of documents B and C, with quick search.
     Perplexity,
-    /// `deep-research`: for whichever providers are configured (G2).
+    /// `deep-research`: for any configured provider (G2).
     AnyProvider,
 }
 
 impl ResearchSet {
-    /// The tool that begins a conversation with deep research.
+    /// Returns the tool that starts a conversation with deep research.
     pub(super) fn deep_research(self) -> &'static str {
         match self {
             Self::Perplexity => research::DEEP_RESEARCH,
@@ -20,7 +20,7 @@ impl ResearchSet {
         }
     }
 
-    /// The tool that continues one with deep research.
+    /// Returns the tool that continues a conversation with deep research.
     pub(super) fn followup(self) -> &'static str {
         match self {
             Self::Perplexity => research::DEEP_RESEARCH_FOLLOWUP,
@@ -28,7 +28,7 @@ impl ResearchSet {
         }
     }
 
-    /// The tools that continue a conversation, in words.
+    /// Returns the names of the tools that continue a conversation, for a sentence.
     pub(super) fn followups(self) -> String {
         match self {
             Self::Perplexity => format!("`{}` or `{}`", research::SEARCH_FOLLOWUP, self.followup()),

@@ -1,4 +1,4 @@
-//! Where a conversation stands, in words a model can act on (B5, B10).
+//! The status of a conversation, in words that a model can act on (B5, B10).
 
 use outlast_mirror::{ErrorEntry, ProgressShape, StatusFile, StatusWord};
 
@@ -7,7 +7,7 @@ use super::render::TextLines as _;
 use crate::text::counted;
 use crate::tool_names::research::HISTORY;
 
-/// The status block.
+/// Renders the status block.
 pub(super) fn standing(
     set: ResearchSet,
     status: &StatusFile,
@@ -49,7 +49,7 @@ fn unfinished(word: &str, status: &StatusFile, progress: Option<&ProgressShape>)
         text.line(&progress.message);
         text.line(&format!("Elapsed: {} s", progress.elapsed_ms / 1000));
     }
-    // B10: the try, when it is not the first, and what went wrong before.
+    // B10: the number of the attempt if it is not the first, and the earlier errors.
     if status.attempts > 0 {
         text.line(&format!("Retry Attempt: {}", status.attempts + 1));
         errors(&mut text, &status.error_history);
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// B10: a retrying job says which try it is and lists earlier errors.
+    /// B10: a retrying job reports the number of the attempt and lists earlier errors.
     #[test]
     fn b10_a_retry_says_its_number_and_what_went_wrong_before() {
         for word in [StatusWord::Pending, StatusWord::InProgress] {

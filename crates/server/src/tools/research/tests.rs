@@ -1,4 +1,4 @@
-//! What needs a provider that shows its thinking, costs a fortune or never answers.
+//! Tests that need a provider that shows its thinking, is very expensive or never answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -97,7 +97,7 @@ fn thoughtful() -> Output {
     Output { body, model: Some("delphi-2".to_owned()), usage: Usage::default(), cost }
 }
 
-/// The set over a provider, with a worker at hand.
+/// Returns the set over a provider, with a worker that is running.
 pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     let profile = Profile::new("oracle");
     let providers = Providers::from([(profile.clone(), Arc::new(oracle) as Arc<dyn Provider>)]);
@@ -137,7 +137,7 @@ async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> Tool
     (listed.call)(&mut Caller::test(owner), arguments).await
 }
 
-/// The structured content and the text of a call that does as it is asked.
+/// Returns the structured content and the text of a call that must succeed.
 async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Value, String) {
     let Ok(Answered::Now(answer)) = call(set, owner, tool, arguments).await else {
         panic!("refused, or a task")
@@ -148,7 +148,7 @@ async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Valu
     (result["structuredContent"].clone(), texts.join("\n"))
 }
 
-/// Defect B7 of the older server: thinking is shown where it is asked for, and nowhere else.
+/// Defect B7 of the older server: thinking is shown if it is requested, and otherwise never.
 #[tokio::test]
 async fn thinking_is_shown_only_on_request() {
     let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
@@ -175,7 +175,7 @@ async fn thinking_is_shown_only_on_request() {
     assert!(batch.to_string().contains("<think>"), "{batch}");
 }
 
-/// tools.md: what a search is narrowed to reaches its provider, and nothing that was not asked for does.
+/// tools.md: the filters of a search reach its provider, and no others do.
 #[tokio::test]
 async fn filters_reach_the_provider() {
     let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
@@ -204,7 +204,7 @@ async fn filters_reach_the_provider() {
     assert_eq!(asks[1]["filters"], filters);
 }
 
-/// G2, G6: what the set for any provider is asked reaches the provider: effort, and the budget to the billionth.
+/// G2, G6: the effort and the budget, to the billionth, reach the provider that the call names.
 #[tokio::test]
 async fn g2_effort_and_budget_of_any_provider_reach_it() {
     let oracle = Oracle::answering(Some(thoughtful()), Cost::Estimate(NanoUsd(1_000_000)));
@@ -222,7 +222,7 @@ async fn g2_effort_and_budget_of_any_provider_reach_it() {
     assert_eq!(asks[0]["tool"], "deep_research");
 }
 
-/// tools.md: only the local owner is told where files are.
+/// tools.md: only the local owner receives the path of the files.
 #[tokio::test]
 async fn the_path_is_for_the_local_owner_alone() {
     let oracle = Oracle::answering(Some(thoughtful()), Cost::Unknown);
@@ -242,7 +242,7 @@ async fn the_path_is_for_the_local_owner_alone() {
     }
 }
 
-/// Takes down what is logged on this thread.
+/// Records the log of this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -257,7 +257,7 @@ impl std::io::Write for Log {
     }
 }
 
-/// C10: queued answers carry the estimate; over a dollar is logged as a warning.
+/// C10: queued answers include the estimate; an estimate over a dollar is logged as a warning.
 #[tokio::test]
 async fn c10_a_dear_question_is_logged_and_its_estimate_told() {
     for (nanos, usd, warned) in [(2_500_000_000, 2.5, true), (900_000_000, 0.9, false)] {
@@ -293,7 +293,7 @@ async fn a_search_ends_after_its_time() {
     assert_eq!(listed["conversations"], json!([]));
 }
 
-/// A name that two sets share belongs to the set listed first.
+/// If two sets share a name, the set listed first provides the tool.
 #[tokio::test]
 async fn a_shared_name_belongs_to_the_first_set() {
     use rmcp::ServerHandler;

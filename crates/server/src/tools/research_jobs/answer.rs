@@ -1,4 +1,4 @@
-//! What the three tools say about a job: one shape, and words that tell a model what to do next (A4).
+//! The answers of the three tools about a job: one format, and a text that instructs a model what to do next (A4).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::ResearchJobsOptions;
 use crate::text::{block_texts, echoed_id, minutes, printable, with_citations};
 use crate::tool_names::research_jobs::{POLL, START};
 
-/// The one shape of all three tools (A4).
+/// The common format of all three tools (A4).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResearchJobAnswer {
@@ -27,7 +27,8 @@ pub(super) struct ResearchJobAnswer {
 }
 
 impl ResearchJobAnswer {
-    /// What is to be said about a job. Takes it, because a report may be megabytes and moves into the answer.
+    /// Builds the answer about a job. Takes ownership, because a report may have several megabytes and is moved into the
+    /// answer.
     pub(super) fn about(reading: Reading, options: &ResearchJobsOptions) -> Self {
         let Reading { job, now, waits } = reading;
         let stop_text = job.stop_text();
@@ -76,7 +77,7 @@ impl ResearchJobAnswer {
         answer
     }
 
-    /// What is to be said when there is no such job.
+    /// Builds the answer for an id without a job.
     pub(super) fn not_found(given: &str, options: &ResearchJobsOptions) -> Self {
         let minutes = minutes(options.keep);
         Self {
@@ -93,7 +94,7 @@ impl ResearchJobAnswer {
     }
 }
 
-/// The answer as structured content, with the report moved into it.
+/// Converts the answer to structured content and moves the report into it.
 impl TryFrom<ResearchJobAnswer> for Value {
     type Error = serde_json::Error;
 
@@ -107,7 +108,7 @@ impl TryFrom<ResearchJobAnswer> for Value {
     }
 }
 
-/// Where an unfinished job stands.
+/// Returns the standing of an unfinished job.
 fn standing(job: &Job, waits: Option<Waits>) -> String {
     let standing = printable(&Standing::of(job, waits).to_string());
     match job.state {
@@ -145,16 +146,16 @@ fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
     }
 }
 
-/// Returns whether the caller wants the report without the model's thinking.
+/// Returns true if the caller wants the report without the model's thinking.
 pub(in crate::tools) fn strips_thinking(ask: &Value) -> bool {
     ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// The report and, after a blank line, what its numbers cite.
+/// Returns the report and, after a blank line, the sources of its citations.
 fn response(body: Body, strip_thinking: bool) -> String {
     match body {
         Body::Report { text, sources, thinking, .. } => match thinking {
-            // Where the vendor's own server shows it: before the report, between its tags.
+            // At the position that the vendor's server uses: before the report, between its tags.
             Some(thinking) if !strip_thinking => {
                 with_citations(format!("<think>\n{thinking}\n</think>\n\n{text}"), &sources)
             }
@@ -164,7 +165,7 @@ fn response(body: Body, strip_thinking: bool) -> String {
     }
 }
 
-/// Seconds to one decimal, as people read them.
+/// Rounds a duration to seconds with one decimal.
 fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10.0).round() / 10.0
 }

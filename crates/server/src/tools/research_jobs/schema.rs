@@ -1,4 +1,4 @@
-//! The three tools as clients and models read them. Descriptions and schemas are sent with every conversation.
+//! The definitions of the tools for clients and models. Every conversation includes the descriptions and schemas.
 
 use std::sync::Arc;
 
