@@ -67,7 +67,7 @@ impl<S> ListArguments<S> {
         self.page_after(field, |text| text.parse().ok().map(Cursor))
     }
 
-    /// Does the same for a list with its own type of cursor.
+    /// Returns the same as [`Self::page`], for a list with a different type of cursor.
     pub(crate) fn page_after<C>(
         &self,
         field: &str,

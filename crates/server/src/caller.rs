@@ -86,7 +86,8 @@ pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a O
     principal.map_or(local, |Principal(owner)| owner)
 }
 
-/// The extension has no meaning in older revisions: their clients would take a task for an empty result.
+/// Returns true if the client accepts tasks. The extension has no meaning in older revisions: their clients would take a
+/// task for an empty result.
 pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {
     is_modern(context)
         && context.client_capabilities().is_some_and(|client| client.supports_tasks())
@@ -103,7 +104,7 @@ pub(crate) struct Reporter {
     token: ProgressToken,
     /// The job that the call waits for, if there is only one.
     job: Option<JobId>,
-    /// If the call waits for several jobs in turn: the number that have ended, and the total.
+    /// The number of jobs that have ended and the total, if the call waits for several in turn.
     part: Option<(usize, usize)>,
     value: f64,
     /// True if the value is a percentage. Work that reports no percentage is not at 0 %.

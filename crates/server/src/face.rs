@@ -22,7 +22,7 @@ pub struct Face {
 }
 
 impl Face {
-    /// Returns fewer than 200 words for any two sets, because every conversation includes them.
+    /// Returns the instructions for models: fewer than 200 words for any two sets, because every conversation includes them.
     pub(crate) fn instructions(&self) -> String {
         let mut text = format!(
             "outlast runs research as durable jobs: a job goes on when the client gives up, disconnects or restarts the \

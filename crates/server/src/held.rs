@@ -109,7 +109,7 @@ impl Carried {
     }
 }
 
-/// Renders the outcome of a job in the format of the tool that started it; `None` while the job is unfinished.
+/// A function that renders the outcome of a job in the format of the tool that started it; `None` while the job is unfinished.
 pub(crate) type Outcome<'a> = dyn Fn(&Job) -> Option<ToolResult> + Send + Sync + 'a;
 
 /// Serves a call from its job to its answer, and sets the receipt.

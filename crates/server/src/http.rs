@@ -80,7 +80,7 @@ pub struct HttpOptions {
     pub rates: Rates,
     /// The time for which an idle session is kept.
     pub session_idle: Duration,
-    /// The share of the machine that clients may use.
+    /// The limits on the resources that clients may use.
     pub room: Room,
     /// The page at `/ui`.
     pub page: PageOptions,
@@ -116,7 +116,7 @@ pub fn serve_http(
     serve_handler(server.clone(), server, options, listener, stop).boxed()
 }
 
-/// Serves in the same way, with `handler` in front of the server: the handler answers MCP and has its own tools.
+/// Serves like [`serve_http`], with `handler` in front of the server: the handler answers MCP and has its own tools.
 pub async fn serve_handler<H: ServerHandler + Clone>(
     handler: H,
     server: Server,

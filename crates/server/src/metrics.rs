@@ -1,4 +1,5 @@
-//! Metrics in Prometheus text format. Labels contain no ids, owners or questions. An owner sees only figures of their jobs; the operator sees everything (E7).
+//! Metrics in Prometheus text format. Labels contain no ids, owners or questions. An owner sees only figures of their jobs;
+//! the operator sees everything (E7).
 //!
 //! This does not use `prometheus-client`: that crate writes only OpenMetrics (other `HELP` and `TYPE` lines, another content
 //! type), and it cannot show a part of one registry to each owner.

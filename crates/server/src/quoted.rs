@@ -30,7 +30,7 @@ impl Quotation {
 /// The text of an answer as blocks: our own words, and reports between them.
 #[derive(Debug)]
 pub(crate) struct TextBlocks {
-    /// Determines the delimiters; the authors of the quoted text do not know it.
+    /// The id that determines the delimiters; the authors of the quoted text do not know it.
     id: String,
     done: Vec<ContentBlock>,
     words: String,

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than the delay of a cancellation that was sent before the answer arrived.
+/// A duration longer than the delay of a cancellation that was sent before the answer arrived.
 const CANCEL_CROSSING_TIME: Duration = Duration::from_secs(2);
 
 /// The record to write once a call has been answered.

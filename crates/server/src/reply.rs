@@ -18,7 +18,8 @@ pub(crate) fn structured<T: Serialize>(shape: &T) -> ToolResult {
     Ok(told(indented(shape)?, value))
 }
 
-/// Does the same for a shape of possibly several megabytes: moves its long parts instead of copying them.
+/// Returns an answer in the tool's format for a shape that may have several megabytes: moves its long parts instead of
+/// copying them.
 pub(crate) fn structured_long<T>(shape: T) -> ToolResult
 where
     T: Serialize + TryInto<Value>,
@@ -49,7 +50,8 @@ pub(crate) fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// Serializes to indented JSON and measures the length first: a long text that grows by doubling needs up to three times its size.
+/// Serializes to indented JSON and measures the length first: a long text that grows by doubling needs up to three times its
+/// size.
 pub(crate) fn indented(shape: &impl Serialize) -> Result<String, Refusal> {
     let mut measure = JsonSize { length: 0, longest: usize::MAX };
     serde_json::to_writer_pretty(&mut measure, shape).map_err(|_| Refusal::internal())?;

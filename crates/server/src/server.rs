@@ -136,7 +136,8 @@ impl ServerHandler for Server {
             .with_instructions(self.face.instructions())
     }
 
-    /// Older revisions have no tasks, and their clients take a task for an empty result.
+    /// Negotiates a session without the task extension: older revisions have no tasks, and their clients take a task for an
+    /// empty result.
     async fn initialize(
         &self,
         request: InitializeRequestParams,

@@ -10,7 +10,7 @@ use crate::caller::{Caller, Reporter};
 use crate::reply::Refusal;
 use crate::text::printable;
 
-/// Longer than any job can run.
+/// A duration longer than any job can run.
 const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The origin of the caller's job id.

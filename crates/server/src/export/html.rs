@@ -33,7 +33,7 @@ pub fn html_page(told: &Transcript) -> String {
     )
 }
 
-/// If a script got in, browsers would not run it, and it could not send anything.
+/// The content security policy: if a script got in, browsers would not run it, and it could not send anything.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 

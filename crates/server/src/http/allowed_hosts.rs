@@ -67,7 +67,7 @@ struct Authority {
 }
 
 impl Authority {
-    /// Strict on purpose: no user, no empty port, no trailing dot, one spelling for an IPv6 address.
+    /// Parses strictly on purpose: no user, no empty port, no trailing dot, one spelling for an IPv6 address.
     fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {

@@ -27,7 +27,7 @@ use crate::server::Server;
 pub(super) const HEALTH: &str = "/health";
 pub(super) const LIVEZ: &str = "/livez";
 pub(super) const READYZ: &str = "/readyz";
-/// The metrics.
+/// The path of the metrics.
 pub(super) const METRICS: &str = "/metrics";
 
 /// The state that every request can reach.

@@ -63,7 +63,7 @@ impl<K: Clone + Eq + Hash> CapacityShare<K> {
         true
     }
 
-    /// Does the same, and waits up to `patience` for others to release parts.
+    /// Takes `more` further parts, and waits up to `patience` for others to release them.
     pub(super) async fn grow_within(&mut self, more: usize, patience: Duration) -> bool {
         let shares = Arc::clone(&self.shares);
         let growing = async {

@@ -36,7 +36,7 @@ pub(super) struct Listener {
     /// Counts the open connections, so that a stop can wait for the last one.
     pub(super) open: TaskTracker,
     pub(super) stop: Shutdown,
-    /// Closes all of them.
+    /// Closes all connections.
     pub(super) closed: CancellationToken,
 }
 

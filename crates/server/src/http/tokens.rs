@@ -8,7 +8,7 @@ use outlast_core::OwnerId;
 use outlast_core::rules::Sharing;
 use sha2::{Digest, Sha256};
 
-/// Shorter tokens could be guessed.
+/// The minimum length of a token: shorter tokens could be guessed.
 const MIN_TOKEN_CHARS: usize = 16;
 const MAX_NAME_CHARS: usize = 48;
 

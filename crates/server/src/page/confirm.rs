@@ -42,7 +42,7 @@ pub(super) fn asks_to_share(new: &NewJob, fields: &Fields) -> Option<String> {
     (new.sends_library_text() && !is_agreed).then(|| provider.to_owned())
 }
 
-/// Returns the sentence about it.
+/// Returns the sentence that announces this; an empty string if no such text is sent.
 pub(super) fn sharing_text(new: &NewJob) -> String {
     match new.sends_library_text() {
         true => format!(

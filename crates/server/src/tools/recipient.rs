@@ -6,9 +6,9 @@ use outlast_core::Profile;
 /// Controls whether descriptions warn against sending sensitive information (C11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disclaimer {
-    /// They warn.
+    /// Descriptions warn.
     Shown,
-    /// They do not warn.
+    /// Descriptions do not warn.
     Off,
 }
 

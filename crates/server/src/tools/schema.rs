@@ -20,7 +20,7 @@ pub(crate) type ToolCall = Box<
     dyn for<'a> Fn(&'a mut Caller, JsonObject) -> BoxFuture<'a, ToolResult<Answered>> + Send + Sync,
 >;
 
-/// Binds a handler to this set, or to this part of a set.
+/// Binds a tool and its handler to this set, or to this part of a set.
 pub(crate) fn listed<S, T>(
     set: &Arc<S>,
     tool: Tool,

@@ -39,7 +39,8 @@ impl Jobs {
             ..JobQuery::default()
         };
         let mut jobs = Vec::new();
-        // A job that waits for another attempt counts as running here, so a page that is read for one status may contain jobs of the other.
+        // A job that waits for another attempt counts as running here, so a page that is read for one status may contain
+        // jobs of the other.
         loop {
             let page = self.engine.list(&caller.scope(), &query).await?;
             let listed = page.jobs.into_iter().map(ListedJob::from);

@@ -16,7 +16,7 @@ use crate::reply::Refusal;
 use crate::text::title;
 use crate::tools::instructions::{new_conversation, research_messages};
 
-/// A command receives its arguments in an environment variable, which is limited to about 128 KiB.
+/// The maximum size of a command's arguments: it receives them in an environment variable, which is limited to about 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 100 * 1024;
 
 /// A workflow that can be started by name.
@@ -77,9 +77,9 @@ fn medium() -> Effort {
     Effort::Medium
 }
 
-/// The provider that runs a command enforces its limit; the engine's limit is this much later.
+/// The time by which the engine's limit is later than a command's limit, which its provider enforces.
 const COMMAND_SLACK: Duration = Duration::from_secs(60);
-/// The provider that calls a tool enforces its limits.
+/// The engine's limit for a tool. The provider that calls the tool enforces the tool's limits.
 const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Workflow {
