@@ -50,7 +50,6 @@ fn page_of(tool: &str) -> Option<&'static str> {
     }
 }
 
-/// Lists the pages.
 pub(crate) fn pages() -> ListResourcesResult {
     let page = |uri: &str, name: &str, title: &str| {
         let mut page = Resource::new(uri, name).with_mime_type(MIME_TYPE).with_title(title);
@@ -63,7 +62,6 @@ pub(crate) fn pages() -> ListResourcesResult {
     ])
 }
 
-/// Returns one page.
 pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     if uri != JOB && uri != REPORT {
         let sentence = "there is no such resource; resources/list names them all";

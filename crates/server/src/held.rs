@@ -78,7 +78,6 @@ pub(crate) enum AskAnew {
 
 /// The result of a held call.
 pub(crate) enum Carried {
-    /// The answer.
     Answered(Answered),
     /// The job has not ended: the call did not wait, or the wait ended first.
     Unfinished {

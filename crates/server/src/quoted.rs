@@ -71,7 +71,6 @@ impl TextBlocks {
         self.done.extend(blocks);
     }
 
-    /// Returns all blocks.
     pub(crate) fn finish(mut self) -> Vec<ContentBlock> {
         self.close_words();
         self.done

@@ -79,7 +79,6 @@ pub(crate) fn too_many_calls(id: &RequestId) -> ServerJsonRpcMessage {
 /// The result of a tool call.
 #[derive(Debug)]
 pub(crate) enum Answered {
-    /// The answer.
     Now(CallToolResult),
     /// A task that continues under this job's id.
     Task(Box<Job>),

@@ -85,7 +85,6 @@ impl ToolSet {
 }
 
 impl Tools {
-    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         match self {
             Self::Research(set) => set.listed(),

@@ -18,7 +18,7 @@ const FOR_EVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 pub(crate) enum Whose {
     /// This call created the job.
     JustMade,
-    /// The caller passed the id.
+    /// Any other origin.
     Any,
 }
 

@@ -15,7 +15,6 @@ use crate::reply::{ToolResult, told, without_nulls};
 use crate::text::{printable, title, took};
 use crate::tools::schema::{self, ListedTool};
 
-/// The name of the tool.
 pub(crate) const SHOW: &str = "show_job";
 
 /// The number of unfinished jobs that are searched for the question of a held call.

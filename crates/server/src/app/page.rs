@@ -5,7 +5,6 @@ const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Returns the document.
 pub(super) fn html() -> String {
     let style = format!("{STYLE}{}", crate::export::REPORT_STYLE);
     HTML.replace("/*style*/", &style).replace("/*script*/", SCRIPT)

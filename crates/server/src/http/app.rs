@@ -48,7 +48,6 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Returns the engine that runs the jobs.
     pub(crate) fn engine(&self) -> &Engine {
         &self.server.face.engine
     }

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::capacity::{Capacity, CapacityShare};
 use super::limits::network_of;
 
-/// All connections.
 pub(super) struct Connections {
     strangers: Mutex<Strangers>,
     strangers_share: Arc<Capacity<IpAddr>>,

@@ -27,7 +27,6 @@ pub struct Rates {
 
 type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
-/// Counts requests.
 pub(super) struct Limits {
     owners: Limiter<OwnerId>,
     strangers: Limiter<IpAddr>,

@@ -8,7 +8,6 @@ use rmcp::transport::streamable_http_server::session::SessionId;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Returns a new id.
 pub(super) fn new_session_id(owner: &OwnerId) -> SessionId {
     session_id(Uuid::new_v4(), owner).into()
 }

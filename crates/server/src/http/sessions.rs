@@ -36,7 +36,6 @@ const MAX_SESSIONS: usize = 1000;
 /// The number of sessions that are remembered because a client ended them here.
 const MAX_DELETED: usize = 1000;
 
-/// All sessions.
 pub(super) struct Sessions {
     rmcp: LocalSessionManager,
     known: Mutex<HashMap<SessionId, Session>>,

@@ -12,7 +12,6 @@ use crate::text::counted;
 
 const PAGE: u32 = 50;
 
-/// Shows the list.
 pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     let states: Vec<StateKind> =
@@ -52,7 +51,6 @@ pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> Pa
     Ok(View { title: "Conversations", tab: Tab::Conversations, live, body }.answer(visitor))
 }
 
-/// Shows one conversation.
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     let id = ConversationId::new(id);

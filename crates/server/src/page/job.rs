@@ -13,7 +13,6 @@ use super::{asking, downloads, timeline};
 use crate::export::{Turn, answer_html, escaped, question_of, report};
 use crate::text::took;
 
-/// Shows the job.
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
     let id = asked.job_id(&id)?;
     let reading = asked.found(asked.engine().reading(&asked.visitor.scope(), &id).await)?;

@@ -22,7 +22,6 @@ pub(super) enum Tab {
     Other,
 }
 
-/// One view.
 pub(super) struct View<'a> {
     pub(super) title: &'a str,
     pub(super) tab: Tab,
@@ -115,7 +114,6 @@ pub(super) fn see_other(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(http::header::LOCATION, location)]).into_response()
 }
 
-/// Redirects to the job.
 pub(super) fn see_job(id: &JobId) -> Response {
     see_other(&format!("/ui/jobs/{id}"))
 }

@@ -94,7 +94,6 @@ impl Filters {
     }
 }
 
-/// Shows the list.
 pub(super) async fn view(asked: PageRequest, Query(fields): Query<Fields>) -> PageResult {
     let body = asked.read(body(&asked, &fields).await)?;
     let live = Some("/ui/events".to_owned());

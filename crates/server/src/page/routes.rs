@@ -37,7 +37,6 @@ pub(crate) fn is_public(path: &str) -> bool {
     )
 }
 
-/// Returns the page's routes.
 pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(|| async { see_other("/ui") }))

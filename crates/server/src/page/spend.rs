@@ -47,7 +47,6 @@ fn against_cap(today: NanoUsd, asked: &PageRequest) -> String {
     }
 }
 
-/// Shows the spending.
 pub(super) async fn view(asked: PageRequest) -> PageResult {
     let body = asked.read(body(&asked).await)?;
     let live = Some("/ui/events".to_owned());

@@ -64,7 +64,6 @@ impl Jobs {
         Self { engine, options }
     }
 
-    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }

@@ -56,7 +56,6 @@ impl Perplexity {
         Self { engine, options }
     }
 
-    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }

@@ -60,7 +60,7 @@ pub struct ResearchOptions {
     pub set: ResearchSet,
     /// The provider of new questions.
     pub profile: Profile,
-    /// The other configured providers: one answers if a call names it, and continues its own conversations (P1).
+    /// The other configured providers: each answers when a call names it, and continues its own conversations (P1).
     pub others: Vec<Profile>,
     /// The way in which a call for deep research is answered.
     pub mode: ResearchMode,
@@ -95,7 +95,6 @@ impl Research {
         Self { engine, options }
     }
 
-    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }

@@ -71,7 +71,6 @@ impl ResearchJobs {
         Self { engine, options }
     }
 
-    /// Returns the tools.
     pub(crate) fn listed(&self) -> Vec<ListedTool> {
         schema::tools(&Arc::new(self.clone()))
     }

@@ -37,7 +37,6 @@ pub(super) fn result(
     Ok((Value::String(part.to_owned()), Some(page)))
 }
 
-/// Returns the whole result.
 pub(super) fn whole(job: &Job, output: &Output) -> Value {
     match &output.body {
         Body::Tool { content, structured, is_error } => {

@@ -47,7 +47,6 @@ pub(super) struct ConversationShape {
     pub(super) report_check: Option<ReportCheck>,
 }
 
-/// One message.
 #[derive(Debug, Serialize)]
 pub(super) struct MessageShape {
     pub(super) role: Role,

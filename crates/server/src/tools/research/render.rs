@@ -9,7 +9,6 @@ use crate::text::printable;
 
 /// A text that grows line by line.
 pub(super) trait TextLines {
-    /// Adds a line.
     fn line(&mut self, line: &str);
 
     /// Adds the path of the files, if the caller may know it.
@@ -19,7 +18,7 @@ pub(super) trait TextLines {
         }
     }
 
-    /// Notes that earlier messages went to a provider other than the conversation's original one (P1).
+    /// Adds a note if earlier messages went to a provider other than the conversation's original one (P1).
     fn moved(&mut self, job: &Job) {
         if let Some(text) = job.new.move_text() {
             self.line(&format!("Note: {text}."));
