@@ -195,7 +195,7 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Session {
     owner: OwnerId,
-    /// In seconds since the epoch.
+    /// The expiry, in seconds since the Unix epoch.
     until: u64,
     id: String,
 }
