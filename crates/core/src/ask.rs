@@ -1,4 +1,4 @@
-//! What a research job asks for: the shape a face writes into [`crate::NewJob::ask`] and a provider reads.
+//! The request of a research job: the form that an interface writes into [`crate::NewJob::ask`] and a provider reads.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,21 +8,20 @@ use crate::{BeginError, NanoUsd, ProviderError, Trouble};
 /// A question for a research provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResearchAsk {
-    /// What kind of answer is wanted.
     #[serde(default)]
     pub kind: AskKind,
     /// The conversation so far, passed on verbatim; the last message is the question.
     pub messages: Vec<Message>,
-    /// How hard to work; unset means the provider's own default, and nothing is sent.
+    /// The effort of the provider; if unset, nothing is sent and the provider uses its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Leave the model's thinking out of the report.
+    /// Leaves the model's thinking out of the report.
     #[serde(default)]
     pub strip_thinking: bool,
-    /// What the web search is narrowed to.
+    /// The limits of the web search.
     #[serde(default)]
     pub filters: SearchFilters,
-    /// What the run may cost at most, if the caller said so (G6).
+    /// The maximum cost of the run, if the caller set one (G6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<NanoUsd>,
 }
@@ -39,19 +38,19 @@ impl ResearchAsk {
         })
     }
 
-    /// What a stored request may cost at most, if the caller said so.
+    /// Returns the maximum cost in a stored request, if the caller set one.
     pub fn stored_budget(ask: &Value) -> Option<NanoUsd> {
         NanoUsd::deserialize(ask.get("budget")?).ok()
     }
 
-    /// The question itself, for lists and titles: the last thing the user said.
+    /// Returns the question for lists and titles: the user's last message.
     pub fn question(&self) -> &str {
         let said = self.messages.iter().rfind(|message| message.role == Role::User);
         said.or(self.messages.last()).map_or("", |message| message.content.as_str())
     }
 }
 
-/// What kind of answer is wanted.
+/// The kind of answer that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskKind {
@@ -69,20 +68,21 @@ pub enum AskKind {
 }
 
 impl AskKind {
-    /// What kind of answer a stored request wants. [`ResearchAsk::stored`] refuses what cannot be read.
+    /// Returns the kind of answer that a stored request asks for. [`ResearchAsk::stored`] refuses a request that
+    /// cannot be read.
     pub fn stored(ask: &Value) -> Self {
         ask.get("kind").and_then(|kind| Self::deserialize(kind).ok()).unwrap_or_default()
     }
 }
 
-/// What a web search is narrowed to; nothing set means no narrowing.
+/// The limits of a web search; an unset field does not limit it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchFilters {
-    /// No older than this.
+    /// The maximum age of a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recency: Option<Recency>,
-    /// Only these domains; with a leading `-`, none of these.
+    /// Only these domains; a domain with a leading `-` is excluded instead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
     /// Published after this day, `MM/DD/YYYY`.
@@ -94,48 +94,41 @@ pub struct SearchFilters {
     /// Only scholarly sources.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub academic: bool,
-    /// How much of what was found the model reads.
+    /// The amount of the search results that the model reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_size: Option<ContextSize>,
-    /// Ask for questions a reader may have next.
+    /// Asks for follow-up questions that a reader may have.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub related_questions: bool,
-    /// Two letters: results as seen from there.
+    /// A country code of two letters: returns the results that are shown in that country.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
-    /// How many ranked results.
+    /// The maximum number of ranked results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_results: Option<u32>,
-    /// How much of each ranked result.
+    /// The maximum length of each ranked result, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_page: Option<u32>,
 }
 
-/// How old a result may be.
+/// The maximum age of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recency {
-    /// An hour.
     Hour,
-    /// A day.
     Day,
-    /// A week.
     Week,
-    /// A month.
     Month,
-    /// A year.
     Year,
 }
 
-/// How much of what was found the model reads.
+/// The amount of the search results that the model reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContextSize {
-    /// Little, and cheap.
+    /// A small amount, which is cheap.
     Low,
-    /// Some.
     Medium,
-    /// Much.
     High,
 }
 
@@ -143,13 +136,11 @@ pub enum ContextSize {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Who said it.
     pub role: Role,
-    /// What was said.
     pub content: String,
 }
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -161,16 +152,16 @@ pub enum Role {
     Assistant,
 }
 
-/// How hard a provider should work.
+/// The effort of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// Known to the Sonar dialect; elsewhere the same as low.
+    /// Known only to the Sonar dialect; the same as low everywhere else.
     Minimal,
-    /// A short look.
+    /// A short search.
     Low,
-    /// A thorough look.
+    /// A thorough search.
     Medium,
-    /// Everything the provider has.
+    /// The provider's maximum.
     High,
 }

@@ -1,38 +1,38 @@
-//! Why a start that costs money is refused (G6), in words for people and models.
+//! The reasons for refusing a start that costs money (G6), in words for people and models.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::NanoUsd;
 
-/// A start was refused because of what it may cost.
+/// The refusal of a start because of its possible cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetRefusal {
-    /// What it would have passed.
+    /// The limit that the start would exceed.
     pub limit: BudgetLimit,
-    /// How much that allows.
+    /// The amount that the limit allows.
     pub allowed: NanoUsd,
     /// The typical cost of such a run, if it is known. Never the caller's own budget.
     pub typical: Option<NanoUsd>,
-    /// What the owner's runs of the day count for already.
+    /// The amount that the owner's runs of this day count for already.
     pub counted: NanoUsd,
-    /// How long until the next UTC day, where the run would fit into it.
+    /// The time until the next UTC day, if the run would fit into that day.
     pub next_day: Option<Duration>,
 }
 
-/// What a start may not pass.
+/// A limit on the cost of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetLimit {
     /// The budget that the caller gave with the request.
     Ask,
-    /// What one job may cost.
+    /// The limit for one job.
     Job,
-    /// What an owner may spend on one UTC day.
+    /// The limit for one owner on one UTC day.
     Day,
 }
 
 impl BudgetLimit {
-    /// The setting that raises it, if it is one.
+    /// Returns the setting that raises the limit, if there is one.
     pub fn setting(self) -> Option<&'static str> {
         match self {
             Self::Ask => None,
@@ -43,7 +43,7 @@ impl BudgetLimit {
 }
 
 impl BudgetRefusal {
-    /// What can be done about it.
+    /// Returns the next step for the caller.
     pub fn next_step(&self) -> String {
         let less = "ask with a lower effort";
         match (self.limit, self.limit.setting()) {
@@ -62,7 +62,7 @@ impl BudgetRefusal {
 }
 
 impl BudgetRefusal {
-    /// The reason why a job whose run failed does not begin another one.
+    /// Returns the reason why a job whose run failed does not begin another run.
     pub fn of_another_run(&self) -> String {
         let Self { limit, allowed, counted, .. } = self;
         match limit {

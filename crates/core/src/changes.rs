@@ -1,44 +1,43 @@
-//! What [`crate::Store::changes`] is asked and what it tells.
+//! The arguments and the result of [`crate::Store::changes`].
 
 use std::time::Duration;
 
 use crate::{Job, JobId, Rev, StateKind, Timestamp, Visibility};
 
-/// How [`crate::Store::changes`] waits.
+/// The time limits of one call of [`crate::Store::changes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeWait {
     /// The wait ends after this long without a change.
     pub at_most: Duration,
-    /// How often a store looks for the changes of other processes, where it is not told of them.
+    /// The interval at which a store looks for changes of other processes if it is not notified of them.
     pub look_every: Duration,
 }
 
-/// What changed.
+/// The changes that a wait found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Where to go on.
+    /// The change number to continue from.
     pub rev: Rev,
-    /// The jobs, each once, in order of change; empty when the wait ended first.
+    /// The changed jobs, each once, in order of change; empty if the wait ended without a change.
     pub jobs: Vec<Change>,
-    /// When the clock alone will make something due: a queued job's time, or a lease's end.
+    /// The next moment when something becomes due by the clock alone: a queued job's time, or the end of a lease.
     pub next_due: Option<Timestamp>,
 }
 
 /// One changed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which.
     pub id: JobId,
-    /// Where it stands now.
+    /// The present state.
     pub state: StateKind,
-    /// Whether it is a held call that no worker carries.
+    /// Whether the job is a held call without a worker.
     pub uncarried: Uncarried,
-    /// Whether it is a turn of a conversation.
+    /// Whether the job is a turn of a conversation.
     pub in_conversation: bool,
 }
 
 impl Change {
-    /// Of a job as it stands.
+    /// Returns the change for the present state of a job.
     pub fn of(job: &Job) -> Self {
         let state = job.state.kind();
         let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
@@ -46,19 +45,19 @@ impl Change {
     }
 }
 
-/// Whether a job is a held call that no worker carries.
+/// Whether a job is a held call without a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncarried {
     /// It is not.
     No,
-    /// None has carried it: the process that made it is about to, unless that process died.
+    /// No worker has owned it yet. The process that created it is about to run it, unless that process crashed.
     NotYet,
-    /// One has: its process died or left.
+    /// A worker owned it, but its process exited or crashed.
     NoMore,
 }
 
 impl Uncarried {
-    /// Of a job in this state.
+    /// Returns the value for a job in this state.
     pub fn of(state: StateKind, visibility: Visibility, was_claimed: bool) -> Self {
         match (state, visibility) {
             (StateKind::Queued, Visibility::Unpromised | Visibility::Task) if was_claimed => {

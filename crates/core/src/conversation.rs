@@ -1,5 +1,5 @@
-//! A conversation: its jobs in order of turn, and nothing stored beside them. Files and tools show what these functions
-//! say: its messages, where it stands, what it has cost.
+//! A conversation: its jobs in order of turn. Nothing is stored next to them. Files and tools show the results of
+//! these functions: the messages, the present state and the cost.
 
 use serde_json::Value;
 
@@ -11,56 +11,56 @@ use crate::{
 /// The turns of a conversation that may be shown; at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
-    /// Its name.
     pub id: ConversationId,
     first: Box<Job>,
     later: Vec<Job>,
 }
 
-/// A message of a conversation, as it is shown.
+/// A message of a conversation as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationMessage {
-    /// Who said it.
     pub role: Role,
-    /// What was said; a report without the model's thinking.
+    /// The text; a report without the model's thinking.
     pub content: String,
-    /// The model's thinking before it said so, where it is known.
+    /// The model's thinking before this message, if it is known.
     pub thinking: Option<String>,
-    /// A question that was never answered, and is not sent upstream again.
+    /// Whether this is a question that was never answered. Such a question is not sent upstream again.
     pub failed: bool,
 }
 
 impl Conversation {
-    /// From its turns in order, hidden ones among them; `None` when there is nothing to show.
+    /// Creates a conversation from its turns in order, including hidden ones; `None` if there is nothing to show.
     pub fn of(id: ConversationId, turns: Vec<Job>) -> Option<Self> {
         let mut shown = turns.into_iter().filter(Job::is_shown);
         let first = Box::new(shown.next()?);
         Some(Self { id, first, later: shown.collect() })
     }
 
-    /// Its turns, oldest first.
+    /// Returns the turns, oldest first.
     pub fn turns(&self) -> impl Iterator<Item = &Job> {
         std::iter::once(&*self.first).chain(&self.later)
     }
 
-    /// Its last turn, which says where it stands.
+    /// Returns the last turn. Its state is the state of the conversation.
     pub fn last(&self) -> &Job {
         self.later.last().unwrap_or(&self.first)
     }
 
-    /// Whether its last turn is not its first.
+    /// Returns whether the conversation has more than one turn.
     pub fn was_continued(&self) -> bool {
         !self.later.is_empty()
     }
 
-    /// The provider it belongs to (P1): the one that began it, unless it holds text of the library. What the library
-    /// says stays on this machine, so such a conversation is the library's, whichever provider began it.
+    /// Returns the provider that the conversation belongs to (P1): the one that began it, unless it holds text of the
+    /// library. The text of the library stays on this machine, so such a conversation belongs to the library,
+    /// whichever provider began it.
     pub fn provider(&self) -> &str {
         let is_local = self.holds_library_text();
         if is_local { Profile::LIBRARY } else { self.first.new.profile.provider() }
     }
 
-    /// Returns whether the library has answered in it: in one of its turns, or in a folder that its first turn continued.
+    /// Returns whether the conversation holds an answer of the library: from one of its turns, or from a folder that
+    /// its first turn continued.
     fn holds_library_text(&self) -> bool {
         let is_local = |job: &Job| {
             job.new.profile.provider() == Profile::LIBRARY
@@ -69,17 +69,17 @@ impl Conversation {
         self.turns().any(is_local) || self.first.new.sends_library_text()
     }
 
-    /// When it began.
+    /// Returns the time of the first turn.
     pub fn created_at(&self) -> Timestamp {
         self.first.created_at
     }
 
-    /// When anything about it last changed.
+    /// Returns the time of the last change of any turn.
     pub fn updated_at(&self) -> Timestamp {
         self.turns().map(|job| job.updated_at).max().unwrap_or(self.first.updated_at)
     }
 
-    /// All its messages: what the first turn sent upstream, then each question and each report.
+    /// Returns all messages: what the first turn sent upstream, then each question and each report.
     pub fn messages(&self) -> Vec<ConversationMessage> {
         let mut messages = Vec::new();
         for (at, job) in self.turns().enumerate() {
@@ -94,7 +94,8 @@ impl Conversation {
         messages
     }
 
-    /// What a new question is sent upstream with: everything said but instructions and questions without an answer.
+    /// Returns the messages that are sent upstream with a new question: all except instructions and questions without
+    /// an answer.
     pub fn context(&self) -> Vec<Message> {
         let sent = |message: &ConversationMessage| !message.failed && message.role != Role::System;
         let messages = self.messages().into_iter().filter(sent);
@@ -103,12 +104,12 @@ impl Conversation {
             .collect()
     }
 
-    /// The last report there is.
+    /// Returns the last report, if there is one.
     pub fn last_output(&self) -> Option<&Output> {
         self.turns().filter_map(Job::output).last()
     }
 
-    /// What all its turns consumed.
+    /// Returns the total usage of all turns.
     pub fn usage(&self) -> Usage {
         self.turns().filter_map(Job::output).fold(Usage::default(), |sum, Output { usage, .. }| {
             Usage {
@@ -122,12 +123,12 @@ impl Conversation {
         })
     }
 
-    /// What all its turns cost: as sure as the least sure of them.
+    /// Returns the total cost of all turns. It is as certain as the least certain part.
     pub fn cost(&self) -> Cost {
         sum_of(self.turns().filter_map(Job::output).map(|output| output.cost))
     }
 
-    /// The amount that may have been spent on turns whose cost is not known.
+    /// Returns the amount that may have been spent on turns whose cost is not known.
     pub fn maybe_spent(&self) -> NanoUsd {
         self.turns().map(rules::maybe_spent).sum()
     }
@@ -148,17 +149,17 @@ fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
         Some((1, money)) => Cost::Computed(money),
         Some((2, money)) => Cost::Estimate(money),
         Some((_, NanoUsd(0))) | None => Cost::Unknown,
-        // The known part of it, if a part is unknown.
+        // The known part, if another part is unknown.
         Some((_, money)) => Cost::Estimate(money),
     }
 }
 
-/// What a turn sent upstream; the question comes last.
+/// Returns the messages that a turn sent upstream; the question comes last.
 fn asked(job: &Job) -> Vec<Message> {
     let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
     let mut messages = ask.map(|ask| ask.messages).unwrap_or_default();
     if messages.is_empty() {
-        // Not a question but a workflow's input; its title is the best there is.
+        // The input of a workflow, not a question. Its title describes it best.
         messages.push(Message { role: Role::User, content: job.new.title.clone() });
     }
     messages
@@ -245,7 +246,8 @@ mod tests {
         assert_eq!(sent.collect::<Vec<_>>(), expected, "instructions are not sent again");
     }
 
-    /// P1: a conversation belongs to the provider that began it, and to the library once that has answered in it.
+    /// P1: a conversation belongs to the provider that began it, or to the library once the library has answered in
+    /// it.
     #[test]
     fn a_conversation_belongs_to_its_first_provider_or_to_the_library() {
         let by = |provider: &str| {
@@ -264,13 +266,13 @@ mod tests {
             let turns = turns.into_iter().map(by).collect();
             assert_eq!(conversation(turns).provider(), provider);
         }
-        // A folder that held text of the library was moved by its first turn.
+        // The first turn moved a folder that held text of the library.
         let mut moved = by(perplexity);
         moved.new = moved.new.moved_from(Profile::LIBRARY);
         assert_eq!(conversation(vec![moved, by(perplexity)]).provider(), Profile::LIBRARY);
     }
 
-    /// B13: a question that failed is marked, and not sent upstream again.
+    /// B13: a failed question is marked, and is not sent upstream again.
     #[test]
     fn a_failed_question_is_shown_and_not_sent_again() {
         let mut failed =
@@ -291,7 +293,7 @@ mod tests {
         assert_eq!(context, ["good?", "yes"]);
     }
 
-    /// C9: sums are exact, and no surer than their parts.
+    /// C9: sums are exact, and no more certain than their parts.
     #[test]
     fn costs_add_up_and_doubt_is_kept() {
         let reported = Cost::Reported(NanoUsd(1));
@@ -308,7 +310,7 @@ mod tests {
         }
     }
 
-    /// C5: a held call shows nothing of itself until it has succeeded.
+    /// C5: a held call is hidden until it has succeeded.
     #[test]
     fn a_held_turn_is_hidden_until_it_succeeds() {
         let mut held =

@@ -1,4 +1,4 @@
-//! Names and numbers of things. Each is a type of its own, so that an owner can never be passed for a worker.
+//! Ids, names and numbers. Each has its own type, so that an owner can never be passed for a worker.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The name of a job: 32 lower-case hex digits, unguessable (a version 4 UUID).
+/// The id of a job: 32 lower-case hex digits, unguessable (a version 4 UUID).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(Uuid);
 
@@ -16,7 +16,7 @@ pub struct JobId(Uuid);
 pub struct NotAJobId;
 
 impl JobId {
-    /// Makes an id from a random UUID; the caller makes the randomness.
+    /// Creates an id from a random UUID. The caller provides the randomness.
     pub fn new(uuid: Uuid) -> Self {
         Self(uuid)
     }
@@ -25,7 +25,7 @@ impl JobId {
 impl FromStr for JobId {
     type Err = NotAJobId;
 
-    /// Accepts exactly what [`fmt::Display`] writes, so that one job has one spelling.
+    /// Accepts exactly the output of [`fmt::Display`], so that each job has only one spelling.
     fn from_str(text: &str) -> Result<Self, NotAJobId> {
         let one_spelling =
             text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -56,12 +56,12 @@ macro_rules! text_name {
         pub struct $name(String);
 
         impl $name {
-            /// Takes the text as the name.
+            /// Creates the name from text.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -76,52 +76,54 @@ macro_rules! text_name {
 }
 
 text_name! {
-    /// The principal a job belongs to.
+    /// The principal that a job belongs to.
     OwnerId
 }
 text_name! {
-    /// A chain of jobs.
+    /// The name of a chain of jobs.
     ConversationId
 }
 text_name! {
-    /// A process that runs jobs; fresh at every start, never a host name.
+    /// The id of a process that runs jobs; fresh at every start, never a host name.
     WorkerId
 }
 text_name! {
-    /// What a worker must have to run a job: provider, base URL and key fingerprint, or a workflow's name.
+    /// The capabilities that a worker needs to run a job: provider, base URL and key fingerprint, or a workflow's
+    /// name.
     Profile
 }
 
 impl Profile {
     /// The provider that answers from documents on this machine.
     pub const LIBRARY: &str = "library";
-    /// The provider that answers where no other is named.
+    /// The provider that answers if no other is named.
     pub const PERPLEXITY: &str = "perplexity";
 
-    /// What stands for the provider of a workflow.
+    /// The word that takes the place of the provider for a workflow.
     pub const WORKFLOW: &str = "workflow";
 
-    /// The provider, by its first word: `perplexity` in whatever dialect, `library`; of a workflow, `workflow`.
+    /// Returns the provider, which is the first word: `perplexity` in every dialect, `library`; for a workflow,
+    /// `workflow`.
     pub fn provider(&self) -> &str {
         self.as_str().split([' ', '/']).next().unwrap_or_default()
     }
 }
 
-/// A number raised at each claim, so that a worker that lost its lease cannot write.
+/// The number of a job's claim. It rises with each claim, so that a worker that lost its lease cannot write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
 impl Fence {
-    /// Of a job that was never claimed.
+    /// The number of a job that was never claimed.
     pub const NONE: Self = Self(0);
 
-    /// The next claim's number.
+    /// Returns the number of the next claim.
     pub fn raised(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// A store's change number: every change of a job gets a higher one.
+/// The number of a change in a store. Every change of a job gets a higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rev(pub u64);
 

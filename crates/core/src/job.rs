@@ -11,32 +11,32 @@ use crate::{
     RemoteStop, Rev, RunAllowance, Timestamp, Visibility,
 };
 
-/// What a face asks the engine to make durable.
+/// A request that an interface asks the engine to make durable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
-    /// Who may see it.
+    /// The owner, who may see it.
     pub owner: OwnerId,
-    /// The conversation it is a turn of, if any; at most one unfinished job each.
+    /// The conversation that it is a turn of, if any. A conversation has at most one unfinished job.
     pub conversation: Option<ConversationId>,
-    /// Which workers can run it.
+    /// The capabilities that a worker needs to run it.
     pub profile: Profile,
     /// The kind of work, as shown in lists: [`NewJob::DEEP_RESEARCH`], or a configured workflow.
     pub workflow: String,
-    /// One line for lists; the start of the question.
+    /// One line for lists: the start of the question.
     pub title: String,
-    /// The request itself, in the shape its provider reads.
+    /// The request itself, in the form that its provider reads.
     pub ask: Value,
-    /// Higher runs first.
+    /// The priority; a higher one runs first.
     pub priority: i16,
-    /// Whether the caller was given its id, and how a worker gets the job.
+    /// Whether the caller has its id, and how a worker gets the job.
     pub visibility: Visibility,
-    /// How many failures are forgiven: N means N + 1 tries.
+    /// The number of failures that another attempt may follow: N means N + 1 attempts.
     pub max_failures: u32,
-    /// How long one try may take.
+    /// The time limit of one attempt.
     pub attempt_timeout: Duration,
-    /// How long the job may stay unfinished, over all tries.
+    /// The time limit of the whole job, over all attempts.
     pub life: Option<Duration>,
-    /// How long a finished job is kept, counted from its end; `None` is for ever.
+    /// The retention of a finished job, counted from its end; `None` means for ever.
     pub keep: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ impl NewJob {
     /// The workflow of every research job.
     pub const DEEP_RESEARCH: &str = "deep_research";
 
-    /// Its conversation, for the log.
+    /// Returns its conversation, for the log.
     pub fn conversation_id(&self) -> Option<&str> {
         self.conversation.as_ref().map(ConversationId::as_str)
     }
@@ -53,37 +53,36 @@ impl NewJob {
 /// A job as readers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name.
     pub id: JobId,
-    /// What was asked for.
+    /// The request.
     pub new: NewJob,
-    /// Its place in its conversation, from 1; 1 as well for a job without one.
+    /// The position in its conversation, from 1; also 1 for a job without a conversation.
     pub turn: u32,
-    /// Where it stands.
     pub state: JobState,
-    /// Why earlier tries failed, oldest first; their number is the number of failed attempts.
+    /// The failures of earlier attempts, oldest first. Their number is the number of failed attempts.
     pub failures: Vec<Failure>,
-    /// What lets another worker go on.
+    /// The recorded progress that lets another worker continue.
     pub checkpoint: Checkpoint,
-    /// What its paid runs may cost; `None` for a job that is free, and for one that an older version inserted.
+    /// The limits on the cost of its paid runs; `None` for a job that is free, and for one that an older version
+    /// inserted.
     pub allowance: Option<RunAllowance>,
-    /// How far the running try has come.
+    /// The progress of the running attempt.
     pub progress: Option<Progress>,
-    /// The beginning of the text that the running try is writing (G8), as far as it is known; see [`crate::Partial`]. Ends
-    /// with the try and is no report.
+    /// The beginning of the text that the running attempt is writing (G8), as far as it is known; see
+    /// [`crate::Partial`]. It is removed when the attempt ends, and it is never the report.
     pub partial: Option<Arc<str>>,
-    /// How often it has been claimed.
+    /// The number of its claims.
     pub fence: Fence,
-    /// When it was accepted.
+    /// The time when it was accepted.
     pub created_at: Timestamp,
-    /// When anything about it last changed.
+    /// The time of its last change.
     pub updated_at: Timestamp,
     /// The store's change number at that moment.
     pub rev: Rev,
 }
 
 impl Job {
-    /// When it reached its terminal state, if it has.
+    /// Returns the time when it reached its terminal state, if it has.
     pub fn ended_at(&self) -> Option<Timestamp> {
         match &self.state {
             JobState::Queued { .. } | JobState::Running { .. } => None,
@@ -93,65 +92,62 @@ impl Job {
         }
     }
 
-    /// What came of it, if it has succeeded.
+    /// Returns its result, if it has succeeded.
     pub fn output(&self) -> Option<&Output> {
         let JobState::Succeeded { output, .. } = &self.state else { return None };
         Some(output)
     }
 
-    /// Whether any worker has ever held it.
+    /// Returns whether any worker has ever claimed it.
     pub fn was_claimed(&self) -> bool {
         self.fence > Fence::NONE
     }
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobState {
-    /// Waits for a worker: in the queue, or, where it is a held call, for its own process.
+    /// It waits for a worker: in the queue, or, if it is a held call, for its own process.
     Queued {
-        /// Not to be claimed before this moment.
+        /// No worker claims it before this moment.
         run_at: Timestamp,
     },
     /// A worker holds it.
     Running {
-        /// When that worker claimed it.
+        /// The time of the worker's claim.
         since: Timestamp,
     },
-    /// Ended well. Terminal.
+    /// It ended with a result. Terminal.
     Succeeded {
-        /// When.
         at: Timestamp,
-        /// What came of it; shared, for it may be megabytes and has many readers.
+        /// Its result; shared, because it may be megabytes and has many readers.
         output: Arc<Output>,
     },
-    /// Ended badly; the last of [`Job::failures`] says why. Terminal.
+    /// It ended without a result; the last of [`Job::failures`] gives the reason. Terminal.
     Failed {
-        /// When.
         at: Timestamp,
     },
-    /// Stopped by its owner. Terminal.
+    /// Its owner stopped it. Terminal.
     Cancelled {
-        /// When.
         at: Timestamp,
-        /// What is known of the provider's own run.
+        /// What is known of the provider's run.
         remote: RemoteStop,
-        /// What that run cost, as far as the provider states it.
+        /// The cost of that run, as far as the provider states it.
         cost: Cost,
     },
 }
 
-/// What lets another worker go on where this one stopped.
+/// The recorded progress that lets another worker continue where this one stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "at", rename_all = "snake_case")]
 pub enum Checkpoint {
     /// Nothing was sent.
     NotBegun,
-    /// The request is about to be sent, or was sent: after a crash that cannot be known.
+    /// The request is about to be sent, or was sent. After a crash it cannot be known which.
     Beginning {
-        /// The key it is sent under, for providers that honour one.
+        /// The send key, for providers that honour one.
         key: String,
     },
-    /// The provider works on it under this name.
+    /// The provider works on it under this id.
     Running(RemoteRun),
 }
