@@ -1,28 +1,28 @@
-//! The ledger: a row for each paid run, kept apart from jobs so that it outlives them (G6). What is reserved and refused is
-//! decided by `rules/spending.rs`.
+//! The ledger: one row for each paid run, kept apart from jobs so that it outlives them (G6). `rules/spending.rs`
+//! decides what is reserved and refused.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Cost, Day, JobId, NanoUsd, OwnerId, Timestamp};
 
-/// What one owner may spend; nothing set means no limit.
+/// The spending limits of one owner; an unset one does not limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SpendLimits {
-    /// On one job.
+    /// The limit for one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_job: Option<NanoUsd>,
-    /// On the jobs of one UTC day.
+    /// The limit for the jobs of one UTC day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_day: Option<NanoUsd>,
 }
 
-/// What is known of the cost of a job before it is made, and what may be spent on it.
+/// What is known of the cost of a job before it is created, and what may be spent on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Who is paid.
+    /// The provider that is paid.
     pub provider: String,
-    /// The model that will answer, as far as is known.
+    /// The model that will answer, as far as it is known.
     pub model: Option<String>,
     /// The amounts that the decision depends on.
     pub terms: SpendTerms,
@@ -35,24 +35,24 @@ pub struct SpendTerms {
     /// The typical cost of a request like this, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub typical: Option<NanoUsd>,
-    /// The most that the caller allows it to cost.
+    /// The maximum cost that the caller allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<NanoUsd>,
-    /// The cap that the provider is given if nothing else is lower; `None` if the provider cannot stop a run at a sum.
+    /// The cap that the provider is given if nothing else is lower; `None` if the provider cannot stop a run at a
+    /// sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_cap: Option<NanoUsd>,
-    /// The owner's limits.
     pub limits: SpendLimits,
 }
 
-/// The terms of a job's paid runs and the cap of its present run. Stored with the job: every try and every worker that takes
-/// the job over sends this cap, whatever its own settings are.
+/// The terms of a job's paid runs and the cap of its present run. They are stored with the job: every attempt, and
+/// every worker that takes the job over, sends this cap, whatever its own settings are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunAllowance {
-    /// The most that the present run may cost; `None` if the provider cannot stop a run at a sum.
+    /// The maximum cost of the present run; `None` if the provider cannot stop a run at a sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<NanoUsd>,
-    /// The terms that the cap was decided by. Another run of the same job is decided by them too.
+    /// The terms that decided the cap. They also decide another run of the same job.
     #[serde(flatten)]
     pub terms: SpendTerms,
 }
@@ -60,41 +60,41 @@ pub struct RunAllowance {
 /// The sums that count toward limits when a paid run is decided on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedSpend {
-    /// Of the owner's runs of this UTC day.
+    /// The sum of the owner's runs of this UTC day.
     pub day: NanoUsd,
-    /// Of the earlier runs of the same job.
+    /// The sum of the earlier runs of the same job.
     pub job: NanoUsd,
 }
 
-/// What is known of the money for one run.
+/// What is known of the cost of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerRow {
-    /// The job it was begun for; the one that took it up last.
+    /// The job that the run was begun for, or the last job that resumed it.
     pub job: JobId,
     /// Its number among the paid runs of that job, from 1.
     pub run: u32,
-    /// Who pays.
+    /// The owner, who pays.
     pub owner: OwnerId,
-    /// Who is paid.
+    /// The provider that is paid.
     pub provider: String,
-    /// Which model, as far as is known.
+    /// The model, as far as it is known.
     pub model: Option<String>,
-    /// When it was reserved; it counts on that UTC day.
+    /// The time when it was reserved. It counts on that UTC day.
     pub at: Timestamp,
-    /// What was set aside for it, if its typical cost is known.
+    /// The amount that was reserved for it, if its typical cost is known.
     pub reserved: Option<NanoUsd>,
-    /// What it cost, once that is known.
+    /// Its cost, once that is known.
     pub cost: Cost,
     /// Whether it was paid for.
     pub state: ChargeState,
-    /// The provider's name of a run that another job may take up.
+    /// The provider's id of a run that another job may resume.
     pub remote: Option<String>,
-    /// The provider's name of the run, once the run has ended or its job has.
+    /// The provider's id of the run, once the run has ended or its job has.
     pub run_id: Option<String>,
 }
 
 impl LedgerRow {
-    /// What it counts for: its cost where that is known, else what was set aside.
+    /// Returns the amount that it counts for: its cost if that is known, otherwise the reserved amount.
     pub fn counts(&self) -> NanoUsd {
         let counted = match self.state {
             ChargeState::Reserved | ChargeState::Maybe => self.reserved,
@@ -110,16 +110,16 @@ impl LedgerRow {
 pub enum ChargeState {
     /// Its job is unfinished.
     Reserved,
-    /// It was, and its cost is known.
+    /// It was paid for, and its cost is known.
     Spent,
-    /// It may have been; what was set aside counts.
+    /// It may have been paid for; the reserved amount counts.
     Maybe,
-    /// It was certainly not.
+    /// It was certainly not paid for.
     Released,
 }
 
 impl ChargeState {
-    /// The word for it in stores.
+    /// Returns the word for it in stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reserved => "reserved",
@@ -129,47 +129,46 @@ impl ChargeState {
         }
     }
 
-    /// Reads such a word.
+    /// Parses the word for it in stores.
     pub fn parse(word: &str) -> Option<Self> {
         let all = [Self::Reserved, Self::Spent, Self::Maybe, Self::Released];
         all.into_iter().find(|state| state.as_str() == word)
     }
 }
 
-/// What is asked of the ledger.
+/// A query of the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpendQuery {
-    /// What the sums are made by.
+    /// The key that rows are grouped by.
     pub by: SpendBy,
     /// The first day that counts.
     pub since: Day,
 }
 
-/// What sums are made by.
+/// The key that rows are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpendBy {
-    /// The UTC day.
     Day,
-    /// Who was paid.
+    /// The provider that was paid.
     Provider,
-    /// The model; [`SpendSum::UNKNOWN_MODEL`] where none is known.
+    /// The model; [`SpendSum::UNKNOWN_MODEL`] if it is not known.
     Model,
-    /// Who paid.
+    /// The owner who paid.
     Owner,
 }
 
-/// What was spent under one key.
+/// The amounts under one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpendSum {
     /// A day, a provider, a model or an owner.
     pub key: String,
-    /// What was certainly spent.
+    /// The amount that was certainly spent.
     pub spent: NanoUsd,
-    /// What is set aside for unfinished jobs.
+    /// The amount that is reserved for unfinished jobs.
     pub reserved: NanoUsd,
-    /// What may have been spent.
+    /// The amount that may have been spent.
     pub maybe: NanoUsd,
-    /// How many runs that is; those that were certainly not paid for do not count.
+    /// The number of these runs, without those that were certainly not paid for.
     pub runs: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The words and rules of outlast.
+//! The types and rules of outlast.
 //!
-//! A *job* is one durable request. *Rules* decide what may happen to it, as pure functions of the job and
-//! the time; a [`Store`] records it; a worker carries it through a [`Provider`]. Nothing here does I/O, reads
-//! a clock or knows a runtime, so everything here can be tested by table.
+//! A *job* is one durable request. *Rules* decide what may happen to it, as pure functions of the job and the time. A
+//! [`Store`] records it, and a worker runs it with a [`Provider`]. Nothing here does I/O, reads a clock or depends on
+//! a runtime, so tables can test everything here.
 
 mod id;
 mod time;

@@ -1,102 +1,97 @@
-//! What lists are asked for and what they show.
+//! The queries and the pages of lists.
 
 use crate::{ConversationId, JobId, NanoUsd, OwnerId, Progress, StateKind, Timestamp, Visibility};
 
-/// Which jobs to list.
+/// The jobs to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobQuery {
-    /// Only these states; all when empty.
+    /// Only these states; all if empty.
     pub states: Vec<StateKind>,
-    /// Only titles that contain this, in any case.
+    /// Only titles that contain this text, in any case.
     pub search: Option<String>,
     /// Only jobs in whose question or report each of these words begins a word ([`crate::search`]).
     pub words: Option<String>,
     /// Only jobs of this provider ([`crate::Profile::provider`]).
     pub provider: Option<String>,
-    /// Only ids that start with this.
+    /// Only ids that start with this text.
     pub id_prefix: Option<String>,
-    /// At most so many.
+    /// The maximum number of jobs in the page.
     pub limit: u32,
     /// Only what comes after the last page.
     pub after: Option<Cursor>,
 }
 
-/// Where a page ended. Opaque to callers; only the store that made it reads it.
+/// The end of a page. Opaque to callers; only the store that created it reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(pub u64);
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobPage {
-    /// Newest first.
     pub jobs: Vec<Summary>,
-    /// Where the next page starts, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<Cursor>,
 }
 
 /// A job as lists show it, without its request and result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Its name.
     pub id: JobId,
-    /// Whose it is.
     pub owner: OwnerId,
-    /// The conversation it belongs to, if any.
+    /// The conversation that it belongs to, if any.
     pub conversation: Option<ConversationId>,
     /// The kind of work.
     pub workflow: String,
-    /// Who does it ([`crate::Profile::provider`]).
+    /// The provider that does it ([`crate::Profile::provider`]).
     pub provider: String,
-    /// The model of its latest paid run, as far as is known.
+    /// The model of its latest paid run, as far as it is known.
     pub model: Option<String>,
-    /// What its runs cost; `None` where none was paid for.
+    /// The cost of its runs; `None` if no run was paid for.
     pub charge: Option<SummaryCharge>,
     /// The start of the question.
     pub title: String,
-    /// Whether its id was promised to the caller.
+    /// Whether its id was given to the caller.
     pub visibility: Visibility,
-    /// Where it stands.
     pub state: StateKind,
-    /// Whether any worker has ever held it.
+    /// Whether any worker has ever claimed it.
     pub was_claimed: bool,
-    /// The session its ask names ([`crate::session_of`]), if any.
+    /// The session that its ask names ([`crate::session_of`]), if any.
     pub session: Option<String>,
-    /// How many tries have failed.
+    /// The number of failed attempts.
     pub failures: u32,
-    /// How far the running try has come.
+    /// The progress of the running attempt.
     pub progress: Option<Progress>,
-    /// When it was accepted.
+    /// The time when it was accepted.
     pub created_at: Timestamp,
-    /// When anything about it last changed.
+    /// The time of its last change.
     pub updated_at: Timestamp,
-    /// When it ended, if it has.
+    /// The time when it ended, if it has.
     pub ended_at: Option<Timestamp>,
 }
 
-/// What the runs of a job cost.
+/// The cost of a job's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryCharge {
-    /// The cost where it is known, else what was set aside.
+    /// The cost if it is known, otherwise the reserved amount.
     pub amount: NanoUsd,
     /// Whether every run has ended and its cost is known.
     pub is_final: bool,
 }
 
-/// How many jobs are in one state.
+/// The number of jobs in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateCount {
-    /// The state.
     pub state: StateKind,
-    /// How many, as far as was counted.
+    /// The number, as far as jobs were counted.
     pub jobs: u32,
 }
 
-/// Which conversations to list.
+/// The conversations to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationQuery {
-    /// Only those whose last turn is in one of these states; all when empty.
+    /// Only those whose last turn is in one of these states; all if empty.
     pub states: Vec<StateKind>,
-    /// At most so many.
+    /// The maximum number of conversations in the page.
     pub limit: u32,
     /// Only what comes after the last page.
     pub after: Option<Cursor>,
@@ -105,27 +100,25 @@ pub struct ConversationQuery {
 /// A page of a list of conversations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConversationPage {
-    /// Newest first.
     pub conversations: Vec<ConversationSummary>,
-    /// Where the next page starts, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<Cursor>,
 }
 
 /// A conversation as lists show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConversationSummary {
-    /// Its name.
     pub id: ConversationId,
     /// The start of its first question.
     pub title: String,
-    /// Where its last turn stands.
+    /// The state of its last turn.
     pub state: StateKind,
-    /// How many turns it has.
+    /// The number of its turns.
     pub turns: u32,
-    /// How many of them have a report.
+    /// The number of turns that have a report.
     pub reports: u32,
-    /// When it began.
+    /// The time when it began.
     pub created_at: Timestamp,
-    /// When anything about its last turn changed.
+    /// The time of the last change of its last turn.
     pub updated_at: Timestamp,
 }

@@ -1,11 +1,12 @@
-//! Recognises text that came from documents on this machine, which leaves it only by a person's decision (P1).
+//! Recognizes text that came from documents on this machine. Such text leaves the machine only if a person decides so
+//! (P1).
 
 use serde_json::Value;
 
 use crate::{NewJob, Profile};
 
-/// The sentence that begins the note under every report of the library that quotes documents. Conversations are judged by it
-/// when nothing else records who answered, so its wording must not change.
+/// The sentence that begins the note under every library report that quotes documents. If nothing else records the
+/// source of an answer, conversations are judged by this sentence, so its wording must not change.
 pub const LIBRARY_NOTE: &str =
     "*The text above is extracted word for word from the library's own files; no model wrote it.";
 
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
     use crate::rules::tests::queued;
 
-    /// P1: a job is judged by what it sends, also when no record says whose text that is.
+    /// P1: a job is judged by what it sends, even if no record names the source of that text.
     #[test]
     fn p1_a_job_is_judged_by_the_text_that_it_sends() {
         let quoted = format!("Found.\n\n---\n\n{LIBRARY_NOTE} Searched: 1 passage.*");
@@ -49,7 +50,7 @@ mod tests {
             ("openai 0", said("assistant"), true),
             ("perplexity/agent https://api.example 0", moved.clone(), true),
             ("openai 0", plain, false),
-            // The user's own words are the user's to send.
+            // Users may send their own words.
             ("openai 0", said("user"), false),
             ("library 0", said("assistant"), false),
             ("library 0", moved, false),

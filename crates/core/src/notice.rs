@@ -1,6 +1,6 @@
-//! What is told when a job has ended (G7), to a program or an address that the operator named.
+//! Notices of the ends of jobs (G7), for a program or an address that the operator named.
 //!
-//! The store keeps it in the same write as the end, so that a crash between the end and the telling loses nothing.
+//! The store records a notice in the same write as the end, so that a crash before the delivery loses nothing.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use async_trait::async_trait;
 
 use crate::{JobId, Timestamp};
 
-/// Whether a store keeps a notice of every end. Only where a process that uses the store tells them: they would pile up.
+/// Whether a store records a notice of every end. Use this only if a process that uses the store delivers notices;
+/// otherwise they pile up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndNotices {
-    /// Nothing is kept.
+    /// No notice is recorded.
     #[default]
     Off,
-    /// One for each end, until it was delivered or given up.
+    /// One notice for each end, until it was delivered or given up.
     Kept,
 }
 
-/// What is told of one end.
+/// The message about one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The job that ended.
     pub job: JobId,
     /// JSON, exactly as it is delivered.
     pub body: String,
@@ -31,28 +31,28 @@ pub struct Notice {
 /// A notice that one process has the right to deliver for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedNotice {
-    /// What is to be delivered.
     pub notice: Notice,
-    /// How often it was claimed, this time included. Names the claim: an older one records nothing.
+    /// The number of claims of it, including this one. It identifies the claim: the outcome of an older claim is
+    /// ignored.
     pub tries: u32,
 }
 
-/// What [`crate::Store::claim_notice`] found.
+/// The result of [`crate::Store::claim_notice`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoticeClaim {
     /// The notice that has been due longest.
     Claimed(ClaimedNotice),
-    /// None is due.
+    /// No notice is due.
     NoneDue {
-        /// When the next one is, if there is one.
+        /// The time when the next notice is due, if there is one.
         next: Option<Timestamp>,
     },
 }
 
-/// What came of a claimed notice.
+/// The outcome of a claimed notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeOutcome {
-    /// It was delivered, or given up: nothing is kept of it.
+    /// It was delivered, or given up; nothing is kept of it.
     Over,
     /// It is due again after this wait.
     Again(Duration),
@@ -61,16 +61,17 @@ pub enum NoticeOutcome {
 /// Delivers notices.
 #[async_trait]
 pub trait Notifier: fmt::Debug + Send + Sync {
-    /// Delivers one, within a limit of its own. Cancel-safe, but a dropped call may have delivered it.
+    /// Delivers one notice within the notifier's own time limit. Cancel-safe, but a dropped call may have delivered
+    /// it.
     async fn deliver(&self, notice: &Notice) -> Result<(), NotDelivered>;
 }
 
-/// Why a notice was not delivered, for the log: no secret is in it.
+/// The reason why a notice was not delivered, for the log. It contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct NotDelivered {
-    /// What was wrong.
+    /// The error.
     pub why: String,
-    /// What the program or the server said of it, cut.
+    /// The answer of the program or the server, cut.
     pub detail: Option<String>,
 }

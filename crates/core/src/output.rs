@@ -1,4 +1,4 @@
-//! What a job gives back: a report or a tool's result, and what it cost.
+//! The result of a job, a report or a tool's result, and its cost.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,16 +6,13 @@ use std::iter::Sum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The result of a job that succeeded.
+/// The result of a job that succeeded, with its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Output {
-    /// The result itself.
     pub body: Body,
     /// The model that did the work, as the provider resolved it.
     pub model: Option<String>,
-    /// What was consumed.
     pub usage: Usage,
-    /// What it cost.
     pub cost: Cost,
 }
 
@@ -23,96 +20,93 @@ pub struct Output {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Body {
-    /// Of research.
+    /// The result of research.
     Report {
         /// Markdown with `[n]` citations.
         text: String,
-        /// What the citations point at.
+        /// The sources that the citations refer to.
         sources: Vec<Source>,
-        /// The model's thinking, where the provider shows it; never part of the text.
+        /// The model's thinking, if the provider shows it; never part of the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thinking: Option<String>,
-        /// Questions a reader may have next, where they were asked for.
+        /// Questions that a reader may have next, if they were asked for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         related: Vec<String>,
     },
-    /// Of a tool or command.
+    /// The result of a tool or a command.
     Tool {
-        /// MCP content blocks, as they came.
+        /// MCP content blocks, unchanged.
         content: Vec<Value>,
         /// The structured form, if there is one.
         structured: Option<Value>,
-        /// Whether the tool called its own result an error.
+        /// Whether the tool marked its own result as an error.
         is_error: bool,
     },
 }
 
 impl Body {
-    /// A report without thinking or further questions.
+    /// Creates a report without thinking or further questions.
     pub fn report(text: impl Into<String>, sources: Vec<Source>) -> Self {
         Self::Report { text: text.into(), sources, thinking: None, related: Vec::new() }
     }
 }
 
-/// Something a report cites.
+/// A source that a report cites.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The `n` of `[n]`.
     pub number: u32,
-    /// Where it is.
     pub url: String,
-    /// What it is called.
     #[serde(default)]
     pub title: Option<String>,
-    /// When it was published, as the provider says.
+    /// The publication date, as the provider states it.
     #[serde(default)]
     pub date: Option<String>,
-    /// The words that matter in it, where the provider gives them and they are shown nowhere else.
+    /// The relevant words of it, if the provider returns them and they are shown nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
 }
 
-/// What a job consumed; counts a provider does not report are zero.
+/// The consumption of a job; counts that a provider does not report are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
     /// Tokens read.
     pub input_tokens: u64,
-    /// Tokens written. Reasoning is among them, unless the model has a price of its own for it, as Sonar's deep
-    /// research has: then it stands in `reasoning_tokens` alone.
+    /// Tokens written. They include reasoning, unless the model has a separate price for it, as Sonar's deep research
+    /// has: then only `reasoning_tokens` counts it.
     pub output_tokens: u64,
-    /// The two above together, or what the provider calls the total.
+    /// The sum of the two above, or the total that the provider reports.
     pub total_tokens: u64,
     /// Tokens spent on reasoning, wherever they are billed.
     pub reasoning_tokens: u64,
     /// Tokens of sources read.
     pub citation_tokens: u64,
-    /// Web searches made.
     pub searches: u64,
 }
 
-/// Money: billionths of a US dollar, so that sums are exact.
+/// An amount of money in billionths of a US dollar, so that sums are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NanoUsd(pub u64);
 
 impl NanoUsd {
-    /// The most dollars a budget may be: up to there every decimal of a dollar's billionths is told from its neighbours.
+    /// The largest budget in dollars: up to it, an `f64` distinguishes every billionth of a dollar.
     pub const MAX_BUDGET_USD: u32 = 1_000_000;
 
     /// No run costs a billion dollars.
     const BILLION_USD: u64 = 1_000_000_000_000_000_000;
 
-    /// The largest sum; larger ones are cut to it, as in every store.
+    /// The largest sum. Larger ones are cut to it, as in every store.
     pub const MAX_SUM: Self = Self(i64::MAX.unsigned_abs());
 
-    /// A budget in decimal dollars; `None` for what is no amount, none at all, or too much.
+    /// Converts a budget in decimal dollars; `None` if it is not an amount, zero or too large.
     pub fn budget(usd: f64) -> Option<Self> {
         let within = usd <= f64::from(Self::MAX_BUDGET_USD);
         Self::from_usd(usd).filter(|budget| within && budget.0 > 0)
     }
 
-    /// From a provider's decimal dollars, rounded to the nearest billionth; `None` for what is no amount.
+    /// Converts a provider's decimal dollars, rounded to the nearest billionth; `None` if it is not an amount.
     pub fn from_usd(usd: f64) -> Option<Self> {
         let nanos = (usd * 1e9).round();
         (nanos.is_finite() && (0.0..1e18).contains(&nanos)).then_some(Self(nanos as u64))
@@ -129,7 +123,7 @@ impl NanoUsd {
         Some(Self(format!("{whole}{decimals:0<9}").parse().ok()?))
     }
 
-    /// Dollars for JSON. Under a million dollars every billionth comes back when it is read.
+    /// Returns dollars for JSON. Under a million dollars, every billionth survives a round trip.
     pub fn as_usd(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -143,8 +137,8 @@ impl Sum for NanoUsd {
     }
 }
 
-/// Dollars with as many decimals as matter: two from a dollar on, four below. An amount that four decimals would show as
-/// zero has all of its decimals.
+/// Dollars with as many decimals as matter: two from a dollar on, four below. If four decimals would show zero, all
+/// decimals are shown.
 impl fmt::Display for NanoUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usd = self.as_usd();
@@ -156,25 +150,24 @@ impl fmt::Display for NanoUsd {
     }
 }
 
-/// What a job cost, and how sure we are.
+/// The cost of a job, and how certain it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "nano_usd", rename_all = "snake_case")]
 pub enum Cost {
-    /// The provider said so.
+    /// The provider reported it.
     Reported(NanoUsd),
-    /// From usage and a dated price table.
+    /// Computed from usage and a dated price table.
     Computed(NanoUsd),
     /// A guess for an unknown model.
     Estimate(NanoUsd),
-    /// Nothing is known.
     Unknown,
 }
 
 impl Cost {
-    /// From here on a cost is worth a warning: one dollar (C10, P7).
+    /// The amount above which a cost is worth a warning: one dollar (C10, P7).
     const WARN_FROM: NanoUsd = NanoUsd(1_000_000_000);
 
-    /// The amount, however sure it is.
+    /// Returns the amount, however certain it is.
     pub fn amount(self) -> Option<NanoUsd> {
         match self {
             Self::Reported(cost) | Self::Computed(cost) | Self::Estimate(cost) => Some(cost),
@@ -182,7 +175,7 @@ impl Cost {
         }
     }
 
-    /// The same, and unknown if no run can cost as much.
+    /// Returns the same cost, or unknown if no run can cost that much.
     pub fn plausible(self) -> Self {
         match self.amount() {
             Some(amount) if amount.0 >= NanoUsd::BILLION_USD => Self::Unknown,
@@ -198,7 +191,7 @@ impl Cost {
         }
     }
 
-    /// The same, where what was computed is not all of it.
+    /// Returns the same cost as an estimate, because the computed amount is only a part of it.
     pub fn estimated(self) -> Self {
         match self {
             Self::Computed(cost) => Self::Estimate(cost),
@@ -206,7 +199,7 @@ impl Cost {
         }
     }
 
-    /// How sure it is, in one word.
+    /// Returns the certainty of the cost, in one word.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Reported(_) => "reported",
@@ -216,13 +209,13 @@ impl Cost {
         }
     }
 
-    /// The amount, if it is over one dollar.
+    /// Returns the amount, if it is over one dollar.
     pub fn over_a_dollar(self) -> Option<NanoUsd> {
         self.amount().filter(|cost| *cost > Self::WARN_FROM)
     }
 
-    /// A warning about a run that has ended and cost over one dollar by the provider's word or by the price table (P7). A
-    /// guess is not worth a warning.
+    /// Returns a warning about a run that has ended and cost over one dollar, according to the provider or the price
+    /// table (P7). A guess is not worth a warning.
     pub fn warning(self) -> Option<String> {
         let sure = match self {
             Self::Reported(_) => "as the provider reports",
@@ -274,7 +267,7 @@ mod tests {
         }
     }
 
-    /// G6: what a person allows is read without a rounding error.
+    /// G6: an amount that a person allows is read without a rounding error.
     #[test]
     fn g6_written_dollars_are_exact_or_refused() {
         let good = [

@@ -2,7 +2,7 @@
 
 use crate::thinking::said_so_far;
 
-/// The text of a report so far, up to a limit: it is shown while it grows, and the report itself comes whole.
+/// The text of a report so far, up to a limit. It is shown while it grows; the report itself is delivered whole.
 #[derive(Debug, Default)]
 pub struct Partial {
     text: String,
@@ -10,16 +10,16 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// So much is kept of it.
+    /// The maximum size that is kept of it.
     pub const MAX_BYTES: usize = 64 * 1024;
 
-    /// What stands after the last word where there is more.
+    /// The text after the last word if the text was cut.
     pub const CUT: &str = "\n\n[... the rest comes with the report]";
 
-    /// Adds what was written next.
+    /// Appends the next piece of the text.
     pub fn push(&mut self, more: &str) {
         if self.is_cut {
-            // It would leave a gap.
+            // Appending would leave a gap.
             return;
         }
         let room = Self::MAX_BYTES - self.text.len();
@@ -28,18 +28,17 @@ impl Partial {
         self.is_cut = end < more.len();
     }
 
-    /// Puts another text in its place.
+    /// Replaces the text.
     pub fn replace(&mut self, text: &str) {
         *self = Self::default();
         self.push(text);
     }
 
-    /// Whether anything was written.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// What may be shown of it: without the model's thinking, closed or not; `None` where nothing is left.
+    /// Returns the text that may be shown: without the model's thinking, closed or not; `None` if nothing is left.
     pub fn shown(&self) -> Option<String> {
         let mut shown = said_so_far(&self.text);
         if shown.trim().is_empty() {
@@ -62,7 +61,7 @@ mod tests {
         partial.shown()
     }
 
-    /// G8: a long text is cut between characters, once, and says so; what comes later leaves no gap.
+    /// G8: a long text is cut once, between characters, and says so; later pieces leave no gap.
     #[test]
     fn g8_a_long_text_is_cut_and_says_so() {
         let long = "\u{e9}".repeat(Partial::MAX_BYTES);
@@ -72,7 +71,7 @@ mod tests {
         assert!(rest.ends_with('\u{e9}'), "nothing follows the cut");
     }
 
-    /// G8: thinking is not shown, not even while it goes on, nor a tag that has come by half.
+    /// G8: thinking is not shown, not even while it continues, nor is half of a tag.
     #[test]
     fn g8_the_text_so_far_is_without_thinking() {
         let cases: [(&[&str], Option<&str>); 7] = [

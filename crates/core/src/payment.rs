@@ -1,4 +1,4 @@
-//! What of a job may have been paid for, and whether starting it a second time may pay a second time.
+//! Whether a job may have been paid for, and whether starting it a second time may pay a second time.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use crate::{
     Checkpoint, Code, Failure, Job, JobState, NewJob, Profile, RemoteRun, RemoteStop, RunStatus,
 };
 
-/// What became of a job's request.
+/// The outcome of a job's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestState<'a> {
     /// It was not sent.
     NotSent,
-    /// It is on its way, or was, and no answer is on record.
+    /// It is on its way, or was, and no answer is recorded.
     Unanswered,
     /// It was refused, or never reached the provider.
     NotAccepted,
@@ -28,8 +28,8 @@ impl NewJob {
 }
 
 impl Job {
-    /// The provider's run that the job's failure or cancel left behind, if that run goes on or has a report. A job that
-    /// resumes it sends nothing and pays nothing.
+    /// Returns the provider's run that the job's failure or cancel left behind, if that run continues or has a
+    /// report. A job that resumes it sends nothing and pays nothing.
     pub fn run_left(&self) -> Option<&RemoteRun> {
         use RemoteStop::{Completed, GoesOn};
         let Checkpoint::Running(run) = &self.checkpoint else { return None };
@@ -44,14 +44,14 @@ impl Job {
         is_left.then_some(run)
     }
 
-    /// Returns whether the run that was left behind has ended: its report is all that is left to fetch.
+    /// Returns whether the run that was left behind has ended, so that only its report is left to fetch.
     pub fn left_run_has_ended(&self) -> bool {
         let completed =
             matches!(self.state, JobState::Cancelled { remote: RemoteStop::Completed, .. });
         completed || self.failure().is_some_and(|it| matches!(it.run, RunStatus::Ended(_)))
     }
 
-    /// What became of the request, as far as it is on record.
+    /// Returns the outcome of the request, as far as it is recorded.
     pub fn request_state(&self) -> RequestState<'_> {
         match &self.checkpoint {
             Checkpoint::NotBegun => RequestState::NotSent,
@@ -61,7 +61,7 @@ impl Job {
         }
     }
 
-    /// Returns whether every request that was sent under the key on record got an answer, and none was accepted.
+    /// Returns whether every request that was sent under the recorded key got an answer, and none was accepted.
     fn was_refused(&self) -> bool {
         let is_unknown = |failure: &Failure| failure.code == Code::SubmitUnknown;
         let none_in_doubt = !self.failures.is_empty() && !self.failures.iter().any(is_unknown);
@@ -74,7 +74,8 @@ impl Job {
         }
     }
 
-    /// Whether the job failed so that only its owner's consent begins a new run; see [`Code::needs_consent`].
+    /// Returns whether the job failed in such a way that only its owner's consent begins a new run; see
+    /// [`Code::needs_consent`].
     pub fn needs_consent(&self) -> bool {
         self.failure().is_some_and(|failure| failure.code.needs_consent())
     }
@@ -83,22 +84,23 @@ impl Job {
         self.failures.last().filter(|_| matches!(self.state, JobState::Failed { .. }))
     }
 
-    /// Returns whether the job was cancelled and a run of it may go on at the provider that no other job can resume.
+    /// Returns whether the job was cancelled and its run may continue at the provider, without any way for another
+    /// job to resume it.
     pub fn may_run_on(&self) -> bool {
         use RemoteStop::{MaybeBegun, Owed, Told, Unsupported};
         let JobState::Cancelled { remote, .. } = self.state else { return false };
         self.may_be_charged() && matches!(remote, MaybeBegun | Owed | Told | Unsupported)
     }
 
-    /// Whether the job asks a research provider that may charge for it: not the library, nor a command or a tool of the
-    /// operator's own.
+    /// Returns whether the job asks a research provider that may charge for it. The library and the operator's own
+    /// commands and tools do not charge.
     pub fn may_be_charged(&self) -> bool {
         self.new.may_be_charged()
     }
 
-    /// Whether starting the job a second time may help (E16): by what it failed with, and always where a command of the
-    /// operator's ran and failed, because what the command works on may have changed. Not where it may pay a second
-    /// time: that needs the owner's consent.
+    /// Returns whether starting the job a second time may help (E16). The failure code decides. It also helps if a
+    /// command of the operator ran and failed, because its input may have changed since. It does not count as help if
+    /// it may pay a second time: that needs the owner's consent.
     pub fn may_succeed_again(&self) -> bool {
         let Some(failure) = self.failures.last() else { return false };
         let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);
@@ -116,7 +118,7 @@ mod tests {
     use crate::Cost;
     use crate::rules::tests::{NOW, failure, remote, running};
 
-    /// A recorded refusal is an answer; a lost one is not.
+    /// A recorded refusal is an answer; a lost answer is not.
     #[test]
     fn a_refused_request_is_not_one_without_an_answer() {
         let beginning = || Checkpoint::Beginning { key: "k".to_owned() };

@@ -1,12 +1,11 @@
-//! How far a try has come.
+//! The progress of an attempt.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a try has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// 0 to 100; never time-based, never down within a try. `None` where nothing real is known.
+    /// 0 to 100; never derived from time, never decreasing within an attempt. `None` if no real figure is known.
     pub percent: Option<u8>,
-    /// What is happening, in a few words.
+    /// The present activity, in a few words.
     pub message: String,
 }

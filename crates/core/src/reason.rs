@@ -1,25 +1,25 @@
-//! A vendor's own reason for a failure, as one quoted sentence (G9). It is the only text of an upstream that clients see in
-//! an error, so nothing in it may steer a terminal, look like our own words, or repeat the request.
+//! A vendor's own reason for a failure, as one quoted sentence (G9). It is the only upstream text that clients see in
+//! an error, so it must not steer a terminal, look like our own words, or repeat the request.
 
 use crate::RequestWords;
 use crate::text::is_terminal_control;
 
-/// How long a reason may be.
+/// The maximum length of a reason.
 const MAX_CHARS: usize = 200;
 
-/// Marks that make links, code, HTML or emphasis of what follows, or end the quotation.
+/// Characters that turn the following text into links, code, HTML or emphasis, or that end the quotation.
 const MARKS: [char; 12] = ['`', '*', '#', '[', ']', '<', '>', '|', '~', '\\', '{', '}'];
 
-/// The first sentence of what the vendor says, without the words of the request; `None` where nothing is left of it. Keys
-/// have left it where it was heard.
+/// Returns the first sentence of the vendor's reason, without the words of the request; `None` if nothing is left of
+/// it. Keys were removed where the text was received.
 pub(crate) fn reason(said: &str, request: &RequestWords) -> Option<String> {
-    // Before anything is cut: a piece of the request that was cut in two would not be known.
+    // Before any cut: a piece of the request that was cut in two would not be recognized.
     let said = request.kept_out_of(said);
     let mut plain = String::new();
     for word in
         said.split(|character: char| character.is_whitespace() || is_terminal_control(character))
     {
-        // Stands for what was taken out; its brackets are ours.
+        // A placeholder for the removed text; its brackets are ours.
         let word: String = word
             .replace(REDACTED, "\u{0}")
             .chars()
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// G9: however long it is, and wherever the request stands in it.
+    /// G9: however long the reason is, and wherever it repeats the request.
     #[test]
     fn g9_a_reason_is_bounded_and_a_cut_hides_no_piece_of_the_request() {
         let long = told(&format!(

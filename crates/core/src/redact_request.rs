@@ -1,21 +1,23 @@
-//! The words of a request, kept out of what others say about it: an upstream's error is logged whole, and may repeat
-//! what it was asked. Letters and digits alone are compared, so that quotes, escapes and line ends hide nothing.
+//! Removes the words of a request from what others return about it: an upstream's error is logged whole, and may
+//! repeat the request. Only letters and digits are compared, so that quotes, escapes and line ends hide nothing.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// What stands in place of the words of a request.
+/// The text that replaces the words of a request.
 const HIDDEN: &str = "[redacted]";
 
-/// So many letters in a row are a piece of the request, wherever they stand; shorter texts count as a whole.
+/// The number of consecutive letters that count as a piece of the request, wherever they occur. Shorter texts count
+/// only as a whole.
 const PIECE: usize = 12;
 
-/// Shorter texts hide nothing: they are in every message.
+/// The shortest text that is hidden. Shorter ones occur in every message.
 const SHORTEST: usize = 3;
 
-/// Where [`ResearchAsk`](crate::ResearchAsk) has words of ours; a field of the same name anywhere else is the asker's.
+/// The fields of [`ResearchAsk`](crate::ResearchAsk) that hold words of ours. A field of the same name anywhere else
+/// holds the caller's words.
 const OURS: [&[&str]; 6] = [
     &["kind"],
     &["tool"],
@@ -25,7 +27,7 @@ const OURS: [&[&str]; 6] = [
     &["filters", "context_size"],
 ];
 
-/// No longer is an entity of HTML with a number; one with a name is shorter.
+/// The maximum length of an HTML entity with a number; one with a name is shorter.
 const NUMBERED: usize = 12;
 const NAMED: usize = 9;
 
@@ -37,14 +39,14 @@ pub struct RequestWords {
 }
 
 impl RequestWords {
-    /// Every text in a stored request.
+    /// Collects every text in a stored request.
     pub fn of(ask: &Value) -> Self {
         let mut wording = Self { texts: Vec::new() };
         wording.add(ask, &mut Vec::new());
         wording
     }
 
-    /// Adds what stands at this path; the places in lists are no part of it.
+    /// Adds the texts at this path; positions in lists are not part of the path.
     fn add<'a>(&mut self, value: &'a Value, path: &mut Vec<&'a str>) {
         if OURS.contains(&path.as_slice()) {
             return;
@@ -68,7 +70,7 @@ impl RequestWords {
         }
     }
 
-    /// The text with every piece of the request hidden.
+    /// Returns the text with every piece of the request hidden.
     pub fn kept_out_of(&self, text: &str) -> String {
         let spelt = spelt(text);
         let mut hidden = vec![false; spelt.len()];
@@ -82,10 +84,10 @@ impl RequestWords {
     }
 }
 
-/// A letter of a text, and where it stands in it.
+/// A letter of a text and its place in the text.
 type Spelt = (char, Range<usize>);
 
-/// Marks what has a piece of a long text in it.
+/// Marks every piece of a long text.
 fn hide_pieces(texts: &[&Vec<char>], spelt: &[Spelt], hidden: &mut [bool]) {
     let letters: Vec<char> = spelt.iter().map(|(letter, _)| *letter).collect();
     let mut places: HashMap<&[char], Vec<usize>> = HashMap::new();
@@ -93,16 +95,16 @@ fn hide_pieces(texts: &[&Vec<char>], spelt: &[Spelt], hidden: &mut [bool]) {
         places.entry(piece).or_default().push(at);
     }
     for piece in texts.iter().flat_map(|text| text.windows(PIECE)) {
-        // Taken out: a piece that stands in the request a thousand times is marked once.
+        // Removed from the map, so that a piece that occurs a thousand times in the request is marked once.
         for at in places.remove(piece).unwrap_or_default() {
             hidden[at..at + PIECE].fill(true);
         }
     }
 }
 
-/// Marks a short text where it stands alone: as a part of longer words it means nothing.
+/// Marks a short text if it is a whole word: as a part of longer words it means nothing.
 fn hide_whole(text: &[char], spelt: &[Spelt], hidden: &mut [bool]) {
-    // In scripts without spaces words do not stand alone.
+    // In scripts without spaces, nothing separates words.
     let spaced = text.iter().all(char::is_ascii);
     let joined = |at: usize| {
         let next = at.checked_sub(1).and_then(|before| Some((&spelt[before], spelt.get(at)?)));
@@ -134,7 +136,8 @@ fn without(text: &str, spelt: &[Spelt], hidden: &[bool]) -> String {
     clean
 }
 
-/// The letters of a text as its reader would see them: escapes of JSON, URLs and HTML are one character each, or none.
+/// Returns the letters of a text as its reader would see them: an escape of JSON, URLs or HTML is one character, or
+/// none.
 fn spelt(text: &str) -> Vec<Spelt> {
     let mut spelt = Vec::new();
     let mut at = 0;
@@ -147,7 +150,7 @@ fn spelt(text: &str) -> Vec<Spelt> {
     spelt
 }
 
-/// What a text that begins with an escape begins with, and how long the escape is.
+/// Returns the character of the escape that begins the text, and the length of the escape.
 fn escape(text: &str) -> Option<(char, usize)> {
     let code = |from: usize, digits: usize| number(text.get(from..from + digits)?, 16);
     match text.as_bytes() {
@@ -179,7 +182,8 @@ fn escape(text: &str) -> Option<(char, usize)> {
     }
 }
 
-/// The character whose bytes a text begins with, `%` before each; a byte that begins none is no letter.
+/// Returns the character whose percent-encoded bytes begin the text. A byte that does not begin a character is not a
+/// letter.
 fn percent_encoded(text: &str) -> Option<(char, usize)> {
     let byte = |nth: usize| {
         let digits = text.get(3 * nth..3 * nth + 3)?.strip_prefix('%')?;
@@ -196,13 +200,13 @@ fn percent_encoded(text: &str) -> Option<(char, usize)> {
     Some(character.map_or((' ', 3), |character| (character, 3 * length)))
 }
 
-/// Digits and nothing else: a sign is part of no escape.
+/// Parses digits and nothing else: a sign is not part of any escape.
 fn number(digits: &str, radix: u32) -> Option<u32> {
     let are_digits = digits.chars().all(|digit| digit.is_digit(radix));
     are_digits.then(|| u32::from_str_radix(digits, radix).ok())?
 }
 
-/// The character as it is compared; nothing where it is no letter and no digit.
+/// Returns the character as it is compared; nothing if it is neither a letter nor a digit.
 fn letter(character: char) -> impl Iterator<Item = char> {
     character.to_lowercase().filter(|character| character.is_alphanumeric())
 }
@@ -242,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Each escape of a character that is not ASCII is that character, and none of its bytes is a letter.
+    /// Each escape of a non-ASCII character is that character, and none of its bytes is a letter.
     #[test]
     fn a_question_in_any_script_is_hidden_however_it_is_escaped() {
         let german = "Dürfen Bäcker früh öffnen? 😀";
@@ -265,11 +269,11 @@ mod tests {
                 let text = format!("bad: <{text}>");
                 let hidden = without_the_words_of(question, &text);
                 let rest = hidden.strip_prefix("bad: <[redacted]").expect(&text);
-                // What follows the last letter is no letter.
+                // Nothing after the last letter is a letter.
                 assert!(spelt(rest).is_empty(), "{text}: {hidden}");
             }
         }
-        // A character cut in two ends nothing that is whole.
+        // A character that was cut in two does not end anything that is whole.
         let cut = "q=D%C3%BCrfen+B%C3%A4cker+fr%C3%BCh+%C3";
         assert_eq!(without_the_words_of(german, cut), "q=[redacted]+%C3");
     }
@@ -300,7 +304,7 @@ mod tests {
         assert_eq!(wording.kept_out_of(text), expected);
     }
 
-    /// A workflow's arguments may have any name, those of our own fields too.
+    /// The arguments of a workflow may have any name, including those of our own fields.
     #[test]
     fn a_name_that_is_ours_elsewhere_hides_its_text_in_arguments() {
         let shapes = [
@@ -318,7 +322,7 @@ mod tests {
         }
     }
 
-    /// A whole ask as it is stored: nothing of it that we chose the words of is hidden.
+    /// A whole ask as it is stored: none of the words that we chose are hidden.
     #[test]
     fn what_a_stored_ask_says_in_our_words_stays() {
         let filters = SearchFilters {
@@ -337,7 +341,7 @@ mod tests {
         assert_eq!(wording.kept_out_of(text), expected);
     }
 
-    /// What repeats itself, or is cut inside an escape, costs no more than it should and breaks nothing.
+    /// A repetitive text, or one that is cut inside an escape, costs no more than it should and breaks nothing.
     #[test]
     fn odd_texts_are_taken_as_they_are() {
         let ask = json!(["a".repeat(100_000)]);

@@ -7,14 +7,14 @@ use crate::{Cost, Timestamp};
 /// The provider's own run of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteRun {
-    /// Which provider.
     pub provider: String,
-    /// The provider's name for it.
+    /// The provider's id of it.
     pub id: String,
-    /// What to go on with where the id is not enough: a place in its event stream, or the task it has become.
+    /// The data to resume with if the id is not enough: a position in its event stream, or the task that it has
+    /// become.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// When the provider accepted it.
+    /// The time when the provider accepted it.
     pub begun_at: Timestamp,
 }
 
@@ -22,7 +22,7 @@ impl RemoteRun {
     /// The provider's name of a command that runs on this machine.
     pub const COMMAND: &str = "command";
 
-    /// Its id as far as a log line should show it; an id is the provider's to choose, and may be of any length.
+    /// Returns the part of its id that a log line shows. The provider chooses the id, which may be of any length.
     pub fn short_id(&self) -> &str {
         const SHOWN: usize = 200;
         match self.id.char_indices().nth(SHOWN) {
@@ -37,24 +37,24 @@ impl RemoteRun {
 pub enum RemoteStop {
     /// There is no run to stop.
     NotNeeded,
-    /// The request was on its way: a run may come of it, and has no name yet. Stays so where the process that sent it
-    /// died, or never heard what became of it.
+    /// The request was on its way: it may become a run, and has no id yet. This state stays if the process that sent
+    /// the request crashed, or never received the outcome.
     MaybeBegun,
     /// It should be stopped, and no worker has done so yet.
     Owed,
-    /// The provider was told to stop it, and nobody looked at it afterwards. Recorded by earlier versions only.
+    /// The provider was asked to stop it, and no check followed. Recorded by earlier versions only.
     Told,
-    /// It was seen to have ended without a result.
+    /// A check showed that it had ended without a result.
     Ended,
-    /// It was seen to have completed: another job can fetch its report.
+    /// A check showed that it had completed: another job can fetch its report.
     Completed,
-    /// The provider did not stop it, or has no way to: it goes on, and another job can resume it.
+    /// The provider did not stop it, or has no way to. It continues, and another job can resume it.
     GoesOn,
-    /// The provider could not be told, or does not know the run. It may go on and cannot be resumed.
+    /// The provider could not be asked, or does not know the run. It may continue and cannot be resumed.
     Unsupported,
 }
 
-/// A run as it was found when the provider was asked to stop it.
+/// The state of a run after the provider was asked to stop it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopOutcome {
     /// It has ended without a result.
@@ -67,16 +67,16 @@ pub enum StopOutcome {
         /// The cost that the provider states, if it does.
         cost: Cost,
     },
-    /// It still runs, although the provider was asked to stop it: worth another try.
+    /// It still runs, although the provider was asked to stop it. Another stop request may help.
     StillRunning,
-    /// It goes on: the provider has no call that stops it.
+    /// It continues: the provider has no call that stops it.
     CannotStop,
-    /// The provider does not know it, so nobody knows whether it goes on.
+    /// The provider does not know it, so it cannot be known whether it continues.
     Unknown,
 }
 
 impl StopOutcome {
-    /// The state to record, and the cost of the run. A run that still runs is given up on.
+    /// Returns the state to record, and the cost of the run. No further stop is tried for a run that still runs.
     pub fn recorded(self) -> (RemoteStop, Cost) {
         match self {
             Self::Ended { cost } => (RemoteStop::Ended, cost),
