@@ -119,16 +119,19 @@ pub enum JobState {
     },
     /// It ended with a result. Terminal.
     Succeeded {
+        /// The time of its end.
         at: Timestamp,
         /// Its result; shared, because it may be megabytes and has many readers.
         output: Arc<Output>,
     },
     /// It ended without a result; the last of [`Job::failures`] gives the reason. Terminal.
     Failed {
+        /// The time of its end.
         at: Timestamp,
     },
     /// Its owner stopped it. Terminal.
     Cancelled {
+        /// The time of its end.
         at: Timestamp,
         /// What is known of the provider's run.
         remote: RemoteStop,

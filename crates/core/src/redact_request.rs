@@ -273,7 +273,7 @@ mod tests {
                 assert!(spelt(rest).is_empty(), "{text}: {hidden}");
             }
         }
-        // A character that was cut in two does not end anything that is whole.
+        // A truncated escape at the end does not keep the complete question before it from being hidden.
         let cut = "q=D%C3%BCrfen+B%C3%A4cker+fr%C3%BCh+%C3";
         assert_eq!(without_the_words_of(german, cut), "q=[redacted]+%C3");
     }
