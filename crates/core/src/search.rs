@@ -1,6 +1,6 @@
 //! The words by which a job is found: those of its question and of its report.
 //!
-//! Every store breaks text into words here, so that all of them find the same jobs.
+//! Every store splits text into words with these functions, so that all stores find the same jobs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,32 +8,31 @@ use serde_json::Value;
 
 use crate::{Body, Job, JobQuery, NewJob, Output, Scope, StateKind};
 
-/// How many different words of one job are kept for the search.
+/// The maximum number of different words of one job in the search index.
 const MAX_WORDS: usize = 20_000;
-/// How long a word may be; longer ones are cut.
+/// The maximum length of a word; longer ones are cut.
 const MAX_WORD_CHARS: usize = 64;
-/// From so many bytes on a word may be the beginning of the one it finds. So many words begin with one or two letters that putting
-/// their jobs together takes longer than any caller waits.
+/// The minimum length in bytes of a wanted word that also matches the beginning of longer words. With one or two
+/// letters, so many words match that merging their jobs takes longer than any caller waits.
 const MIN_BEGINNING: usize = 3;
-/// How many bytes of a name its mark has.
+/// The maximum number of bytes of a name in its mark.
 const MAX_MARKED: usize = 100;
 
-/// The words of a text, in lower case and each once. A word is what stands between two characters that are neither letter nor
-/// number.
+/// Returns the words of a text, in lower case and each once. A word is a longest run of letters and numbers.
 pub fn words(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     add_words(&mut found, text);
     found
 }
 
-/// The words by which a job is found.
+/// Returns the words by which a job is found.
 pub fn words_of_job(job: &Job) -> BTreeSet<String> {
     let mut found = words_of_question(&job.new);
     found.extend(job.output().map(words_of_output).unwrap_or_default());
     found
 }
 
-/// The same with its marks.
+/// Returns the words by which a job is found, with its marks.
 pub fn words_and_marks(job: &Job) -> BTreeSet<String> {
     let mut found = words_of_job(job);
     found.extend(marks(&job.new));
@@ -71,13 +70,13 @@ fn words_of_output(output: &Output) -> BTreeSet<String> {
 /// The mark of a job that has succeeded.
 pub const SUCCEEDED_MARK: &str = "\u{a7}s";
 
-/// Marks of a job: words that no text has, by which an index leaves out other owners' and other providers' jobs while it looks for
-/// words, however many of those have them.
+/// Returns the marks of a job: words that no text has. With them an index skips the jobs of other owners and
+/// providers while it searches for words, however many of those jobs have the words.
 fn marks(new: &NewJob) -> [String; 2] {
     [mark('o', new.owner.as_str()), mark('p', new.profile.provider())]
 }
 
-/// The marks of all jobs that a query can find, beside its words.
+/// Returns the marks of all jobs that a query can find, in addition to its words.
 pub fn wanted_marks(scope: &Scope, query: &JobQuery) -> Vec<String> {
     let owner = scope.owner().map(|owner| mark('o', owner.as_str()));
     let provider = query.provider.as_deref().map(|provider| mark('p', provider));
@@ -85,7 +84,7 @@ pub fn wanted_marks(scope: &Scope, query: &JobQuery) -> Vec<String> {
     owner.into_iter().chain(provider).chain(is_success.then(|| SUCCEEDED_MARK.to_owned())).collect()
 }
 
-/// Whether a query finds none of the jobs that succeeded, which most do.
+/// Returns whether a query excludes the jobs that succeeded. Most jobs succeed.
 pub fn is_without_success(query: &JobQuery) -> bool {
     !query.states.is_empty() && !query.states.contains(&StateKind::Succeeded)
 }
@@ -95,12 +94,12 @@ fn mark(kind: char, name: &str) -> String {
     format!("\u{a7}{kind}{hex}")
 }
 
-/// Whether a word that is looked for may be the beginning of the word that it finds.
+/// Returns whether a wanted word may match the beginning of a longer word.
 pub fn is_beginning(wanted: &str) -> bool {
     wanted.len() >= MIN_BEGINNING
 }
 
-/// Whether each word that is looked for is a word of the job, or begins one.
+/// Returns whether each wanted word is a word of the job, or the beginning of one.
 pub fn finds(wanted: &BTreeSet<String>, words: &BTreeSet<String>) -> bool {
     let begins = |wanted: &String| {
         words.range(wanted.clone()..).next().is_some_and(|word| word.starts_with(wanted.as_str()))
@@ -109,7 +108,7 @@ pub fn finds(wanted: &BTreeSet<String>, words: &BTreeSet<String>) -> bool {
 }
 
 fn add_words(found: &mut BTreeSet<String>, text: &str) {
-    // Most words come many times, in the same form.
+    // Most words occur many times, in the same form.
     let mut seen = HashSet::new();
     let words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
     for word in words.filter(|word| seen.insert(*word)) {

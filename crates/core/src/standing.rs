@@ -1,27 +1,27 @@
-//! Where a job stands, in words: what it waits for or does, what failed before and what comes next (P4); after its end,
-//! what is known of the provider's run. Every face says this of a job and nothing else.
+//! The sentence that describes the state of a job: what it waits for or does, what failed before and what comes next
+//! (P4); after its end, what is known of the provider's run. Every interface shows exactly this.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{Code, Job, JobState, Profile, Progress, RemoteStop, StateKind, Timestamp};
 
-/// What a queued job waits for.
+/// The reason why a queued job waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// No live worker has its profile: it will wait until one is started.
+    /// No live worker has its profile: it waits until one is started.
     ForAWorker,
-    /// The time of its next try.
+    /// It waits for the time of its next attempt.
     Until(Timestamp),
-    /// Its turn.
+    /// It waits for its turn.
     ForItsTurn {
-        /// How many jobs come before it.
+        /// The number of jobs before it.
         ahead: u64,
     },
 }
 
-/// Where a job stands. Shown, it is a sentence without its full stop: `Processing response... (50 %); attempt 2, after
-/// TIMEOUT: no result within 600 s`.
+/// The state of a job in words. It is displayed as a sentence without its full stop: `Processing response... (50 %);
+/// attempt 2, after TIMEOUT: no result within 600 s`.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     job: &'a Job,
@@ -29,12 +29,12 @@ pub struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    /// Of a job that was read together with what it waits for.
+    /// Creates the standing of a job that was read together with the reason why it waits.
     pub fn of(job: &'a Job, waits: Option<Waits>) -> Self {
         Self { job, waits }
     }
 
-    /// What it does, or waits for.
+    /// Returns its present activity, or the reason why it waits.
     pub fn present(&self) -> String {
         match &self.job.state {
             JobState::Queued { .. } => self.waiting(),
@@ -48,13 +48,13 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// How far the running try has come, if that is known.
+    /// Returns the progress of the running attempt, if it is known.
     pub fn percent(&self) -> Option<u8> {
         let JobState::Running { .. } = &self.job.state else { return None };
         self.job.progress.as_ref()?.percent
     }
 
-    /// The sentence without the percent, where that is shown beside it.
+    /// Returns the sentence without the percent, for a reader that shows the percent next to it.
     pub fn words(&self) -> String {
         match self.tries() {
             Some(tries) => format!("{}; {tries}", self.present()),
@@ -62,7 +62,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Which try it is and what the last one failed with, of an unfinished job that has failed before.
+    /// Returns the number of the attempt and the last failure, for an unfinished job that has failed before.
     fn tries(&self) -> Option<String> {
         let failure = self.job.failures.last().filter(|_| !self.job.state.kind().is_terminal())?;
         let attempt = self.job.failures.len() + 1;
@@ -116,17 +116,17 @@ impl fmt::Display for Standing<'_> {
 }
 
 impl Job {
-    /// Whether conversation tools show it: the id of a held call that has not succeeded was given to no caller.
+    /// Returns whether conversation tools show it. No caller has the id of a held call that has not succeeded.
     pub fn is_shown(&self) -> bool {
         self.new.visibility.caller_has_id() || self.state.kind() == StateKind::Succeeded
     }
 
-    /// From its start to its end, or to `now` while it has none.
+    /// Returns the time from its start to its end, or to `now` while it is unfinished.
     pub fn elapsed(&self, now: Timestamp) -> Duration {
         self.ended_at().unwrap_or(now).since(self.created_at)
     }
 
-    /// How the owner of a failed job gets the run that the failure left behind, if it left one.
+    /// Returns how the owner of a failed job can get the run that the failure left behind, if it left one.
     pub fn run_left_text(&self) -> Option<String> {
         let JobState::Failed { .. } = self.state else { return None };
         self.run_left()?;
@@ -145,7 +145,8 @@ impl Job {
         })
     }
 
-    /// What is known of the provider's run after a cancel, for the owner of the job. A stop is stated only if it was seen.
+    /// Returns what is known of the provider's run after a cancel, for the owner of the job. It states a stop only if
+    /// a check showed it.
     pub fn stop_text(&self) -> Option<String> {
         let JobState::Cancelled { remote, cost, .. } = self.state else { return None };
         if !self.may_be_charged() {
@@ -193,12 +194,13 @@ impl Job {
     }
 }
 
-/// What a running job does before its provider has said anything (B6): the provider is named that is really asked.
+/// Returns the activity of a running job before its provider has reported anything (B6). It names the provider that
+/// is really asked.
 fn begun(profile: &Profile) -> String {
     match profile.provider() {
         Profile::PERPLEXITY => "Querying Perplexity API...".to_owned(),
         Profile::WORKFLOW => "Running".to_owned(),
-        // As the adapters of these vendors say it.
+        // In the words of these vendors' adapters.
         "openai" => "Querying OpenAI...".to_owned(),
         "anthropic" => "Querying Anthropic...".to_owned(),
         "gemini" => "Querying Gemini...".to_owned(),
@@ -232,7 +234,7 @@ mod tests {
 
     const PERPLEXITY: &str = "perplexity/agent https://api.example 0";
 
-    /// P4, tools.md: a pending job says why it waits, and what failed last.
+    /// P4, tools.md: a pending job states why it waits, and what failed last.
     #[test]
     fn p4_a_queued_job_says_why_it_waits_and_what_failed_last() {
         let then = Timestamp::from_millis(0);
@@ -265,7 +267,7 @@ mod tests {
         }
     }
 
-    /// P4, B6: a running job never waits for a worker, however silent it is, and names who is asked.
+    /// P4, B6: a running job never waits for a worker, however silent it is, and names the provider that is asked.
     #[test]
     fn p4_a_silent_run_says_who_is_asked() {
         let cases = [

@@ -1,4 +1,4 @@
-//! The five states of a job by name, without what comes with them.
+//! The five states of a job by name, without their fields.
 
 use crate::JobState;
 
@@ -18,11 +18,11 @@ pub enum StateKind {
 }
 
 impl StateKind {
-    /// All of them, in the order of a job's life.
+    /// All states, in the order of a job's life.
     pub const ALL: [Self; 5] =
         [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
 
-    /// The word for it in SQL, JSON, logs and on the command line.
+    /// Returns the word for it in SQL, JSON, logs and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -33,12 +33,12 @@ impl StateKind {
         }
     }
 
-    /// The state of that name.
+    /// Parses the word for a state.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// Whether a job in this state will never change again.
+    /// Returns whether a job in this state will never change again.
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Queued | Self::Running => false,
@@ -48,7 +48,7 @@ impl StateKind {
 }
 
 impl JobState {
-    /// The state without what comes with it.
+    /// Returns the state without its fields.
     pub fn kind(&self) -> StateKind {
         match self {
             Self::Queued { .. } => StateKind::Queued,

@@ -1,8 +1,8 @@
-//! The port to where jobs live.
+//! The port to the database of jobs.
 //!
-//! A method is a whole domain step, atomic and durable on return unless it says otherwise. An adapter locks,
-//! loads, asks [`crate::rules`], saves; it decides nothing. `outlast_testkit::store_suite` is this text made
-//! executable, and every adapter passes it.
+//! Each method is one whole domain step. It is atomic, and durable on return unless its documentation states
+//! otherwise. An adapter locks, loads, asks [`crate::rules`] and saves; it decides nothing.
+//! `outlast_testkit::store_suite` is this text in executable form, and every adapter passes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,35 +17,36 @@ use crate::{
     RemoteStop, Reservation, Rev, SpendQuery, SpendSum, StateCount, Timestamp, WorkerId,
 };
 
-/// Where jobs live.
+/// A database of jobs.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// The present moment by the clock that dates everything here.
+    /// Returns the present time by the clock that dates everything in this store.
     fn now(&self) -> Timestamp;
 
-    /// The number of the latest change: where to start following [`Store::changes`].
+    /// Returns the number of the latest change, from which a caller can start to follow [`Store::changes`].
     async fn rev(&self) -> Result<Rev, StoreError>;
 
-    /// Makes a job durable, or finds the one its key already names.
+    /// Makes a job durable, or finds the one that its key already names.
     ///
-    /// Key, busy conversation and quota are decided in the same step as the insert: of two callers at once,
-    /// exactly one creates. A held research call ([`crate::Key::identity`]) finds the newest job of the same call, an
-    /// unfinished one first, or the one that the previous form of its key names if the previous version made it
-    /// ([`crate::rules::newest_call`]). A call whose key no longer names a job that left a run behind takes that run up
-    /// ([`crate::rules::earlier`]), unless [`Insert::takes_up`] names another. A call that gives out the id of a held job
-    /// makes it a promised one ([`crate::rules::promise`]). Refusals, in this order: [`StoreError::KeyConflict`],
-    /// [`StoreError::ConversationBusy`], [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`],
-    /// [`StoreError::BudgetExceeded`].
+    /// Key, busy conversation and quota are decided in the same step as the insert: of two concurrent callers,
+    /// exactly one creates the job. A held research call ([`crate::Key::identity`]) finds the newest job of the same
+    /// call, an unfinished one first. If the previous version created the job, the call finds the one that the
+    /// previous form of its key names ([`crate::rules::newest_call`]). If the key of a call no longer names a job
+    /// that left a run behind, the call resumes that run ([`crate::rules::earlier`]), unless [`Insert::takes_up`]
+    /// names another. A call that gives out the id of a held job makes it a promised one ([`crate::rules::promise`]).
+    /// Refusals, in this order: [`StoreError::KeyConflict`], [`StoreError::ConversationBusy`],
+    /// [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`], [`StoreError::BudgetExceeded`].
     ///
-    /// A paid job is entered into the ledger in the same step ([`crate::LedgerRow`]). A run that is taken up is paid for already:
-    /// its row moves to the new job. Every later step of the job changes its row as [`crate::rules::charge`] says.
+    /// A paid job is entered into the ledger in the same step ([`crate::LedgerRow`]). A resumed run is already paid
+    /// for: its row moves to the new job. Every later step of the job changes its row as [`crate::rules::charge`]
+    /// decides.
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError>;
 
-    /// Gives `worker` the next job it can run and raises its fence. Slots are shared between owners: the owner whose
-    /// turn it is ([`crate::rules::Turn`]) is served, with the job of highest priority, then the oldest.
+    /// Gives `worker` the next job that it can run and raises the job's fence. Owners share the slots: the next owner
+    /// in turn ([`crate::rules::Turn`]) is served, with the job of highest priority, then the oldest.
     ///
-    /// Of many callers at once one wins; the others get `None` or another job, never an error. A crash after
-    /// this leaves a running job that [`Store::rescue`] puts back.
+    /// Of several concurrent callers one wins; the others get `None` or another job, never an error. A crash after
+    /// this leaves a running job that [`Store::rescue`] returns to the queue.
     async fn claim(
         &self,
         worker: &WorkerId,
@@ -53,8 +54,9 @@ pub trait Store: Send + Sync {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Gives `worker` this job, promised or not, if it is in the state Queued, due, and of one of these profiles; raises its
-    /// fence. `None` otherwise. The worker is not known for the profiles by this: it takes nothing from the queue.
+    /// Gives `worker` this job, promised or not, if it is in the state Queued, due, and of one of these profiles;
+    /// raises its fence. Returns `None` otherwise. This does not register the worker for the profiles: it takes
+    /// nothing from the queue.
     async fn take(
         &self,
         worker: &WorkerId,
@@ -63,49 +65,50 @@ pub trait Store: Send + Sync {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Held calls of these profiles in the state Queued: no process carries them, or one is about to.
+    /// Returns the held calls of these profiles in the state Queued: no process runs them, or one is about to.
     async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
 
     /// Extends these leases by `lease` from now and returns the jobs whose lease is lost.
     ///
-    /// Matches the fence, never the clock: a late renewal of a lease that no other worker took over is valid.
+    /// Matches the fence, never the clock: a late renewal is valid if no other worker has claimed the job since.
     async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError>;
 
-    /// Records how far the work has come, for the worker that goes on after a crash.
+    /// Records the progress of the work for the worker that continues after a crash.
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError>;
 
     /// Shows progress. Readers see it soon; a crash may lose it.
     async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError>;
 
-    /// Shows the text that the try has written so far, in the place of what was shown before; the job has it until the try
-    /// ends (G8). A crash may lose it. Not a change: no rev is taken.
+    /// Shows the text that the attempt has written so far. It replaces the text that was shown before, and the job
+    /// keeps it until the attempt ends (G8). A crash may lose it. Not a change: the rev stays the same.
     async fn show_text(&self, lease: &Lease, text: &str) -> Result<(), StoreError>;
 
-    /// Ends a try: state and output in one write. The lease is over, whatever the settlement.
+    /// Ends an attempt: state and output in one write. The lease ends, whatever the settlement.
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError>;
 
-    /// Ends an unfinished job at once, drops its lease and records whether a remote stop is owed.
+    /// Ends an unfinished job at once, drops its lease and records whether a remote stop is pending.
     ///
-    /// If the job's own end was committed first, that stands and comes back as [`Cancelled::Already`].
+    /// If the job's own end was committed first, that end is kept and returned as [`Cancelled::Already`].
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError>;
 
-    /// Puts the jobs of dead workers back to the state Queued; spends no attempt.
+    /// Returns the jobs of dead workers to the state Queued; spends no attempt.
     async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError>;
 
     /// Records the remote run of a job that was cancelled while its request was on the way.
     ///
-    /// Allowed on cancelled jobs only, and presents no lease, because the cancel took it.
+    /// Allowed on cancelled jobs only. It presents no lease, because the cancel dropped it.
     async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError>;
 
-    /// Remote runs of cancelled jobs that a worker with one of these profiles should stop, oldest job first.
+    /// Returns the remote runs of cancelled jobs that a worker with one of these profiles should stop, oldest job
+    /// first.
     async fn owed_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError>;
 
-    /// Records the outcome of an owed stop, and what the run cost as far as that is known. [`RemoteStop::Owed`] leaves it
-    /// owed, if there is a run to stop.
+    /// Records the outcome of a pending stop, and the cost of the run as far as it is known. With
+    /// [`RemoteStop::Owed`] the stop stays pending, if there is a run to stop.
     async fn record_stop(
         &self,
         id: &JobId,
@@ -113,106 +116,111 @@ pub trait Store: Send + Sync {
         cost: Cost,
     ) -> Result<(), StoreError>;
 
-    /// Gives the caller the notice that has been due longest, for the time of `lease`: until then no other caller gets it,
-    /// and after that any caller may, because the one that had it may have died (G7).
+    /// Gives the caller the notice that has been due longest, for the time of `lease`. Until then no other caller
+    /// gets it. After that any caller may get it, because the process that had it may have crashed (G7).
     ///
-    /// A store that was told so ([`crate::EndNotices`]) keeps a notice ([`crate::rules::notice`]), due at once, in the same
-    /// write as each end. Neither a claim nor its outcome is a change: no rev is taken.
+    /// If the store was configured so ([`crate::EndNotices`]), it records a notice ([`crate::rules::notice`]), due at
+    /// once, in the same write as each end. Neither a claim nor its outcome is a change: the rev stays the same.
     async fn claim_notice(&self, lease: Duration) -> Result<NoticeClaim, StoreError>;
 
-    /// Records what came of a claimed notice. Does nothing where another caller has claimed it since.
+    /// Records the outcome of a claimed notice. Does nothing if another caller has claimed it since.
     async fn record_notice(
         &self,
         claimed: &ClaimedNotice,
         outcome: NoticeOutcome,
     ) -> Result<(), StoreError>;
 
-    /// Records that a call was answered with the outcome of this job, which shortens how long its key and the identity of
-    /// its call are valid ([`crate::KeyLife`]). Only the first answer counts.
+    /// Records that a call was answered with the outcome of this job. This shortens the time that its key and the
+    /// identity of its call are valid ([`crate::KeyLife`]). Only the first answer counts.
     ///
-    /// Does nothing to a job without a key, to one that is unfinished, and to one that is gone.
+    /// Does nothing to a job without a key, to an unfinished job, and to a removed one.
     async fn record_answer(&self, id: &JobId) -> Result<(), StoreError>;
 
-    /// Whether a worker that can run jobs of this profile is known to live.
+    /// Returns whether a live worker that can run jobs of this profile is known.
     ///
-    /// A worker is known from its first [`Store::claim`] on, with every profile it claimed for, until it is
-    /// dismissed or found dead.
+    /// A worker is known from its first [`Store::claim`] on, with every profile that it claimed for, until it is
+    /// deregistered or found dead.
     async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError>;
 
-    /// How many jobs wait in the queue for a worker with one of these profiles, now or later; held calls are not in it.
+    /// Counts the jobs that wait in the queue for a worker with one of these profiles, now or later. Held calls are
+    /// not in the queue.
     async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
 
-    /// How many jobs of the same profile in the queue are claimed before this one as things stand: if nothing ends and
-    /// no job comes ([`crate::rules::ahead`]). Zero for a job that is not in the queue.
+    /// Counts the jobs of the same profile in the queue that are claimed before this one if nothing ends and no job
+    /// is added ([`crate::rules::ahead`]). Returns zero for a job that is not in the queue.
     async fn ahead(&self, id: &JobId) -> Result<u64, StoreError>;
 
-    /// Takes a worker that leaves off the list of the living. What it still holds can be rescued at once.
+    /// Deregisters a worker that is shutting down. The jobs that it still holds can be rescued at once.
     async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// Removes finished jobs with everything that belongs to them; never an unfinished one, and never one whose
-    /// remote run is still owed a stop.
+    /// remote run still has a pending stop.
     ///
-    /// A conversation goes in one step. The rest goes in small ones, so that no other call waits long for this; a crash
-    /// in between leaves each job whole or gone. Not a change: no waiter is woken, no rev is taken.
+    /// A conversation is removed in one step. All other jobs are removed in small steps, so that no other call waits
+    /// long for this; a crash in between leaves each job whole or removed. Not a change: no waiter is woken, and the
+    /// rev stays the same.
     async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError>;
 
-    /// The job, if `scope` may see it and its retention has not ended. Foreign is the same as unknown.
+    /// Returns the job, if `scope` may see it and its retention has not ended. A foreign job is the same as an
+    /// unknown one.
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError>;
 
-    /// Jobs that `scope` may see, newest first.
+    /// Returns the jobs that `scope` may see, newest first.
     async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError>;
 
-    /// How many jobs that `scope` may see are in each state, in the order of [`crate::StateKind::ALL`]; counts no further than
+    /// Counts the jobs in each state that `scope` may see, in the order of [`crate::StateKind::ALL`]; counts at most
     /// `at_most` in each.
     async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError>;
 
-    /// The turns of a conversation in order, hidden ones included; empty when `scope` sees no such conversation. As the
-    /// operator: of every owner who has one of that name, one after the other.
+    /// Returns the turns of a conversation in order, hidden ones included; empty if `scope` sees no such
+    /// conversation. For the operator: the turns of every owner who has a conversation of that name, one owner after
+    /// the other.
     async fn turns(
         &self,
         scope: &Scope,
         conversation: &ConversationId,
     ) -> Result<Vec<Job>, StoreError>;
 
-    /// The owner's conversations, those with the newest turn first. Turns hidden from conversation tools (held calls
-    /// that have not succeeded) do not count.
+    /// Returns the owner's conversations, those with the newest turn first. Turns hidden from conversation tools
+    /// (held calls that have not succeeded) do not count.
     async fn conversations(
         &self,
         owner: &OwnerId,
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError>;
 
-    /// What was spent on the runs that `scope` may see, by key. The ledger outlives its jobs: rows stay for 400 days, until
-    /// [`Prune::Expired`] removes them ([`crate::rules::ledger_removable_until`]).
+    /// Returns the amounts spent on the runs that `scope` may see, by key. The ledger outlives its jobs: rows stay
+    /// for 400 days, until [`Prune::Expired`] removes them ([`crate::rules::ledger_removable_until`]).
     async fn spend(&self, scope: &Scope, query: &SpendQuery) -> Result<Vec<SpendSum>, StoreError>;
 
-    /// The rows of a job's paid runs in the ledger, oldest first; none of a job in another scope.
+    /// Returns the ledger rows of a job's paid runs, oldest first; none for a job in another scope.
     async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError>;
 
-    /// What [`Store::keep`] kept under this name.
+    /// Returns the value that [`Store::keep`] stored under this name.
     async fn kept(&self, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// Keeps `value` under `name`, in place of what was kept there, until it is replaced. Not a change: no rev.
+    /// Stores `value` under `name` until it is replaced; replaces an earlier value. Not a change: the rev stays the
+    /// same.
     async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError>;
 
-    /// Waits until something changed after `after`, at most `wait.at_most`, and says what.
+    /// Waits until something changed after `after`, at most `wait.at_most`, and returns the changes.
     ///
-    /// Own changes are seen at once; those of other processes within `wait.look_every`. Level-triggered: nothing
-    /// that happened between two calls is missed. Cancel-safe.
+    /// This process's own changes are seen at once; those of other processes within `wait.look_every`.
+    /// Level-triggered: nothing that happened between two calls is missed. Cancel-safe.
     async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError>;
 }
 
-/// On whose behalf a store is read.
+/// The jobs that a read of a store may see.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// One owner, who sees only their own.
+    /// Those of one owner, who sees only their own.
     Owner(OwnerId),
-    /// The person who runs this machine, who sees all owners.
+    /// Those of all owners, for the person who runs this machine.
     Operator,
 }
 
 impl Scope {
-    /// The owner who reads; `None` for the operator.
+    /// Returns the owner who reads; `None` for the operator.
     pub fn owner(&self) -> Option<&OwnerId> {
         match self {
             Self::Owner(owner) => Some(owner),
@@ -220,146 +228,140 @@ impl Scope {
         }
     }
 
-    /// Whether a job of `owner` is visible here.
+    /// Returns whether a job of `owner` is visible in this scope.
     pub fn sees(&self, owner: &OwnerId) -> bool {
         self.owner().is_none_or(|me| me == owner)
     }
 }
 
-/// What [`Store::insert`] is given.
+/// The arguments of [`Store::insert`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
-    /// The job.
     pub job: NewJob,
     /// The caller's idempotency key, if there is one.
     pub key: Option<Key>,
-    /// How many unfinished jobs this owner may have, this one included.
+    /// The maximum number of this owner's unfinished jobs, including this one.
     pub max_unfinished: u32,
-    /// How many bytes this owner may have stored ([`crate::Record::bytes`] of all jobs), this job's request included.
+    /// The maximum number of bytes that this owner may have stored ([`crate::Record::bytes`] of all jobs), including
+    /// this job's request.
     pub max_bytes: u64,
-    /// The provider's run an earlier job left: this one goes on with it and begins none.
+    /// The provider's run that an earlier job left: this job resumes it and begins none.
     pub takes_up: Option<RemoteRun>,
-    /// What it may cost; `None` for a job that is free.
+    /// The amount that it may cost; `None` for a job that is free.
     pub reservation: Option<Reservation>,
-    /// Who carries it from the start; `None` for a job that waits until a worker claims or takes it.
+    /// The worker that runs it from the start; `None` for a job that waits until a worker claims or takes it.
     pub carrier: Option<Carrier>,
 }
 
-/// A worker that carries a new job from the moment it is made ([`crate::rules::carry`]): one step and one commit in the place of
-/// three. A store whose answers can be lost does without: its job is in the state Queued, to be taken.
+/// A worker that owns a new job from its creation ([`crate::rules::carry`]): one step and one commit instead of
+/// three. A store whose answers can be lost ignores it: the job is in the state Queued, to be claimed by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carrier {
-    /// The worker.
     pub worker: WorkerId,
-    /// For how long the job is its own.
+    /// The time that the job belongs to the worker.
     pub lease: Duration,
 }
 
-/// Which finished jobs to remove.
+/// The finished jobs to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prune {
-    /// Those whose retention has ended, except for jobs whose key is still valid: they stay, unseen by readers, until
-    /// it does no more, so that a call made again under that key finds its job instead of paying for a second.
+    /// Those whose retention has ended, except for jobs whose key is still valid. Such jobs stay, hidden from
+    /// readers, until the key expires, so that a repeated call under that key finds its job instead of paying for a
+    /// second.
     Expired,
-    /// Those that ended before this moment and belong to no conversation, with their keys.
+    /// Those that ended before this moment and do not belong to a conversation, with their keys.
     EndedBefore(Timestamp),
-    /// All turns of this conversation, with their keys. [`StoreError::ConversationBusy`] while one is unfinished,
-    /// [`StoreError::NotFound`] when there is none.
+    /// All turns of this conversation, with their keys. Fails with [`StoreError::ConversationBusy`] while one is
+    /// unfinished, and with [`StoreError::NotFound`] if there is none.
     Conversation(ConversationId),
 }
 
-/// What came of it.
+/// The result of a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Jobs removed.
+    /// The number of removed jobs.
     pub jobs: u32,
-    /// When the next of the jobs that are left in this scope can go as [`Prune::Expired`], as far as is known now.
+    /// The time when [`Prune::Expired`] can remove the next job in this scope, as far as it is known now.
     pub next_expiry: Option<Timestamp>,
 }
 
-/// What came of an insert.
+/// The result of an insert.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inserted {
-    /// A job was made.
+    /// A new job was created.
     New(Job),
-    /// The key named this one already.
+    /// The key already named this job.
     Existing {
-        /// The job.
         job: Job,
-        /// The key, as it is kept.
+        /// The key, as it is stored.
         key: KeyRecord,
     },
 }
 
-/// How a try ends.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Settlement {
-    /// The job has its result.
     Succeed {
-        /// The result.
         output: Arc<Output>,
-        /// The provider's last word as it came: parsers change, money does not come back.
+        /// The provider's final response, unchanged: a parser can be corrected later, but the money is spent.
         raw: Option<Arc<Vec<u8>>>,
     },
-    /// The try failed; another follows after a wait.
+    /// The attempt failed; another follows after a wait.
     Retry {
-        /// Why.
         failure: Failure,
-        /// How long to wait.
+        /// The wait before the next attempt.
         wait: Duration,
-        /// Where the next try goes on.
+        /// The point from which the next attempt continues.
         checkpoint: Checkpoint,
     },
     /// The job failed for good.
     Fail {
-        /// Why.
         failure: Failure,
-        /// The provider's last word, if there was one.
+        /// The provider's final response, if there was one.
         raw: Option<Arc<Vec<u8>>>,
     },
-    /// The worker gives the job back as it stands; no attempt is spent.
+    /// The worker returns the job to the queue as it is; no attempt is spent.
     Release,
 }
 
-/// What came of a cancel.
+/// The result of a cancel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cancelled {
-    /// This call ended it.
+    /// This call ended the job.
     Now(Job),
-    /// It had ended before, and keeps that end.
+    /// The job had ended before, and keeps that end.
     Already(Job),
 }
 
-/// Whose jobs to rescue.
+/// The workers whose jobs to rescue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dead {
-    /// Workers that the store can prove dead by itself; none where it cannot.
+    /// Workers that the store itself can prove dead; none if it cannot prove this.
     Proven,
     /// Workers whose lease has ended, as far as [`crate::rules::lease_is_void`] allows.
     LeasesExpired,
-    /// One live worker that does not run these jobs although the store says so: those of its jobs whose lease has ended and that
-    /// are not among the ones it holds ([`crate::rules::is_unheld`]). Only that worker may ask for it.
+    /// One live worker that does not run some of the jobs that the store records for it: those whose lease has ended
+    /// and that it does not hold ([`crate::rules::is_unheld`]). Only that worker may request this.
     Unheld {
-        /// The worker itself.
         worker: WorkerId,
         /// The jobs that it runs.
         held: Vec<JobId>,
     },
 }
 
-/// What came of a rescue.
+/// The result of a rescue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rescued {
-    /// Jobs put back.
+    /// The number of jobs returned to the queue.
     pub jobs: u32,
-    /// Other workers that still hold jobs, so that it is worth looking again.
+    /// The number of other workers that still hold jobs; if it is not zero, another check is worthwhile.
     pub watched: u32,
 }
 
 /// Any error, kept as a source.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a store could not do what it was asked, by what the caller can do about it.
+/// The reason why a store operation failed, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The key names a job with other input.
@@ -368,10 +370,9 @@ pub enum StoreError {
     /// The conversation has an unfinished job.
     #[error("the conversation is busy with job {0}")]
     ConversationBusy(JobId),
-    /// The owner has too many unfinished jobs.
     #[error("the owner has too many unfinished jobs")]
     TooManyJobs,
-    /// The owner's jobs take all the room one owner may take.
+    /// The owner's jobs use all the space that one owner may use.
     #[error("the owner's jobs take all the room one owner may take")]
     TooManyBytes,
     /// The job may cost more than may be spent.
@@ -380,45 +381,44 @@ pub enum StoreError {
     /// Another worker has the job, or it has ended. The caller's work on it is void.
     #[error("the lease is lost")]
     LeaseLost,
-    /// No such job, or not in a state that allows this.
+    /// There is no such job, or its state does not allow the operation.
     #[error("no such job")]
     NotFound,
-    /// No room; finished jobs can still be read.
+    /// The store has no space left; finished jobs can still be read.
     #[error("the store has no room left")]
     Full,
     /// The data is damaged.
     #[error("the store is damaged at {at}")]
     Corrupt {
-        /// What was found damaged.
+        /// The damaged part.
         at: String,
     },
-    /// Written by a newer version of this program.
+    /// A newer version of this program wrote the store.
     #[error("the store has schema {schema}, which is newer than this program knows")]
     Newer {
-        /// Its schema number.
         schema: u32,
     },
-    /// An earlier state of a store that has gone on since: what it has not finished may have been paid for.
+    /// The store is an earlier copy of a store that was used after it. Its unfinished jobs may have been paid for
+    /// since.
     #[error("the store is an older copy: {why}")]
     Outdated {
-        /// How that is known.
+        /// The evidence for this.
         why: String,
     },
-    /// Cannot be reached just now.
+    /// The store cannot be reached at present.
     #[error("the store cannot be used")]
     Unavailable(#[source] BoxError),
-    /// The same of an insert that certainly stored nothing.
+    /// As [`StoreError::Unavailable`], for an insert that certainly stored nothing.
     #[error("the store cannot be used; no job was stored")]
     NotInserted(#[source] BoxError),
-    /// Went away before it said whether this was written.
+    /// The connection was lost before the store confirmed the write.
     #[error("the store did not say whether this was written")]
     Unconfirmed(#[source] BoxError),
-    /// The same of an insert, whose job may be found under this id later.
+    /// As [`StoreError::Unconfirmed`], for an insert. Its job may be found under this id later.
     #[error("the store did not say whether job {job} was written")]
     InsertUnconfirmed {
-        /// The id under which it may have been stored.
+        /// The id under which the job may have been stored.
         job: JobId,
-        /// The cause.
         #[source]
         source: BoxError,
     },

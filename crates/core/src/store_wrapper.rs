@@ -1,4 +1,4 @@
-//! A store around another: whatever its wrapper does not say otherwise goes through to the inner one.
+//! A store around another: every method that a wrapper does not override calls the inner store.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::{
     StateCount, Store, StoreError, Timestamp, WorkerId,
 };
 
-/// Every method of the port once: from this come [`StoreMethod`], the methods of [`StoreWrapper`] and the store that they
-/// make.
+/// Lists every method of the port once. This list generates [`StoreMethod`], the methods of [`StoreWrapper`] and the
+/// store that they make.
 macro_rules! wrapper_of {
     ($($name:ident: fn $method:ident(&self $(, $argument:ident: $kind:ty)*) -> $answer:ty;)*) => {
         /// The methods of [`Store`] that may fail, by name.
@@ -25,15 +25,15 @@ macro_rules! wrapper_of {
             )*
         }
 
-        /// A store that keeps nothing itself. Has every method of [`Store`], to be overridden one by one; what is not
-        /// asks [`StoreWrapper::inner`].
+        /// A store that keeps nothing itself. It has every method of [`Store`], and a wrapper can override each of
+        /// them. All others call [`StoreWrapper::inner`].
         #[async_trait]
         pub trait StoreWrapper: Send + Sync {
-            /// The store within.
+            /// Returns the inner store.
             fn inner(&self) -> &dyn Store;
 
-            /// Called after every method. A wrapper matches the name without `_`, so that a new method of the port does
-            /// not compile before each wrapper has decided what it means there.
+            /// Called after every method. A wrapper matches the name without `_`, so that a new method of the port
+            /// does not compile until each wrapper has decided how to handle it.
             fn after(&self, method: StoreMethod, error: Option<&StoreError>);
 
             $(

@@ -1,32 +1,33 @@
-//! What of a text from outside may be shown.
+//! Filters for text from outside that is shown.
 
 use std::borrow::Cow;
 
-/// Whether a character is not to be read but steers what shows it, or hides words in it: control characters; those that
-/// turn the direction of the text around them, under which an address can be made to read as another; and the invisible
-/// tags and selectors of plane 14, which spell words that a model reads and a person does not see. Marks of direction that
-/// right-to-left writing needs stay.
+/// Returns whether a character is not readable itself but controls the display, or hides words in it. These are
+/// control characters; characters that change the direction of the text around them, so that an address can look like
+/// another; and the invisible tags and selectors of plane 14, which spell words that a model reads and a person does
+/// not see. Direction marks that right-to-left writing needs are not among them.
 pub fn is_terminal_control(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character is shown: everything that does not steer, and newlines and tabs.
+/// Returns whether a character is shown: everything except control characters, and also newlines and tabs.
 pub fn is_shown(character: char) -> bool {
     !is_terminal_control(character) || matches!(character, '\n' | '\t')
 }
 
-/// The text without what is not shown. Text from outside goes through this before a person or a model gets it.
+/// Returns the text without the characters that are not shown. Text from outside is filtered by this before a person
+/// or a model gets it.
 pub fn printable(text: &str) -> String {
-    // In one piece: a report that grows by doubling takes three times its size.
+    // Allocated at once: a report that grows by doubling takes three times its size.
     let mut clean = String::with_capacity(text.len());
     clean.extend(text.chars().filter(|character| is_shown(*character)));
     clean
 }
 
-/// Returns whether a character is invisible or reorders the text around it: controls of direction, zero-width characters, byte order
-/// marks and the tags and selectors of plane 14. They hide words from a person that a model reads. The joiners and the marks
-/// of direction that scripts and emoji need are not among them.
+/// Returns whether a character is invisible or reorders the text around it: direction controls, zero-width
+/// characters, byte order marks and the tags and selectors of plane 14. They hide words from a person that a model
+/// reads. The joiners and direction marks that scripts and emoji need are not among them.
 pub fn is_hidden(character: char) -> bool {
     matches!(
         character,
@@ -34,8 +35,8 @@ pub fn is_hidden(character: char) -> bool {
     )
 }
 
-/// Text from outside for a person's eyes: control characters are removed, hidden ones appear by their number, such as
-/// `<U+E0041>`. Must be the last step before printing, because decoding an entity can produce either.
+/// Prepares text from outside for a person: control characters are removed, and hidden ones appear by their number,
+/// such as `<U+E0041>`. This must be the last step before printing, because decoding an entity can produce either.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|character| !is_shown(character) || is_hidden(character)) {
         return Cow::Borrowed(text);
@@ -53,13 +54,13 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// The text without hidden characters, for titles.
+/// Returns the text without hidden characters, for titles.
 pub fn without_hidden(text: &str) -> String {
     text.chars().filter(|character| !is_hidden(*character)).collect()
 }
 
-/// An address on one line: control characters, line ends, hidden characters and angle brackets are percent-encoded, so that an
-/// address cannot end its line or its link.
+/// Returns an address on one line: control characters, line ends, hidden characters and angle brackets are
+/// percent-encoded, so that an address cannot end its line or its link.
 pub fn address_line(address: &str) -> Cow<'_, str> {
     let is_plain = |character: char| {
         let breaks = character.is_control() || (character.is_whitespace() && character != ' ');
@@ -82,11 +83,12 @@ pub fn address_line(address: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// JSON with what is not shown and what is hidden escaped: the same value for a program, and nothing that steers a terminal.
+/// Escapes the characters of JSON that are not shown or are hidden. Programs read the same value, and nothing
+/// controls a terminal.
 pub fn escaped_json(json: String) -> String {
     let is_plain = |character: char| is_shown(character) && !is_hidden(character);
     if json.chars().all(is_plain) {
-        // Nearly always, and a long report is not copied.
+        // The usual case. A long report is not copied.
         return json;
     }
     let mut escaped = String::with_capacity(json.len());

@@ -1,17 +1,17 @@
-//! A model's thinking, told apart from what it says (P5). Whole texts only: a tag cut in two by a stream is whole again
-//! once the pieces are joined.
+//! Separates a model's thinking from its answer (P5). Works on whole texts only: a tag that a stream cut in two is
+//! whole again once the pieces are joined.
 
 use std::ops::Range;
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// So far is looked ahead for the end of code inside a line, or of the line that opens a fence: a text that is made to be
-/// slow costs no more than that at each of its marks.
+/// The distance within which the end of a code span, or of the line that opens a fence, is searched. This bounds the
+/// cost of each mark in a text that is made to be slow.
 const LOOK_AHEAD: usize = 4_000;
 
-/// The text without its closed think blocks, and what stood in them. A tag in code is text, and so is one that is never
-/// closed, with all that follows it; a text without blocks is left as it is.
+/// Returns the text without its closed think blocks, and the content of those blocks. A tag in code is text. A tag
+/// that is never closed is also text, with everything after it. A text without blocks is returned unchanged.
 pub fn split_thinking(text: String) -> (String, Option<String>) {
     let (blocks, _) = blocks(&text);
     if blocks.is_empty() {
@@ -33,8 +33,8 @@ pub fn split_thinking(text: String) -> (String, Option<String>) {
     (said.trim().to_owned(), thinking)
 }
 
-/// What is said in a text that is still being written: without closed blocks, without one that is still open, and without
-/// the beginning of a tag at the end.
+/// Returns the answer in a text that is still being written: without closed blocks, without an open block, and
+/// without the beginning of a tag at the end.
 pub(crate) fn said_so_far(text: &str) -> String {
     let half = (1..OPEN.len()).rev().find(|length| text.ends_with(&OPEN[..*length]));
     let whole = &text[..text.len() - half.unwrap_or(0)];
@@ -42,7 +42,7 @@ pub(crate) fn said_so_far(text: &str) -> String {
     split_thinking(whole[..open.unwrap_or(whole.len())].to_owned()).0
 }
 
-/// Where the closed blocks are, tags included, and where one begins that is still open.
+/// Returns the ranges of the closed blocks, tags included, and the start of a block that is still open.
 fn blocks(text: &str) -> (Vec<Range<usize>>, Option<usize>) {
     let mut blocks = Vec::new();
     let mut open = None;
@@ -53,18 +53,18 @@ fn blocks(text: &str) -> (Vec<Range<usize>>, Option<usize>) {
                 blocks.push(start..at + CLOSE.len());
                 open = None;
             }
-            // An open tag in a thought is part of it; a closing one alone is text.
+            // An open tag inside a block is part of it; a closing tag alone is text.
             (Some(_) | None, _) => {}
         }
     }
     (blocks, open)
 }
 
-/// The tags outside code, in order.
+/// Returns the tags outside code, in order.
 fn tags(text: &str) -> Vec<(usize, &'static str)> {
     let mut tags = Vec::new();
     let mut at = 0;
-    // Most texts have none, and are not looked at any further.
+    // Most texts have no tag and need no further search.
     if !text.contains(OPEN) {
         return tags;
     }
@@ -77,7 +77,7 @@ fn tags(text: &str) -> Vec<(usize, &'static str)> {
         let rest = &text[at..];
         at += match rest.as_bytes()[0] {
             b'`' => code_span(rest),
-            // What is escaped is text.
+            // An escaped character is text.
             b'\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             b'<' => match [OPEN, CLOSE].into_iter().find(|tag| rest.starts_with(tag)) {
                 Some(tag) => {
@@ -87,20 +87,21 @@ fn tags(text: &str) -> Vec<(usize, &'static str)> {
                 None => 1,
             },
             b'\n' => 1,
-            // To the next sign that means something.
+            // To the next character with a meaning.
             _ => rest.find(['`', '\\', '<', '\n']).unwrap_or(rest.len()),
         };
     }
     tags
 }
 
-/// Also right after a tag: models write `<think>` and a fence without a line between them.
+/// Returns true after a tag, too: models write `<think>` and a fence without a line break between them.
 fn is_line_start(text: &str, at: usize) -> bool {
     let before = &text[..at];
     before.is_empty() || [OPEN, CLOSE, "\n"].into_iter().any(|end| before.ends_with(end))
 }
 
-/// How long the fenced block that begins here is, to the end of the line that closes it; without one, to the end.
+/// Returns the length of the fenced block that begins here, to the end of the line that closes it, or to the end of
+/// the text if no line does.
 fn fenced_block(text: &str) -> Option<usize> {
     let (mark, length) = fence(text)?;
     let first = text.bytes().take(LOOK_AHEAD).position(|byte| byte == b'\n');
@@ -109,7 +110,7 @@ fn fenced_block(text: &str) -> Option<usize> {
         None if text.len() < LOOK_AHEAD => text.len(),
         None => return None,
     };
-    // A fence of backticks has none after them on its line: that is code inside a line.
+    // An opening fence of backticks has no further backticks on its line; otherwise it is a code span.
     if mark == '`' && text[..end].trim_start().trim_start_matches('`').contains('`') {
         return None;
     }
@@ -123,7 +124,7 @@ fn fenced_block(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// The mark of a fence that begins this line, and how often it stands there.
+/// Returns the mark of the fence that begins this line, and the length of the fence.
 fn fence(line: &str) -> Option<(char, usize)> {
     let inner = line.trim_start_matches(' ');
     let mark = inner.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -131,7 +132,8 @@ fn fence(line: &str) -> Option<(char, usize)> {
     (length >= 3 && line.len() - inner.len() <= 3).then_some((mark, length))
 }
 
-/// How long the code that begins here is; without an end in its paragraph it is only its first marks.
+/// Returns the length of the code span that begins here. If the paragraph does not close it, only its first marks
+/// count.
 fn code_span(text: &str) -> usize {
     let marks = text.len() - text.trim_start_matches('`').len();
     let near = &text[..text.floor_char_boundary(marks + LOOK_AHEAD)];
@@ -173,7 +175,7 @@ mod tests {
         }
     }
 
-    /// P5: what a report says about the tags stays in it.
+    /// P5: a report may mention the tags; its text stays.
     #[test]
     fn p5_only_closed_think_blocks_outside_code_go() {
         let kept = [
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn no_text_makes_it_stumble() {
         let pieces = ["<think>", "</think>", "`", "```", "~~~", "\n", "\\", " ", "\u{1F600}", "a"];
-        // Every sequence of four pieces: nothing is lost but blocks, and what is left has none outside code.
+        // Every sequence of four pieces: only blocks are removed, and the rest has none outside code.
         for number in 0..10_usize.pow(4) {
             let text: String =
                 (0..4).map(|place| pieces[number / 10_usize.pow(place) % 10]).collect();

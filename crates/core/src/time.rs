@@ -1,4 +1,4 @@
-//! Moments and where they come from. Core never reads a clock: rules take the time as an argument.
+//! Moments and clocks. The core never reads a clock: rules take the time as an argument.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,32 +12,32 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The moment this many milliseconds after the epoch.
+    /// Returns the moment this many milliseconds after the epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// This moment plus `duration`, or the end of time.
+    /// Returns this moment plus `duration`, or the end of time.
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// This moment minus `duration`, or the beginning of time.
+    /// Returns this moment minus `duration`, or the beginning of time.
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// The UTC day it is on.
+    /// Returns its UTC day.
     pub const fn day(self) -> Day {
         Day(self.0.div_euclid(Day::MILLIS))
     }
 
-    /// How long ago `earlier` was; zero when it lies ahead, as after a clock that was set back.
+    /// Returns the time since `earlier`; zero if `earlier` is in the future, as after a clock was set back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -65,17 +65,17 @@ pub struct Day(pub i64);
 impl Day {
     const MILLIS: i64 = 86_400_000;
 
-    /// Its first moment.
+    /// Returns its first moment.
     pub const fn begins(self) -> Timestamp {
         Timestamp(self.0.saturating_mul(Self::MILLIS))
     }
 
-    /// The day after it.
+    /// Returns the next day.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// Reads `YYYY-MM-DD`.
+    /// Parses `YYYY-MM-DD`.
     pub fn parse(text: &str) -> Option<Self> {
         let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
         Some(Timestamp(date.and_time(NaiveTime::MIN).and_utc().timestamp_millis()).day())
@@ -90,9 +90,9 @@ impl fmt::Display for Day {
     }
 }
 
-/// Tells the time. A store owns one; everything that is stored is dated by it.
+/// A clock. Each store has one, and everything that is stored is dated by it.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// Returns the present time.
     fn now(&self) -> Timestamp;
 }
 
