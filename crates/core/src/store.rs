@@ -396,6 +396,7 @@ pub enum StoreError {
     /// A newer version of this program wrote the store.
     #[error("the store has schema {schema}, which is newer than this program knows")]
     Newer {
+        /// Its schema number.
         schema: u32,
     },
     /// The store is an earlier copy of a store that was used after it. Its unfinished jobs may have been paid for

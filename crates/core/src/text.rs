@@ -11,7 +11,7 @@ pub fn is_terminal_control(character: char) -> bool {
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns whether a character is shown: everything except control characters, and also newlines and tabs.
+/// Returns whether a character is shown: every character that does not control the display, and newlines and tabs.
 pub fn is_shown(character: char) -> bool {
     !is_terminal_control(character) || matches!(character, '\n' | '\t')
 }

@@ -1,8 +1,8 @@
-//! How a job begins: queued, due at once, never claimed.
+//! The beginning of a job: queued, due at once, never claimed.
 
 use crate::{Checkpoint, Fence, Job, JobId, JobState, NewJob, RemoteRun, Rev, Timestamp};
 
-/// Makes a job of a request. The store gives it its rev when it saves it.
+/// Creates a job from a request. The store assigns its rev when it saves it.
 pub fn accept(
     new: NewJob,
     takes_up: Option<RemoteRun>,

@@ -1,5 +1,6 @@
-//! Whether a request may be sent, a second time too: what a worker does with a job it has just claimed, judged by how far
-//! the last worker came and by what the provider says of the request ([`Nature`]).
+//! The first decision of a worker about a job that it has just claimed: whether a request may be sent, perhaps a
+//! second time. It depends on the progress of the last worker and on the recovery semantics that the provider states
+//! ([`Nature`]).
 
 use super::failures;
 use super::send_key::new_send_key;
@@ -7,17 +8,17 @@ use crate::{
     Again, Checkpoint, Code, Failure, Job, Nature, ProviderError, RemoteRun, Timestamp, Trouble,
 };
 
-/// What to do with a claimed job.
+/// The next step for a claimed job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approach {
-    /// Send the request under this key.
+    /// Sends the request under this key.
     Begin {
-        /// The key of this try; the key of an earlier send whose fate is unknown, if there was one.
+        /// The key of this attempt, or the key of an earlier send whose outcome is unknown.
         key: String,
     },
-    /// Take up the provider's run.
+    /// Resumes the provider's run.
     Resume(RemoteRun),
-    /// Do nothing more: it may have been paid for already.
+    /// Does nothing more, because the request may have been paid for already.
     GiveUp(Failure),
 }
 
@@ -36,14 +37,14 @@ pub fn approach(job: &Job, nature: Nature, now: Timestamp) -> Approach {
     }
 }
 
-/// Whether a run that the provider no longer knows is replaced by a new one at once: only where running it twice does no
-/// harm. As after any crash, no try is spent on it.
+/// Returns whether a run that the provider no longer knows is replaced by a new one at once. This is so only if
+/// running it twice does no harm. As after any crash, no attempt is spent on it.
 pub fn may_begin_again(nature: Nature, error: &ProviderError) -> bool {
     error.trouble == Trouble::RunLost && nature.again == Again::Safe
 }
 
-/// Whether no try can follow one that ended at this checkpoint: what may have been paid for can neither be taken up nor
-/// sent a second time.
+/// Returns whether no attempt can follow one that ended at this checkpoint: the request may have been paid for, and
+/// can neither be resumed nor sent a second time.
 pub(super) fn must_give_up(checkpoint: &Checkpoint, nature: Nature) -> bool {
     match checkpoint {
         Checkpoint::NotBegun => false,
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    /// E6: what may run twice is begun anew, whichever provider lost it.
+    /// E6: a run that may run twice is begun again, whichever provider lost it.
     #[test]
     fn a_lost_run_is_begun_anew_only_where_that_does_no_harm() {
         let error = |trouble| ProviderError::new(trouble, "");

@@ -1,4 +1,4 @@
-//! An owner's cancel: terminal at once; what is left to do at the provider is a recorded duty.
+//! An owner's cancel: terminal at once. The work that is left to do at the provider is recorded.
 
 use crate::{
     Cancelled, Checkpoint, Cost, JobState, Record, RemoteRun, RemoteStop, StoreError, Timestamp,
@@ -12,8 +12,8 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
     }
     let remote = match &job.checkpoint {
         Checkpoint::NotBegun => RemoteStop::NotNeeded,
-        // There is no run to name yet. Its worker will call `record_late_run`, or `record_stop` where none came of it; recorded now,
-        // because that worker may die first.
+        // There is no run with an id yet. The worker will call `record_late_run`, or `record_stop` if the request did
+        // not become a run. The doubt is recorded now, because that worker may crash first.
         Checkpoint::Beginning { .. } => RemoteStop::MaybeBegun,
         Checkpoint::Running(_) => RemoteStop::Owed,
     };
@@ -21,7 +21,7 @@ pub fn cancel(record: &mut Record, now: Timestamp) -> Cancelled {
     Cancelled::Now(record.job.clone())
 }
 
-/// Records a run that turned up after its job was cancelled.
+/// Records a run that was found after its job was cancelled.
 pub fn record_late_run(
     record: &mut Record,
     run: &RemoteRun,
@@ -36,7 +36,7 @@ pub fn record_late_run(
     Ok(())
 }
 
-/// Records the outcome of an owed stop, and what the run cost as far as that is known.
+/// Records the outcome of a pending stop, and the cost of the run as far as it is known.
 pub fn record_stop(
     record: &mut Record,
     outcome: RemoteStop,
@@ -48,11 +48,11 @@ pub fn record_stop(
     };
     let run_is_known = matches!(record.job.checkpoint, Checkpoint::Running(_));
     let fits = match outcome {
-        // A run without a name can never be stopped, and the duty would keep the job for ever.
+        // A run without an id can never be stopped, and the pending stop would keep the job for ever.
         RemoteStop::Owed => run_is_known,
-        // Only a run with a name can be looked at.
+        // Only a run with an id can be checked.
         RemoteStop::Ended | RemoteStop::Completed | RemoteStop::GoesOn => run_is_known,
-        // Said by the worker whose request was refused: it knows of no other run.
+        // Recorded by the worker whose request was refused. It knows of no other run.
         RemoteStop::NotNeeded => !run_is_known,
         RemoteStop::MaybeBegun | RemoteStop::Told | RemoteStop::Unsupported => true,
     };
@@ -137,7 +137,7 @@ mod tests {
         record_stop(&mut record, RemoteStop::Ended, Cost::Unknown, NOW).unwrap();
     }
 
-    /// A3: a refusal that comes in after the cancel clears the doubt, but never a duty to stop a run.
+    /// A3: a refusal that arrives after the cancel clears the doubt, but never a pending stop.
     #[test]
     fn a3_a_refused_request_leaves_nothing_to_stop() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
@@ -149,7 +149,7 @@ mod tests {
         assert!(record_stop(&mut record, RemoteStop::NotNeeded, Cost::Unknown, NOW).is_err());
     }
 
-    /// A run's id is the provider's to choose: a log line shows no more of it than a person reads.
+    /// The provider chooses a run's id: a log line shows no more of it than a person reads.
     #[test]
     fn a_long_id_is_cut_in_the_log() {
         let long = RemoteRun { id: "\u{e9}".repeat(2_000_000), ..remote() };
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(remote().short_id(), "resp_1");
     }
 
-    /// A3: what is not known of a run is said, and nothing is promised that the provider cannot do.
+    /// A3: the text states what is not known of a run, and promises nothing that the provider cannot do.
     #[test]
     fn a3_a_cancel_while_the_request_is_on_its_way_says_what_is_not_known() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });

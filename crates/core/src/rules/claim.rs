@@ -1,19 +1,20 @@
-//! Which worker may take a job, and what taking it means.
+//! Which worker may claim a job, and what a claim does.
 
 use super::send_key::new_send_key;
 use crate::{Carrier, Checkpoint, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
 
-/// Whether a worker with these profiles may take the job from the queue now. A held call is not in the queue: its
-/// process takes it by name.
+/// Returns whether a worker with these profiles may claim the job from the queue now. A held call is not in the
+/// queue: its process claims it by id.
 pub fn claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
     record.job.new.visibility.goes_through_queue() && takeable(record, profiles, now)
 }
 
-/// Whether a worker with these profiles may take this very job now.
+/// Returns whether a worker with these profiles may claim this job by id now.
 pub fn takeable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
     match &record.job.state {
         JobState::Queued { run_at } => {
-            // A clock that was set back behind the moment the job was queued says nothing about its wait.
+            // If the clock was set back to before the moment when the job was queued, it says nothing about the job's
+            // wait.
             let due = *run_at <= now || now < record.job.updated_at;
             due && profiles.contains(&record.job.new.profile)
         }
@@ -32,8 +33,8 @@ pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Time
     Lease { job: record.job.id, worker: worker.clone(), fence: record.job.fence }
 }
 
-/// Gives a new job to the worker that carries it from the start, and records that its request is about to be sent, unless it
-/// goes on with a run.
+/// Gives a new job to the worker that runs it from the start. Records that its request is about to be sent, unless
+/// the job resumes a run.
 pub fn carry(record: &mut Record, carrier: &Carrier, now: Timestamp) {
     claim(record, &carrier.worker, now.after(carrier.lease), now);
     if record.job.checkpoint == Checkpoint::NotBegun {

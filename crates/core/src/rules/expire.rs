@@ -1,10 +1,12 @@
-//! Two ends that come by the clock: a finished job is forgotten, an unfinished one runs out of life.
+//! Two ends that the clock decides: a finished job is removed after its retention, and an unfinished one is given up
+//! when its life is over.
 
 use crate::{Job, StateKind, Timestamp, Visibility};
 
-/// When a finished job is forgotten; never while it is unfinished or kept for ever.
+/// Returns the end of a finished job's retention; `None` while it is unfinished or kept for ever.
 ///
-/// A held call that succeeded has become a turn of its conversation, which goes only when a person deletes it.
+/// A held call that succeeded has become a turn of its conversation. It is removed only when a person deletes the
+/// conversation.
 pub fn expires_at(job: &Job) -> Option<Timestamp> {
     if job.new.conversation.is_some()
         && job.new.visibility == Visibility::Unpromised
@@ -15,12 +17,12 @@ pub fn expires_at(job: &Job) -> Option<Timestamp> {
     Some(job.ended_at()?.after(job.new.keep?))
 }
 
-/// Whether readers should no longer see the job.
+/// Returns whether the job is hidden from readers because its retention has ended.
 pub fn expired(job: &Job, now: Timestamp) -> bool {
     expires_at(job).is_some_and(|end| end <= now)
 }
 
-/// When an unfinished job must be given up, whatever its tries.
+/// Returns the time when an unfinished job must be given up, whatever attempts it has left.
 pub fn life_ends_at(job: &Job) -> Option<Timestamp> {
     Some(job.created_at.after(job.new.life?))
 }
@@ -50,7 +52,7 @@ mod tests {
         assert!(!expired(&job, much_later), "kept for ever");
     }
 
-    /// Only the answer of a held call is a turn that stays; a failed or promised one goes with its time.
+    /// Only the answer of a held call is a turn that stays; a failed or promised job is removed after its retention.
     #[test]
     fn an_answered_held_call_stays_with_its_conversation() {
         let held = (true, Visibility::Unpromised);

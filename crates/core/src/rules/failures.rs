@@ -1,5 +1,5 @@
-//! The failures that a try can end with, in words for clients. What they mean for the job is decided by
-//! [`verdict`](fn@super::verdict).
+//! The failures that an attempt can end with, in words for clients. [`verdict`](fn@super::verdict) decides what they
+//! mean for the job.
 
 use crate::reason::reason;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     Timestamp,
 };
 
-/// A failure without a run and without words of an upstream.
+/// Returns a failure without a run and without words of an upstream.
 pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> Failure {
     Failure {
         code,
@@ -19,8 +19,8 @@ pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> F
     }
 }
 
-/// The failure of a provider's error. The words of the request leave what upstream said: the adapter that heard it may
-/// have been given no more than the name of a run, and a failure goes to the log and to the store.
+/// Returns the failure for a provider's error. The words of the request are removed from what upstream returned: the
+/// adapter may know no more than the id of a run, and a failure goes to the log and to the store.
 pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
     let request = RequestWords::of(&job.new.ask);
     let detail = error.detail.as_deref().map(|said| request.kept_out_of(said));
@@ -49,14 +49,14 @@ pub(super) fn worker_panicked(now: Timestamp) -> Failure {
     plain(Code::InternalError, message, now)
 }
 
-/// The failure of a try whose run may still finish: it says whether another job can take that run up.
+/// Returns the failure of an attempt whose run may still finish. It states whether another job can resume that run.
 pub(super) fn beside_its_run(job: &Job, nature: Nature, failure: Failure) -> Failure {
     let run_goes_on =
         matches!(&job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run));
     Failure { run_goes_on, ..failure }
 }
 
-/// The failure of a send of unknown fate that a second send under the same key follows.
+/// Returns the failure of a send whose outcome is unknown and that a second send under the same key follows.
 pub(super) fn sent_under_its_key(failure: Failure) -> Failure {
     let message = format!(
         "{}; it may have been accepted, so it is sent again under the same key, for which the provider begins one run",
@@ -65,10 +65,10 @@ pub(super) fn sent_under_its_key(failure: Failure) -> Failure {
     Failure { code: Code::SubmitUnknown, message, ..failure }
 }
 
-/// The failure of a job whose request may have been accepted and cannot be found again. `failure` says what happened
-/// to it.
+/// Returns the failure of a job whose request may have been accepted and cannot be found again. `failure` states what
+/// happened to it.
 pub(super) fn submit_unknown(job: &Job, nature: Nature, failure: Failure) -> Failure {
-    // The advice behind the semicolon is for a request that was certainly not accepted.
+    // The advice after the semicolon is for a request that was certainly not accepted.
     let sentence = failure.message.split("; ").next().unwrap_or_default().to_owned();
     let known = match (sends_under_key(job, nature), job.may_be_charged()) {
         (Some(sends), true) => format!(
@@ -81,14 +81,15 @@ pub(super) fn submit_unknown(job: &Job, nature: Nature, failure: Failure) -> Fai
     in_doubt(job, Code::SubmitUnknown, &format!("{sentence}; {known}"), failure)
 }
 
-/// The most often the request can have been sent under its key, if that is more than once. Each claim sends it once.
+/// Returns the maximum number of times that the request can have been sent under its key, if that is more than one.
+/// Each claim sends it once.
 fn sends_under_key(job: &Job, nature: Nature) -> Option<u64> {
     let is_sent = matches!(job.checkpoint, Checkpoint::Beginning { .. });
     let sends = job.fence.0.max(job.failures.len() as u64 + 1);
     (is_sent && nature.again == Again::WithKey && sends > 1).then_some(sends)
 }
 
-/// The failure of a job whose run the provider no longer knows.
+/// Returns the failure of a job whose run the provider no longer knows.
 pub(super) fn run_lost(job: &Job, failure: Failure) -> Failure {
     let known = if job.may_be_charged() {
         "it may have been paid for, so no other was begun"
@@ -98,7 +99,7 @@ pub(super) fn run_lost(job: &Job, failure: Failure) -> Failure {
     in_doubt(job, Code::RunLost, &format!("{}; {known}", failure.message), failure)
 }
 
-/// A failure after which only the owner's consent begins a new run.
+/// Returns a failure after which only the owner's consent begins a new run.
 fn in_doubt(job: &Job, code: Code, known: &str, failure: Failure) -> Failure {
     let next = if job.may_be_charged() {
         "begins a new run, which may be paid for a second time"

@@ -9,24 +9,24 @@ use crate::{
 /// The identity of a job's call, as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRecord {
-    /// The digest of what was asked.
+    /// The digest of the request.
     pub question: [u8; 32],
     /// The provider that was asked.
     pub provider: String,
     /// The model that was expected to answer, as far as it was known.
     pub model: Option<String>,
-    /// Whether the call that made the job started over.
+    /// Whether the call that created the job started over.
     pub mode: CallMode,
-    /// When the job was made.
+    /// The time when the job was created.
     pub made_at: Timestamp,
-    /// The time that the job is repeated after its end.
+    /// The time that the job is replayed after its end.
     pub life: KeyLife,
-    /// When a call was first answered with the outcome of the job.
+    /// The time when a call was first answered with the outcome of the job.
     pub answered_at: Option<Timestamp>,
 }
 
 impl IdentityRecord {
-    /// The identity of a new job.
+    /// Creates the identity of a new job.
     pub fn new(identity: &CallIdentity, new: &NewJob, now: Timestamp) -> Self {
         Self {
             question: identity.question,
@@ -39,8 +39,9 @@ impl IdentityRecord {
         }
     }
 
-    /// Returns true if the call is the same one: an unfinished job is, whoever answers it, unless the call names another
-    /// provider; an ended one, if the same provider and model would answer. A fresh call is the same as a fresh one only.
+    /// Returns whether the call is the same one. An unfinished job matches, whichever provider answers it, unless the
+    /// call names another provider. An ended job matches if the same provider and model would answer. A fresh call
+    /// matches only a fresh one.
     pub fn is_of(&self, call: &CallIdentity, new: &NewJob, job: StateKind) -> bool {
         let may_attach = match call.mode {
             CallMode::Attach => true,
@@ -55,8 +56,8 @@ impl IdentityRecord {
         self.question == call.question && may_attach && same_answerer
     }
 
-    /// The key by which the call finds the job: a fresh call until one was answered, any other for as long as the job is
-    /// repeated.
+    /// Returns the key by which the call finds the job: for a fresh call until one was answered, for any other as
+    /// long as the job is replayed.
     pub fn key(&self, call: &CallIdentity) -> KeyRecord {
         let life = match (call.mode, self.life) {
             (CallMode::Fresh, KeyLife::Replays { unanswered, .. }) => {
@@ -69,26 +70,26 @@ impl IdentityRecord {
     }
 }
 
-/// An earlier job that a call may be the same as.
+/// An earlier job that may have the same call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlierCall<N> {
-    /// The number of the job's arrival.
+    /// The position of the job in order of arrival.
     pub seq: N,
-    /// The job.
     pub job: Job,
     /// The key by which the call finds it.
     pub key: KeyRecord,
 }
 
-/// Chooses between the newest job of the same call and the job that the previous form of the call's key names, which has
-/// no identity because the previous version made it. An unfinished one comes first, then the newer.
+/// Chooses between the newest job of the same call and the job that the previous form of the call's key names. The
+/// latter has no identity because the previous version created it. An unfinished job wins, then the newer one.
 pub fn newest_call<N: Ord>(
     identified: Option<EarlierCall<N>>,
     previous: Option<EarlierCall<N>>,
     new: &NewJob,
 ) -> Option<EarlierCall<N>> {
     let is_unfinished = |call: &EarlierCall<N>| !call.job.state.kind().is_terminal();
-    // The previous version did not tell providers apart: only an unfinished job of another one is the same call.
+    // The previous version did not distinguish providers: of another provider, only an unfinished job is the same
+    // call.
     let is_same = |call: &EarlierCall<N>| {
         is_unfinished(call) || call.job.new.profile.provider() == new.profile.provider()
     };
@@ -103,14 +104,14 @@ pub fn newest_call<N: Ord>(
     }
 }
 
-/// What a start does about an earlier job of the same call.
+/// The effect of an earlier job of the same call on a start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Earlier {
-    /// It attaches to that job.
+    /// The start attaches to that job.
     Attach,
-    /// It is refused: the caller's key belongs to another request.
+    /// The start is refused: the caller's key belongs to another request.
     Conflict,
-    /// It makes a new job, which resumes the run that the earlier one left, if it left one.
+    /// The start creates a new job, which resumes the run that the earlier one left, if it left one.
     MakeNew(Option<RemoteRun>),
 }
 
@@ -124,14 +125,14 @@ pub fn earlier(asked: &Key, found: &KeyRecord, job: &Job, new: &NewJob, now: Tim
     }
 }
 
-/// Gives the id of a held job to the caller of a call that attached to it, if that call is answered with an id (a task, or
-/// a queued answer): the job is kept as long as such a call is. Returns whether that changed the job.
+/// Promises a held job if a call that attached to it is answered with its id (a task, or a queued answer). The job is
+/// then kept as long as such a call's job is. Returns whether that changed the job.
 pub fn promise(record: &mut Record, new: &NewJob, now: Timestamp) -> bool {
     if !is_promised_by(&record.job, new) {
         return false;
     }
     let job = &mut record.job;
-    // Not to the queue: a worker was asked for it by name.
+    // It does not enter the queue: a worker was asked for it by id.
     job.new.visibility = Visibility::Task;
     job.new.keep = new.keep;
     if !job.state.kind().is_terminal() {
@@ -140,7 +141,7 @@ pub fn promise(record: &mut Record, new: &NewJob, now: Timestamp) -> bool {
     true
 }
 
-/// Returns true if a call that attaches to the job gives out its id for the first time.
+/// Returns whether a call that attaches to the job gives out its id for the first time.
 pub fn is_promised_by(job: &Job, new: &NewJob) -> bool {
     new.visibility.caller_has_id() && !job.new.visibility.caller_has_id()
 }
@@ -174,13 +175,13 @@ mod tests {
         NewJob { profile: Profile::new(provider), ..queued().job.new }
     }
 
-    /// Promise 2: a changed default buys nothing while the first job runs; afterwards it is another question.
+    /// Promise 2: a changed default buys nothing while the first job runs; afterwards it makes another question.
     #[test]
     fn an_unfinished_job_is_the_same_call_whoever_answers_it() {
         use CallMode::{Attach, Fresh};
         let first = IdentityRecord::new(&call(Attach, None, "m"), &asked("openai"), NOW);
         let fresh = IdentityRecord { mode: Fresh, ..first.clone() };
-        // The call, to whom it goes now, and whether an unfinished and an ended job are the same call.
+        // The call, its provider now, and whether an unfinished and an ended job are the same call.
         let cases = [
             (&first, call(Attach, None, "m"), "openai", [true, true]),
             (&first, call(Attach, None, "n"), "openai", [true, false]),
@@ -202,8 +203,8 @@ mod tests {
         assert!(!first.is_of(&other, &asked("openai"), StateKind::Running));
     }
 
-    /// A fresh call is the same as an earlier fresh one until a call was answered with it, also after a failure that
-    /// needs consent: then it starts over, like a new key.
+    /// A fresh call is the same as an earlier fresh one until a call was answered with it, even after a failure that
+    /// needs consent. Then it starts over, like a new key.
     #[test]
     fn a_fresh_call_attaches_until_one_was_answered() {
         let mut job = queued().job;

@@ -1,27 +1,27 @@
-//! How long an idempotency key names its job, and what a call repeated under it is given.
+//! The time for which an idempotency key names its job, and the result of a call that is repeated under it.
 
 use crate::{Job, JobState, KeyLife, NewJob, RemoteRun, Timestamp};
 
 /// A key as a store keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Of the request it was first used for.
+    /// The digest of the request that it was first used for.
     pub input_hash: [u8; 32],
-    /// When it was first used.
+    /// The time when it was first used.
     pub made_at: Timestamp,
-    /// How long it stays valid.
+    /// The time that it stays valid.
     pub life: KeyLife,
-    /// When a call was first answered with the outcome of its job.
+    /// The time when a call was first answered with the outcome of its job.
     pub answered_at: Option<Timestamp>,
 }
 
-/// How long a key names its job, seen from where the job stands.
+/// The validity of a key in the present state of its job.
 pub(super) enum Validity {
     /// As long as the job is unfinished.
     WhileUnfinished,
     /// Up to this moment.
     Until(Timestamp),
-    /// No more.
+    /// No longer valid.
     Over,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn validity(key: &KeyRecord, job: &Job) -> Validity {
     }
 }
 
-/// Whether the key still names its job.
+/// Returns whether the key still names its job.
 pub fn key_is_valid(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
     match validity(key, job) {
         Validity::WhileUnfinished => true,
@@ -52,7 +52,7 @@ pub fn key_is_valid(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
     }
 }
 
-/// The key after a call was answered with the outcome of its job; `None` when that changes nothing.
+/// Returns the key after a call was answered with the outcome of its job; `None` if that changes nothing.
 ///
 /// Nothing changes while the job is unfinished: its outcome is not known, and a second call would buy it again.
 pub fn record_answer(key: &KeyRecord, job: &Job, now: Timestamp) -> Option<KeyRecord> {
@@ -63,13 +63,12 @@ pub fn record_answer(key: &KeyRecord, job: &Job, now: Timestamp) -> Option<KeyRe
 /// An outcome that a repeated call is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// When the job ended.
     pub ended_at: Timestamp,
-    /// From when on the same call is a new one.
+    /// The time from which the same call is a new one.
     pub until: Timestamp,
 }
 
-/// What makes an answer a replay; `None` when no call was answered with the outcome before.
+/// Returns what makes an answer a replay; `None` if no call was answered with the outcome before.
 pub fn replay(key: &KeyRecord, job: &Job) -> Option<Replay> {
     match validity(key, job) {
         Validity::Until(until) if key.answered_at.is_some() => {
@@ -79,8 +78,9 @@ pub fn replay(key: &KeyRecord, job: &Job) -> Option<Replay> {
     }
 }
 
-/// The run that a research call takes up when its key no longer names `job`: what was paid for and may still be had is
-/// not bought again. Only where the call goes to the same provider with the same settings.
+/// Returns the run that a research call resumes when its key no longer names `job`, so that a run which was paid for
+/// and may still deliver is not bought again. This is so only if the call goes to the same provider with the same
+/// settings.
 pub fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
     match key.life {
         KeyLife::Replays { .. } if job.new.profile == new.profile => job.run_left().cloned(),
@@ -101,7 +101,7 @@ mod tests {
     const OWN: KeyLife = KeyLife::For(HOUR);
     const HELD: KeyLife = KeyLife::UntilAnswered { after_end: HOUR };
     const RESEARCH: KeyLife = KeyLife::Replays { unanswered: HOUR, answered: MINUTE };
-    /// Long after `NOW`, when keys are made.
+    /// Long after `NOW`, when the keys are created.
     const ENDED: Timestamp = Timestamp::from_millis(NOW.as_millis() + 24 * 3_600_000);
 
     fn record(life: KeyLife, answered: bool) -> KeyRecord {
@@ -132,12 +132,12 @@ mod tests {
         job
     }
 
-    /// E9, promise 2: each kind of key at each state of its job, before and after a call was answered.
+    /// E9, promise 2: each kind of key in each state of its job, before and after a call was answered.
     #[test]
     fn a_key_holds_while_its_job_is_unfinished_and_a_while_longer() {
         let own = Some(NOW.after(HOUR));
         let (hour, minute) = (Some(ENDED.after(HOUR)), Some(ENDED.after(MINUTE)));
-        // Which key of which job, and when it stops to be valid before and after an answer.
+        // The key, its job, and the end of its validity before and after an answer.
         let cases = [
             (OWN, succeeded(), [own, own]),
             (OWN, failed(Code::RateLimited), [own, own]),
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Promise 2: a research call takes up the run its failure left, and no other call does.
+    /// Promise 2: a research call resumes the run that its failure left, and no other call does.
     #[test]
     fn a_research_call_takes_up_what_its_failure_left() {
         let mut left = failed(Code::Timeout);

@@ -1,4 +1,4 @@
-//! Which ends are told, in which words, and how often telling them is tried (G7).
+//! Which ends have a notice, its text, and the number of delivery attempts (G7).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::spending::maybe_spent;
 use crate::{AskKind, Cost, Job, NanoUsd, Notice, NoticeOutcome, Visibility};
 
-/// The waits after each failed try: nearly a day in all. The try after the last is the last.
+/// The waits after each failed delivery: nearly a day in all. No delivery follows the one after the last wait.
 const WAITS: [Duration; 7] = [
     Duration::from_secs(1),
     Duration::from_secs(10),
@@ -18,7 +18,7 @@ const WAITS: [Duration; 7] = [
     Duration::from_secs(16 * 60 * 60),
 ];
 
-/// As it is delivered. Neither the question beyond the title nor anything of the result is in it.
+/// The notice as it is delivered. It contains neither the question beyond the title nor any part of the result.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JobEnded<'a> {
@@ -51,8 +51,8 @@ impl CostTold {
     }
 }
 
-/// What is told of this job's end; `None` for one that has not ended, and for quick answers and held workflows, whose
-/// callers wait for them.
+/// Returns the notice of this job's end. Returns `None` for a job that has not ended, and for quick answers and held
+/// workflows, whose callers wait for them.
 pub fn notice(job: &Job) -> Option<Notice> {
     let is_research =
         job.new.ask.get("messages").is_some() && AskKind::stored(&job.new.ask) == AskKind::Research;
@@ -74,7 +74,7 @@ pub fn notice(job: &Job) -> Option<Notice> {
     Some(Notice { job: job.id, body: serde_json::to_string(&told).ok()? })
 }
 
-/// What becomes of a notice that could not be delivered after so many tries.
+/// Returns the outcome of a notice that could not be delivered in this many attempts.
 pub fn undelivered(tries: u32) -> NoticeOutcome {
     let failed = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
     WAITS.get(failed).map_or(NoticeOutcome::Over, |wait| NoticeOutcome::Again(*wait))
@@ -94,7 +94,7 @@ mod tests {
         notice(&record.job).map(|notice| serde_json::from_str(&notice.body).unwrap())
     }
 
-    /// G7: which job of whose ended how and what it cost, and nothing of the question or the report.
+    /// G7: a notice names the job, its owner, its end and its cost, and nothing of the question or the report.
     #[test]
     fn g7_a_notice_names_the_job_its_end_and_its_cost_alone() {
         let (mut record, lease) = running(Checkpoint::Running(remote()));
@@ -112,7 +112,8 @@ mod tests {
         assert_eq!(told(&record), Some(expected));
     }
 
-    /// G7: every end of a promised job and of held research; not a quick answer, not a workflow whose caller waits.
+    /// G7: every end of a promised job and of held research; not of a quick answer or of a workflow whose caller
+    /// waits.
     #[test]
     fn g7_every_end_of_a_promised_job_and_of_held_research_is_told() {
         let research = json!({"messages": []});
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// G7: growing waits, and an end to them within a day or so.
+    /// G7: the waits grow, and they end within about a day.
     #[test]
     fn g7_the_waits_grow_and_end() {
         let expected = [1, 10, 60, 600, 3_600, 21_600, 57_600].map(Duration::from_secs);

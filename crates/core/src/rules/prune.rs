@@ -4,7 +4,8 @@ use super::key::{Validity, validity};
 use crate::rules::{KeyRecord, expires_at};
 use crate::{Job, JobState, Prune, RemoteStop, Timestamp};
 
-/// Whether `prune` covers the job and nothing forbids its removal. `key` is the one that names the job, if any.
+/// Returns whether `prune` covers the job and nothing forbids its removal. `key` is the one that names the job, if
+/// any.
 pub fn prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestamp) -> bool {
     match prune {
         Prune::Expired => removable_at(job, key).is_some_and(|moment| moment <= now),
@@ -19,10 +20,11 @@ pub fn prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestam
     }
 }
 
-/// When age alone allows to remove the job; `None` as long as something forbids it at any age.
+/// Returns the time from which its age alone allows the removal of the job; `None` as long as something forbids it at
+/// any age.
 ///
-/// A job whose key is still valid is kept beyond its retention: without it the next call under that key would make,
-/// and pay for, a second one.
+/// A job whose key is still valid is kept beyond its retention: without it, the next call under that key would
+/// create, and pay for, a second one.
 pub fn removable_at(job: &Job, key: Option<&KeyRecord>) -> Option<Timestamp> {
     let end = expires_at(job).filter(|_| done(job))?;
     match key.map(|key| validity(key, job)) {
@@ -31,11 +33,11 @@ pub fn removable_at(job: &Job, key: Option<&KeyRecord>) -> Option<Timestamp> {
     }
 }
 
-/// Whether the job is over and nothing is left to do about it.
+/// Returns whether the job has ended and no stop is pending.
 fn done(job: &Job) -> bool {
     match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => false,
-        // The duty to stop a remote run is in the job, and would go with it.
+        // The pending stop of a remote run is part of the job, and would be removed with it.
         JobState::Cancelled { remote, .. } => *remote != RemoteStop::Owed,
         JobState::Succeeded { .. } | JobState::Failed { .. } => true,
     }
@@ -49,7 +51,7 @@ mod tests {
     use crate::rules::tests::{NOW, queued};
     use crate::{ConversationId, KeyLife};
 
-    /// A8: never an unfinished job, never a conversation by its age, never a duty.
+    /// A8: never an unfinished job, never a conversation by its age, never a pending stop.
     #[test]
     fn only_what_is_finished_and_owes_nothing_is_removed() {
         let conversation = ConversationId::new("c");

@@ -1,12 +1,12 @@
-//! What happens to the job of a worker that is dead, or taken for dead: it goes back to the state Queued with its
-//! checkpoint, and no attempt is spent.
+//! The rescue of a job whose worker is dead, or taken for dead: it returns to the state Queued with its checkpoint,
+//! and no attempt is spent.
 
 use crate::{Checkpoint, JobId, JobState, Record, Timestamp, WorkerId};
 
-/// Whether a running job may be put back because its lease has ended.
+/// Returns whether a running job may return to the queue because its lease has ended.
 ///
-/// A job at [`Checkpoint::Beginning`] stays with a worker that is known to live: that worker is only slow, and a second
-/// worker that sends the request now could buy the same research twice.
+/// A job at [`Checkpoint::Beginning`] stays with a worker that is known to be running: that worker is only slow, and
+/// a second worker that sends the request now could buy the same research twice.
 pub fn lease_is_void(
     record: &Record,
     is_known_to_live: impl FnOnce(&WorkerId) -> bool,
@@ -21,15 +21,15 @@ pub fn lease_is_void(
     }
 }
 
-/// Returns whether a running job is recorded with a live worker that does not hold it. A lease that has not ended may belong to
-/// a claim whose answer is still on its way to the worker.
+/// Returns whether a running job is recorded with a live worker that does not hold it. A lease that has not ended may
+/// belong to a claim whose answer is still on its way to the worker.
 pub fn is_unheld(record: &Record, worker: &WorkerId, held: &[JobId], now: Timestamp) -> bool {
     let holder = record.holder.as_ref();
     holder.is_some_and(|holder| holder.worker == *worker && holder.until <= now)
         && !held.contains(&record.job.id)
 }
 
-/// Puts a running job back. What its checkpoint means is decided by the next worker: see
+/// Returns a running job to the queue. The next worker decides what its checkpoint means: see
 /// [`approach`](fn@super::approach).
 pub fn rescue(record: &mut Record, now: Timestamp) {
     record.enter(JobState::Queued { run_at: now }, now);
@@ -64,7 +64,8 @@ mod tests {
         assert!(!lease_is_void(&queued(), |_| false, end), "no worker has it");
     }
 
-    /// F6: a live worker gives up what the store says it runs and it does not, once the lease has ended.
+    /// F6: once the lease has ended, a live worker gives up a job that the store records for it and that it does not
+    /// run.
     #[test]
     fn f6_a_job_that_its_live_worker_does_not_hold_is_free_when_its_lease_ends() {
         let (record, lease) = running(Checkpoint::Beginning { key: "k".to_owned() });

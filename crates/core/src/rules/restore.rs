@@ -1,24 +1,24 @@
-//! What becomes of an unfinished job when a backup becomes the store again. The store that was backed up went on, so
-//! whatever the backup has not finished may have been run, and paid for, since.
+//! What happens to an unfinished job when a backup becomes the store again. The original store was in use after the
+//! backup, so any job that the backup has not finished may have been run, and paid for, since.
 
 use super::approach::must_give_up;
 use super::failures;
 use super::rescue::rescue;
 use crate::{Again, Checkpoint, Code, JobState, Nature, Record, Resumes, Timestamp};
 
-/// What a restored store does with a job that its backup had not finished.
+/// The decision about a job that the backup had not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It ended with SUBMIT_UNKNOWN: to run it could pay for it a second time.
+    /// It ended with SUBMIT_UNKNOWN: running it could pay for it a second time.
     Ended,
-    /// Its remote run is recorded: a worker takes that up and begins no other.
+    /// Its remote run is recorded: a worker resumes that run and begins no other.
     Resumes,
     /// Running it twice is safe: it waits for a worker, as before.
     RunsOn,
 }
 
-/// Decides about one job and changes it; `None` for a job that has ended. `nature` is what its provider says of the
-/// request, `None` where no provider for its profile is configured: then it counts as paid for.
+/// Decides about one job and changes it; `None` for a job that has ended. `nature` is the recovery semantics of its
+/// request, or `None` if no provider for its profile is configured: then it counts as paid for.
 pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> Option<Fate> {
     match record.job.state {
         JobState::Queued { .. } | JobState::Running { .. } => {}
@@ -30,15 +30,15 @@ pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> O
     rescue(record, now);
     match fate {
         Fate::RunsOn => {}
-        // A run that has failed, or that the provider has forgotten, may have been followed by another one since the
-        // backup: no further try is made by itself.
+        // Another run may have followed since the backup, if this one failed or the provider forgot it. So no further
+        // attempt is made without a person.
         Fate::Resumes => {
             let failures = u32::try_from(record.job.failures.len()).unwrap_or(u32::MAX);
             record.job.new.max_failures = record.job.new.max_failures.min(failures);
         }
         Fate::Ended => {
             let failure = failures::plain(Code::SubmitUnknown, RESTORED, now);
-            // The backup does not know how often it was sent since.
+            // The backup does not know how many times it was sent since.
             let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
             let failure = failures::submit_unknown(&record.job, nature, failure);
             record.job.failures.push(failure);
@@ -69,7 +69,7 @@ mod tests {
 
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
 
-    /// Promise 4: only what is free, or what the provider can be asked about, goes on.
+    /// Promise 4: a job continues only if it is free, or if the provider can be asked about it.
     #[test]
     fn b9a_what_a_backup_had_not_finished_is_not_bought_again() {
         let nature =

@@ -1,24 +1,24 @@
-//! Whether another try follows a failed one, and how long the job waits for it.
+//! Whether another attempt follows a failed one, and how long the job waits for it.
 
 use std::time::Duration;
 
 use crate::rules::life_ends_at;
 use crate::{Job, Timestamp};
 
-/// How waits between tries grow.
+/// The growth of the waits between attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Retrying {
-    /// The wait after the first failure.
     pub base: Duration,
-    /// From 0 to 1: spreads the waits of jobs that failed together.
+    /// The random part of the waits, from 0 to 1: it spreads jobs that failed together.
     pub jitter: f64,
 }
 
 impl Retrying {
-    /// No wait grows beyond this, whatever the provider asks for.
+    /// The longest wait, even if the provider asks for more.
     const MAX_WAIT: Duration = Duration::from_secs(300);
 
-    /// The wait for the next try of a job whose try has failed; `None` when it has no try or no time left.
+    /// Returns the wait for the next attempt of a job whose attempt has failed; `None` if it has no attempt or no
+    /// time left.
     pub(super) fn next_wait(
         self,
         job: &Job,
@@ -31,7 +31,7 @@ impl Retrying {
         (failures < job.new.max_failures && time_left).then_some(wait)
     }
 
-    /// The wait after this many earlier failures: doubled each time, plus up to half of that.
+    /// Returns the wait after this many earlier failures: doubled each time, plus up to half of that.
     pub(super) fn wait(self, failures: u32, asked_for: Option<Duration>) -> Duration {
         let grown = self.base.saturating_mul(1 << failures.min(16)).min(Self::MAX_WAIT);
         let spread = grown.mul_f64(1.0 + self.jitter.clamp(0.0, 1.0) / 2.0);

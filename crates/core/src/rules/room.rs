@@ -1,4 +1,5 @@
-//! How much room a job takes of what its owner may have stored: its request, its result, and the provider's last word.
+//! The space that a job uses of its owner's storage limit: its request, its result, and the provider's final
+//! response.
 
 use std::io;
 
@@ -6,12 +7,12 @@ use serde::Serialize;
 
 use crate::{NewJob, Settlement};
 
-/// The bytes of a job's request, as JSON.
+/// Returns the size of a job's request in bytes, as JSON.
 pub fn ask_bytes(new: &NewJob) -> u64 {
     json_bytes(&new.ask)
 }
 
-/// The bytes that the end of a try leaves behind.
+/// Returns the number of bytes that the end of an attempt leaves behind.
 pub fn settled_bytes(settlement: &Settlement) -> u64 {
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (json_bytes(&**output), raw),
@@ -21,21 +22,21 @@ pub fn settled_bytes(settlement: &Settlement) -> u64 {
     output + raw.as_ref().map_or(0, |raw| raw.len() as u64)
 }
 
-/// Whether an owner who has `stored` bytes may add a job whose request has `more`.
+/// Returns whether an owner who has `stored` bytes may add a job whose request has `more`.
 pub fn has_room(stored: u64, more: u64, max_bytes: u64) -> bool {
     stored.saturating_add(more) <= max_bytes
 }
 
 fn json_bytes(value: &impl Serialize) -> u64 {
     let mut count = Count(0);
-    // What cannot be written as JSON cannot be stored either, and takes no room.
+    // A value that cannot be written as JSON cannot be stored either, and uses no space.
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
         Err(_) => 0,
     }
 }
 
-/// Counts what is written to it and keeps nothing.
+/// Counts the bytes that are written to it and stores nothing.
 struct Count(u64);
 
 impl io::Write for Count {

@@ -1,15 +1,15 @@
-//! The key a request is sent under, for providers that begin one run for each key.
+//! The key under which a request is sent, for providers that begin one run for each key.
 
 use serde_json::Value;
 
 use crate::{Job, JobId};
 
-/// The field of a request that names the key of the job it repeats, whose fate was unknown (P6): sent under the same key
-/// it is paid for once, where the provider honours keys.
+/// The field of a request that names the key of the job that it repeats, if that job's outcome was unknown (P6). A
+/// request sent under the same key is paid for once if the provider honours keys.
 pub const RETRY_KEY: &str = "retry_key";
 
-/// The key of a job's next send: after each failed try another. The first send of a job that repeats another takes that
-/// job's key.
+/// Returns the key of a job's next send; it changes after each failed attempt. The first send of a job that repeats
+/// another uses that job's key.
 pub(super) fn new_send_key(job: &Job) -> String {
     let repeated = job.new.ask.get(RETRY_KEY).filter(|_| job.failures.is_empty());
     match repeated.and_then(Value::as_str) {
@@ -18,7 +18,7 @@ pub(super) fn new_send_key(job: &Job) -> String {
     }
 }
 
-/// The job that such a key belongs to; also where a provider went on with the key in the id of its run.
+/// Returns the job that a send key belongs to, even if a provider extended the key to the id of its run.
 pub fn job_of_key(key: &str) -> Option<JobId> {
     key.split('-').next()?.parse().ok()
 }
@@ -38,13 +38,13 @@ mod tests {
         assert_eq!(job_of_key("resp_1"), None);
     }
 
-    /// P6: what is asked again after a send of unknown fate is sent under the same key.
+    /// P6: a request that repeats a send of unknown outcome uses the same key.
     #[test]
     fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
         let mut job = running(Checkpoint::NotBegun).0.job;
         job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
         assert_eq!(new_send_key(&job), "old-0");
-        // That run has ended badly: another one needs a key of its own.
+        // That run has failed: another one needs its own key.
         job.failures.push(crate::rules::tests::failure());
         assert_eq!(new_send_key(&job), "00000000000000000000000000000007-1");
     }

@@ -1,18 +1,18 @@
-//! How owners share what there is only so much of: waiting polls, connections, bytes of requests (F10).
+//! How owners share limited resources: waiting polls, connections, bytes of requests (F10).
 
-/// Whether more than one owner wants a part.
+/// Whether several owners share a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// One owner alone, who may take everything.
+    /// One owner alone, who may use all of it.
     OneOwner,
-    /// Several: no owner may take more than it leaves for the others.
+    /// Several owners: each must leave as many parts free as it uses.
     SeveralOwners,
 }
 
-/// Whether an owner who has `own` of the `taken` parts may take `more`, of which there are `in_all`.
+/// Returns whether an owner who has `own` of the `taken` parts may take `more`, of `in_all` parts.
 ///
-/// Of several owners the first may take half, the next half of what is left, and so on: a new owner finds room as
-/// long as there is any, and the owner with the most gives way first.
+/// Of several owners the first may take half, the next half of the rest, and so on. A new owner finds a free part as
+/// long as there is one, and the owner with the most parts is refused first.
 pub fn may_take(own: usize, taken: usize, more: usize, in_all: usize, sharing: Sharing) -> bool {
     let free = in_all.saturating_sub(taken);
     match sharing {
@@ -25,7 +25,8 @@ pub fn may_take(own: usize, taken: usize, more: usize, in_all: usize, sharing: S
 mod tests {
     use super::*;
 
-    /// F10: so many of eight does each of several owners get who take all they can, one owner after another.
+    /// F10: the number of the eight parts that each of several owners gets, if they take all they can one after
+    /// another.
     #[test]
     fn f10_no_owner_takes_more_than_they_leave_for_others() {
         for (sharing, expected) in

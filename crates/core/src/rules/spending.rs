@@ -1,5 +1,5 @@
-//! Money: what a start sets aside, when it is refused, and what each step of a job does to the row of its run (G6). The
-//! table "Money" of docs/spending.md says the same in words.
+//! Money: the amount that a start reserves, the reasons to refuse a start, and the effect of each step of a job on
+//! the ledger row of its run (G6). The table "Money" of docs/spending.md states the same in words.
 
 use crate::{
     BudgetLimit, BudgetRefusal, ChargeState, Checkpoint, Cost, CountedSpend, Day, Job, JobId,
@@ -10,29 +10,29 @@ use crate::{
 /// The number of days that a row of the ledger is kept.
 const LEDGER_DAYS: i64 = 400;
 
-/// On how many consecutive UTC days old rows must have been looked for before any is removed. One start with a wrong clock
-/// must not erase the ledger.
+/// The number of consecutive UTC days on which old rows must have been found before any is removed. One start with a
+/// wrong clock must not erase the ledger.
 const SWEEP_DAYS: i64 = 8;
 
-/// The last day whose rows are old enough to be removed one day; a sweep that finds such rows is recorded.
+/// Returns the last day whose rows are old enough to be removed one day. A sweep that finds such rows is recorded.
 pub fn ledger_old_until(today: Day) -> Day {
     Day(today.0.saturating_sub(LEDGER_DAYS))
 }
 
-/// The last day whose rows may be removed now: sweeps on consecutive days up to this one, each long enough after that day,
-/// are recorded in `sweeps`. `None` if a day is missing.
+/// Returns the last day whose rows may be removed now; `None` if a day is missing. `sweeps` must record sweeps on
+/// consecutive days up to this one, each long enough after that last day.
 pub fn ledger_removable_until(sweeps: &[Day], today: Day) -> Option<Day> {
     let first = Day(today.0.saturating_sub(SWEEP_DAYS - 1));
     let mut days = (first.0..=today.0).map(Day);
     days.all(|day| sweeps.contains(&day)).then(|| ledger_old_until(first))
 }
 
-/// The first day whose record of a sweep is still needed.
+/// Returns the first day whose record of a sweep is still needed.
 pub fn sweeps_needed_from(today: Day) -> Day {
     Day(today.0.saturating_sub(SWEEP_DAYS))
 }
 
-/// The amount that may have been spent on a job whose cost is not known.
+/// Returns the amount that may have been spent on a job whose cost is not known.
 pub fn maybe_spent(job: &Job) -> NanoUsd {
     let is_maybe = charge(&job.checkpoint, job)
         .is_some_and(|charge| matches!(charge.state, ChargeState::Maybe));
@@ -42,14 +42,15 @@ pub fn maybe_spent(job: &Job) -> NanoUsd {
     }
 }
 
-/// A cent: the vendors that cap a run count in cents.
+/// One cent. The vendors that cap a run count in cents.
 const CENT: u64 = 10_000_000;
 
 /// Decides whether a paid run may begin and how much it may cost.
 ///
-/// A limit that has less than the typical cost left refuses the run; so does a limit of nothing, and every limit if the
-/// typical cost is not known. Otherwise the cap is the smallest of the budget, the limits and the provider's default,
-/// rounded down to a cent. A budget below the typical cost refuses the run only if the provider cannot stop it there.
+/// A limit refuses the run if less than the typical cost is left of it. A limit of zero always refuses, and so does
+/// every limit if the typical cost is not known. Otherwise the cap is the smallest of the budget, the limits and the
+/// provider's default, rounded down to a cent. A budget below the typical cost refuses the run only if the provider
+/// cannot stop the run there.
 pub fn may_spend(
     terms: &SpendTerms,
     counted: CountedSpend,
@@ -63,7 +64,7 @@ pub fn may_spend(
         counted,
         next_day: None,
     };
-    // A run that is stopped at its budget needs no more than that.
+    // A run that is stopped at its budget needs no more than its budget.
     let needed_of_budget = match default_cap {
         Some(_) => budget.map(|budget| budget.min(typical.unwrap_or(NanoUsd(CENT)))),
         None => typical,
@@ -94,17 +95,17 @@ pub fn may_spend(
     Ok(RunAllowance { cap, terms: *terms })
 }
 
-/// The amount that is reserved for a run: all of its cap, else its typical cost.
+/// Returns the amount that is reserved for a run: its whole cap, otherwise its typical cost.
 pub fn reserved(allowance: &RunAllowance) -> Option<NanoUsd> {
     allowance.cap.or(allowance.terms.typical)
 }
 
-/// The allowance of a job that resumes a run which was paid for: nothing is decided, because nothing is bought.
+/// Returns the allowance of a job that resumes a paid run. Nothing is decided, because nothing is bought.
 pub fn allowance_of_resumed(terms: &SpendTerms) -> RunAllowance {
     RunAllowance { cap: lowest_cap(terms), terms: *terms }
 }
 
-/// The cap of a job that was stored without one, by an older version.
+/// Returns the cap of a job that an older version stored without one.
 pub fn lowest_cap(terms: &SpendTerms) -> Option<NanoUsd> {
     let SpendTerms { typical: _, budget, default_cap, limits } = *terms;
     let limits = [budget, limits.per_job, limits.per_day].into_iter().flatten();
@@ -127,8 +128,8 @@ fn whole_cents(amount: NanoUsd) -> NanoUsd {
     NanoUsd(amount.0 - amount.0 % CENT)
 }
 
-/// Returns whether a step queued the job for another paid run, after one that ended without a result. `before` is the checkpoint that
-/// the step found.
+/// Returns whether a step queued the job for another paid run, after one that ended without a result. `before` is the
+/// checkpoint that the step found.
 pub fn begins_another_run(before: &Checkpoint, job: &Job) -> bool {
     job.allowance.is_some()
         && matches!(before, Checkpoint::Running(_))
@@ -136,8 +137,8 @@ pub fn begins_another_run(before: &Checkpoint, job: &Job) -> bool {
         && job.checkpoint == Checkpoint::NotBegun
 }
 
-/// Bounds another run of the job by the terms of the first. A run that a limit has no room for is not begun: the job fails
-/// with the error of the run before.
+/// Limits another run of the job by the terms of the first. If a limit has not enough left, the run is not begun, and
+/// the job fails with the error of the previous run.
 pub fn bound_another_run(record: &mut Record, counted: CountedSpend, now: Timestamp) {
     let job = &mut record.job;
     let Some(RunAllowance { terms, .. }) = &job.allowance else { return };
@@ -154,7 +155,7 @@ pub fn bound_another_run(record: &mut Record, counted: CountedSpend, now: Timest
     }
 }
 
-/// The row of a job's first run.
+/// Returns the ledger row of a job's first run.
 pub fn reserve(
     reservation: &Reservation,
     allowance: &RunAllowance,
@@ -177,26 +178,26 @@ pub fn reserve(
     }
 }
 
-/// What became of the money for the latest run of a job.
+/// The effect of a step on the ledger row of a job's latest run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCharge {
-    /// Whether it was paid for.
+    /// Whether the run was paid for.
     pub state: ChargeState,
-    /// What it cost, where that is known.
+    /// Its cost, if that is known.
     pub cost: Cost,
-    /// The model that did the work, where that is known.
+    /// The model that did the work, if it is known.
     pub model: Option<String>,
-    /// The provider's name of the run, for a job that takes it up.
+    /// The provider's id of the run, if another job can resume it.
     pub remote: Option<String>,
-    /// The provider's name of the run.
+    /// The provider's id of the run.
     pub run_id: Option<String>,
-    /// Whether a run of its own follows, which is set aside for anew.
+    /// Whether another run follows, with its own reservation.
     pub another_follows: bool,
 }
 
 impl RunCharge {
-    /// The row from now on, and the row of the run that follows it. What was spent stays spent: a job that only fetches
-    /// the report of such a run changes nothing about its cost.
+    /// Returns the new row, and the row of the run that follows it. A spent amount stays spent: a job that only
+    /// fetches the report of such a run does not change its cost.
     pub fn applied(
         &self,
         row: &LedgerRow,
@@ -224,8 +225,8 @@ impl RunCharge {
     }
 }
 
-/// What a step of a job means for the money of its latest run; `None` where nothing new is known of it. `before` is the
-/// checkpoint that the step found.
+/// Returns the effect of a step of a job on the row of its latest run; `None` if nothing new is known of the run.
+/// `before` is the checkpoint that the step found.
 pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
     let run = match (before, &job.checkpoint) {
         (Checkpoint::Running(run), _) | (_, Checkpoint::Running(run)) => Some(run),
@@ -235,7 +236,7 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
     let run_id = run.map(|run| run.id.clone());
     let remote = job.run_left().map(|run| run.id.clone());
     match &job.state {
-        // The run has ended without a result, and whether it is paid for only the provider knows.
+        // The run has ended without a result. Only the provider knows whether it is paid for.
         JobState::Queued { .. } if had_a_run && job.checkpoint == Checkpoint::NotBegun => {
             Some(RunCharge { another_follows: true, run_id, ..charge_of_failed_run(job) })
         }
@@ -247,8 +248,8 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
                 None => RunCharge { model, run_id, ..maybe() },
             })
         }
-        // Where a request may have been accepted, the job needs consent; every other one without a run was refused, or
-        // never sent.
+        // If a request may have been accepted, the job needs consent. Every other request without a run was refused,
+        // or never sent.
         JobState::Failed { .. } if had_a_run || job.needs_consent() => {
             Some(RunCharge { remote, run_id, ..charge_of_failed_run(job) })
         }
@@ -277,7 +278,7 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
     }
 }
 
-/// The charge for a run that its last failure speaks of.
+/// Returns the charge for the run that the last failure describes.
 fn charge_of_failed_run(job: &Job) -> RunCharge {
     match job.failures.last().map(|failure| failure.run) {
         Some(RunStatus::Ended(cost)) if cost.is_known() => spent(cost),
@@ -335,7 +336,7 @@ mod tests {
         RunAllowance { cap: None, terms: *terms }
     }
 
-    /// G6: cents, of the typical cost, the limit of a job, that of a day, and what counts already.
+    /// G6: in cents, the typical cost, the limit of a job, that of a day, and the sum that counts already.
     #[test]
     fn g6_a_start_that_would_pass_a_limit_is_refused() {
         use BudgetLimit::{Day, Job};
@@ -365,7 +366,7 @@ mod tests {
         }
     }
 
-    /// G6: a budget refuses where the provider does not stop at it; where it does, all of the cap is reserved.
+    /// G6: a budget refuses the run if the provider does not stop at it; otherwise the whole cap is reserved.
     #[test]
     fn g6_a_budget_below_the_typical_cost_is_refused_unless_the_provider_stops_at_it() {
         let table = [
@@ -391,7 +392,7 @@ mod tests {
         }
     }
 
-    /// G6: the smallest of budget, limits and default, in whole cents and never more. Amounts in tenths of a cent.
+    /// G6: the smallest of budget, limits and default, rounded down to whole cents. Amounts are in tenths of a cent.
     #[test]
     fn g6_the_cap_of_a_run_is_the_smallest_of_budget_limits_and_default() {
         let tenths = |amount: u64| NanoUsd(amount * CENT / 10);
@@ -419,7 +420,7 @@ mod tests {
         }
     }
 
-    /// G6: another run of a job is bounded by what the runs before it may have cost.
+    /// G6: another run of a job is limited by the possible cost of its earlier runs.
     #[test]
     fn g6_another_run_of_a_job_is_bounded_by_the_limits_of_the_first() {
         let table = [
@@ -463,7 +464,7 @@ mod tests {
         }
     }
 
-    /// G6: a job that an older version inserted has no cap; the lowest of what is known is taken.
+    /// G6: a job that an older version inserted has no cap; it gets the lowest known limit.
     #[test]
     fn g6_a_job_without_a_stored_cap_gets_the_lowest_limit() {
         let limits = SpendLimits { per_job: Some(usd(120)), per_day: Some(usd(90)) };
@@ -473,7 +474,7 @@ mod tests {
         assert_eq!(lowest_cap(&SpendTerms { default_cap: None, ..terms }), None);
     }
 
-    /// G6: trying again helps where the run would fit into a day of its own.
+    /// G6: waiting for the next day helps if a whole day's limit has room for the run.
     #[test]
     fn g6_the_next_day_helps_only_where_the_limit_is_larger_than_the_run() {
         for (typical, waits) in [(50, true), (101, false)] {
@@ -491,7 +492,7 @@ mod tests {
         charge(&checkpoint, &record.job).map(|charge| charge.state)
     }
 
-    /// G6: what each settlement does to the row.
+    /// G6: the effect of each settlement on the row.
     #[test]
     fn g6_each_end_of_a_try_settles_what_was_set_aside() {
         use ChargeState::{Maybe, Released, Spent};
@@ -530,7 +531,7 @@ mod tests {
         }
     }
 
-    /// G6: a cancel releases only what was certainly not begun; what is known later counts.
+    /// G6: a cancel releases only a run that was certainly not begun; later knowledge counts.
     #[test]
     fn g6_a_cancel_keeps_what_may_have_been_spent() {
         use ChargeState::{Maybe, Released};
@@ -569,7 +570,7 @@ mod tests {
         assert_eq!(charge.state, ChargeState::Maybe);
     }
 
-    /// G6: a run begun anew is a further row, on the day it is begun.
+    /// G6: a run that is begun again gets its own row, on the day when it begins.
     #[test]
     fn g6_a_run_begun_anew_is_a_further_row() {
         let (mut record, lease) = running(Checkpoint::Running(remote()));
@@ -593,7 +594,7 @@ mod tests {
         assert_eq!(second.at.day(), NOW.day().next());
     }
 
-    /// G6: another job can take the run up by its name; a success tells model and cost.
+    /// G6: another job can resume the run by its id; a success reports model and cost.
     #[test]
     fn g6_what_is_left_of_a_run_is_found_by_its_name() {
         let (mut record, _) = running(Checkpoint::Running(remote()));
@@ -613,7 +614,7 @@ mod tests {
         assert_eq!(left.applied(&row, None, NOW).0.remote.as_deref(), Some("resp_1"));
     }
 
-    /// G6: the model that did the work is known where its price is not.
+    /// G6: the model that did the work is known even if its price is not.
     #[test]
     fn g6_a_success_of_unknown_cost_tells_its_model() {
         let (mut record, _) = running(Checkpoint::Running(remote()));
@@ -623,7 +624,7 @@ mod tests {
         assert_eq!((told.state, told.model.as_deref()), (ChargeState::Maybe, Some("m")));
     }
 
-    /// G6: a row of day 0 goes after eight sweeps on consecutive days from day 400 on.
+    /// G6: a row of day 0 is removed after eight sweeps on consecutive days from day 400 on.
     #[test]
     fn g6_a_row_is_removed_only_after_sweeps_on_eight_consecutive_days() {
         let removable = |sweeps: &[i64], today| {
@@ -640,7 +641,7 @@ mod tests {
         assert!(sweeps_needed_from(Day(407)) <= Day(400));
     }
 
-    /// G6: only of a run that may have been paid for, and all of what was reserved for it.
+    /// G6: only for a run that may have been paid for, and all of its reserved amount.
     #[test]
     fn g6_what_may_have_been_spent_on_a_job_is_what_was_reserved() {
         let terms = SpendTerms { typical: Some(usd(40)), ..SpendTerms::default() };

@@ -1,25 +1,26 @@
-//! Which owner is served next. Priority counts within an owner; between owners the slots are shared (F10).
+//! The order in which owners are served. Priority counts within an owner; between owners the slots are shared (F10).
 
 use std::cmp::Ordering;
 
-/// An owner's place among the owners with jobs in the queue: the least is served next. The fields are compared in
-/// their order.
+/// An owner's position among the owners with jobs in the queue: the smallest is served next. The fields are compared
+/// in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn {
-    /// How many of the owner's jobs run that came from the queue. The owner with the fewest is served first.
+    /// The number of the owner's running jobs that came from the queue. The owner with the fewest is served first.
     pub running: u64,
-    /// The number of the claim that served the owner last, zero before the first. Of owners with as many running jobs,
-    /// the one who has waited longest is served first.
+    /// The number of the claim that served the owner last, zero before the first. Of owners with equally many running
+    /// jobs, the one who has waited longest is served first.
     pub served: u64,
-    /// The order in which owners came to the store.
+    /// The order in which owners first used the store.
     pub arrived: u64,
 }
 
-/// How many jobs of another owner, who has `queued` of them in the queue, are claimed before the one that `mine` has
-/// after `before` own ones: if claims come one after another, nothing ends and no job comes.
+/// Counts the jobs of another owner, who has `queued` of them in the queue, that are claimed before the job of `mine`
+/// that has `before` own ones before it. The count assumes that claims follow one another, no job ends and no job is
+/// added.
 ///
-/// Each claim raises its owner's running jobs by one, so that mine is claimed when I have `mine.running + before` of
-/// them. The other owner is served until they have as many, and once more if they come first among equals: the one
+/// Each claim raises its owner's running jobs by one, so my job is claimed when I have `mine.running + before` of
+/// them. The other owner is served until they have as many, and once more if they come first among equals: the owner
 /// who had to be served to become equal comes after the one who was not.
 pub fn ahead(mine: &Turn, before: u64, other: &Turn, queued: u64) -> u64 {
     let first = match other.running.cmp(&mine.running) {
@@ -43,7 +44,7 @@ mod tests {
         assert!(in_order.is_sorted(), "{in_order:?}");
     }
 
-    /// Counted by claiming, for every small queue of three owners.
+    /// Compares with simulated claims, for every small queue of three owners.
     #[test]
     fn the_jobs_ahead_are_those_that_claims_take_first() {
         let numbers = || 0..81_u64;

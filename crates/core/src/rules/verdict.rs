@@ -1,4 +1,4 @@
-//! How a try ends: the one table of what is retried, resumed, failed or given back.
+//! The end of an attempt: the one table of what is retried, resumed, failed or released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,31 +11,30 @@ use crate::{
     Settlement, Timestamp, Trouble,
 };
 
-/// What happened to a try.
+/// The event that ended an attempt.
 #[derive(Debug)]
 pub enum End {
     /// The provider delivered.
     Done {
-        /// The result.
         output: Box<Output>,
-        /// The provider's last word as it came.
+        /// The provider's final response, unchanged.
         raw: Option<Vec<u8>>,
     },
     /// The request did not become a run.
     NotBegun(BeginError),
-    /// The run, or taking it up, ended in trouble.
+    /// The run, or resuming it, ended with an error.
     Broken(ProviderError),
-    /// The try took longer than it may.
+    /// The attempt exceeded its time limit.
     AttemptTimedOut,
-    /// The job took longer than it may.
+    /// The job exceeded its time limit.
     LifeEnded,
-    /// The worker is leaving.
+    /// The worker is shutting down.
     Interrupted,
     /// The worker's own code failed.
     Panicked,
 }
 
-/// Decides how a try of `job` is settled. `job.checkpoint` is the latest one recorded.
+/// Decides how an attempt at `job` is settled. `job.checkpoint` is the latest recorded one.
 pub fn verdict(
     job: &Job,
     nature: Nature,
@@ -65,7 +64,7 @@ pub fn verdict(
     }
 }
 
-/// A try that has failed, and what its settlement depends on.
+/// A failed attempt, and the facts that its settlement depends on.
 struct FailedTry<'a> {
     job: &'a Job,
     nature: Nature,
@@ -74,7 +73,7 @@ struct FailedTry<'a> {
 }
 
 impl FailedTry<'_> {
-    /// The provider has certainly not accepted the request.
+    /// Settles a request that the provider has certainly not accepted.
     fn not_accepted(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
         if error.trouble.is_permanent() {
@@ -88,7 +87,7 @@ impl FailedTry<'_> {
         self.retry(failure, error.trouble.retry_after(), checkpoint)
     }
 
-    /// The request was sent, and whether the provider accepted it is not known.
+    /// Settles a sent request of which it is not known whether the provider accepted it.
     fn maybe_accepted(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
         let failure = match (self.nature.again, error.trouble.is_permanent()) {
@@ -100,7 +99,7 @@ impl FailedTry<'_> {
         self.retry(failure, error.trouble.retry_after(), self.job.checkpoint.clone())
     }
 
-    /// The run, or a check of it, ended in trouble.
+    /// Settles a run that ended with an error, or whose check did.
     fn run_broken(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
         let trouble = &error.trouble;
@@ -112,17 +111,17 @@ impl FailedTry<'_> {
         if is_lost && self.nature.again != Again::Safe && !is_free {
             return fail(failures::run_lost(self.job, failure));
         }
-        // Not where another look may find a report: that is worth more than a new run.
+        // Not if another check may find a report: that is worth more than a new run.
         let has_ended = trouble.ends_the_run()
             || (matches!(error.run, RunStatus::Ended(_)) && trouble.is_permanent());
         let (failure, checkpoint) = if is_lost || has_ended {
             (failure, Checkpoint::NotBegun)
         } else if is_free {
-            // Nothing was begun that could finish; the next try uses what there is at the provider.
+            // Nothing was begun that could finish. The next attempt uses what exists at the provider.
             (failure, self.job.checkpoint.clone())
         } else {
-            // The check failed, perhaps at a proxy; the provider did not say that the run has ended, so its result may
-            // still come.
+            // The check failed, perhaps at a proxy. The provider did not report that the run has ended, so its result
+            // may still arrive.
             (beside_its_run(self.job, self.nature, failure), self.job.checkpoint.clone())
         };
         if trouble.is_permanent() {
@@ -139,7 +138,7 @@ impl FailedTry<'_> {
         fail(beside_its_run(self.job, self.nature, failure))
     }
 
-    /// Another try at `checkpoint`, where one is left.
+    /// Settles with another attempt at `checkpoint`, if one is left.
     fn retry(
         &self,
         failure: Failure,
@@ -147,7 +146,7 @@ impl FailedTry<'_> {
         checkpoint: Checkpoint,
     ) -> Settlement {
         if must_give_up(&checkpoint, self.nature) {
-            // Another try could only give up, after a wait and without knowing what went wrong.
+            // Another attempt could only give up, after a wait and without knowing the error.
             return self.submit_unknown(failure);
         }
         match self.retrying.next_wait(self.job, asked_for, self.now) {
@@ -156,13 +155,13 @@ impl FailedTry<'_> {
         }
     }
 
-    /// No other try follows. Where a send under the job's key may have been accepted, the job fails SUBMIT_UNKNOWN,
-    /// whatever this try met (P6).
+    /// Settles without another attempt. If a send under the job's key may have been accepted, the job fails with
+    /// SUBMIT_UNKNOWN, whatever the error of this attempt (P6).
     fn fail_for_good(&self, failure: Failure) -> Settlement {
         let earlier = &self.job.failures;
         let is_unknown = |failure: &Failure| failure.code == Code::SubmitUnknown;
-        // The job's time ended before this try sent anything. With no failed try on record, Beginning was recorded by a
-        // process that died while it sent.
+        // The job's time ended before this attempt sent anything. With no failed attempt on record, Beginning was
+        // recorded by a process that crashed while it sent.
         let sender_died = earlier.is_empty() && failure.code == Code::Timeout;
         let maybe_accepted = sender_died || is_unknown(&failure) || earlier.iter().any(is_unknown);
         if self.is_sending() && maybe_accepted && self.nature.again == Again::WithKey {

@@ -1,16 +1,16 @@
-//! Writes of the worker that holds a job. All of them present its lease.
+//! The writes of the worker that holds a job. Each of them presents its lease.
 
 use crate::rules::settled_bytes;
 use crate::{Checkpoint, JobState, Lease, Progress, Record, Settlement, StoreError, Timestamp};
 
-/// Refuses a lease that is not the present one.
+/// Refuses a lease that is not the current one.
 pub fn check_lease(record: &Record, lease: &Lease) -> Result<(), StoreError> {
     let mine = record.job.fence == lease.fence
         && record.holder.as_ref().is_some_and(|holder| holder.worker == lease.worker);
     if mine { Ok(()) } else { Err(StoreError::LeaseLost) }
 }
 
-/// Records how far the work has come.
+/// Records the progress of the work for the next worker.
 pub fn checkpoint(
     record: &mut Record,
     lease: &Lease,
@@ -23,7 +23,7 @@ pub fn checkpoint(
     Ok(())
 }
 
-/// Shows progress, which never goes down within a try.
+/// Shows progress, which never decreases within an attempt.
 pub fn note(
     record: &mut Record,
     lease: &Lease,
@@ -38,14 +38,14 @@ pub fn note(
     Ok(())
 }
 
-/// Shows the text so far (G8). Not a change: no time is moved by it.
+/// Shows the text so far (G8). Not a change: the times of the job stay the same.
 pub fn show_text(record: &mut Record, lease: &Lease, text: &str) -> Result<(), StoreError> {
     check_lease(record, lease)?;
     record.job.partial = Some(text.into());
     Ok(())
 }
 
-/// Ends a try.
+/// Ends an attempt.
 pub fn settle(
     record: &mut Record,
     lease: &Lease,
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// G8: the text is there until the try ends, and moves no time.
+    /// G8: the text is kept until the attempt ends, and does not change the times of the job.
     #[test]
     fn g8_a_text_is_shown_until_the_try_ends() {
         let (mut record, lease) = running(Checkpoint::NotBegun);

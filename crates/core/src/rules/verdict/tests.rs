@@ -6,9 +6,9 @@ use crate::{JobState, Resumes, StateKind};
 
 const PAID: Nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
 const KEYED: Nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
-/// As an answer that lives on its connection.
+/// As an answer that exists only on its connection.
 const FLEETING: Nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-/// As a search of one's own files.
+/// As a search of the user's own files.
 const FREE: Nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: false };
 const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
 
@@ -168,7 +168,7 @@ fn what_is_retried_where_and_what_is_not() {
     }
 }
 
-/// B9a: says what happened, that it may have been paid for, and what to do.
+/// B9a: the failure states what happened, that it may have been paid for, and what to do.
 #[test]
 fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
     let said = |end| match verdict(&running(under_way()).0.job, FLEETING, end, PLAIN, NOW) {
@@ -186,8 +186,8 @@ fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
     assert!(message.starts_with("no result within ") && message.ends_with(&tail), "{message}");
 }
 
-/// P6: under a key the provider honours the same key is sent again while retries remain; then it is SUBMIT_UNKNOWN,
-/// whatever the last try met.
+/// P6: if the provider honours the key, the same key is sent again while retries remain. Then the job fails with
+/// SUBMIT_UNKNOWN, whatever the last error was.
 #[test]
 fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
     let mut job = running(beginning()).0.job;
@@ -200,14 +200,14 @@ fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
     assert!(failure.message.contains("sent again under the same key"), "{}", failure.message);
     let slow = || BeginError::Refused(error(Trouble::RateLimited { retry_after: None }));
     let bad_key = || BeginError::Refused(error(Trouble::Unauthorized));
-    // Nothing was sent that is not known to be refused: these are what they are.
+    // Every request that was sent is known to be refused: these failures keep their codes.
     job.new.max_failures = 0;
     for (refused, code) in [(slow(), Code::RateLimited), (bad_key(), Code::Unauthorized)] {
         let settled = verdict(&job, KEYED, End::NotBegun(refused), PLAIN, NOW);
         let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
         assert_eq!(failure.code, code);
     }
-    // After a send of unknown fate they leave the job in doubt.
+    // After a send of unknown outcome, they leave the job in doubt.
     job.failures.push(failure);
     job.new.max_failures = 1;
     let ends = [silent(), End::NotBegun(slow()), End::NotBegun(bad_key()), End::LifeEnded];
@@ -220,7 +220,7 @@ fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
     }
 }
 
-/// B9a: a lost run says what may have been paid and how to begin anew on one's own word.
+/// B9a: a lost run states what may have been paid, and how its owner can begin again.
 #[test]
 fn b9a_a_lost_run_is_not_begun_anew_by_itself() {
     let job = running(under_way()).0.job;
@@ -250,7 +250,7 @@ fn e16_what_is_no_research_is_not_said_to_be_paid_for() {
     }
 }
 
-/// B9a: a failure beside a run that may still be going says so; no other does.
+/// B9a: a failure states whether its run may still continue; no other failure does.
 #[test]
 fn b9a_a_failure_tells_whether_the_run_goes_on() {
     let no_credit = || End::Broken(error(Trouble::QuotaExhausted));
@@ -287,8 +287,8 @@ fn b9a_a_failure_tells_whether_the_run_goes_on() {
     }
 }
 
-/// B9a: a run that has ended cannot finish, whatever ended it; one that completed without showing its report is looked at
-/// again, and nothing is begun in its place. A refusal inside a free run leaves nothing behind.
+/// B9a: a run that has ended cannot finish, whatever ended it. A run that completed without showing its report is
+/// checked again, and nothing is begun in its place. A refusal inside a free run leaves nothing behind.
 #[test]
 fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
     let ended = RunStatus::Ended(crate::Cost::Unknown);
@@ -323,7 +323,7 @@ fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
     assert_eq!(checkpoint, under_way(), "no other run is begun");
 }
 
-/// E7: upstream's words are kept whole; those of the request are not among them, however the try ended.
+/// E7: upstream's text is kept whole, except for the words of the request, however the attempt ended.
 #[test]
 fn e7_what_upstream_said_is_kept_without_what_was_asked() {
     let mut job = running(under_way()).0.job;
@@ -356,7 +356,7 @@ fn leaving_spends_no_attempt() {
     assert_eq!(verdict(&job, PAID, End::Interrupted, PLAIN, NOW), Settlement::Release);
 }
 
-/// B9: N retries are N + 1 tries.
+/// B9: N retries are N + 1 attempts.
 #[test]
 fn the_last_try_fails_for_good() {
     let kinds = (0..4).map(|failures| {
