@@ -1,5 +1,5 @@
-//! One try at one job: begin or resume at the provider, follow the run, settle. The order of the steps is what
-//! makes "never paid twice" true, so it is all here, from top to bottom.
+//! One attempt at a job: begin or resume at the provider, follow the run, settle. The order of the steps guarantees
+//! "never paid twice", so all of it is here, from top to bottom.
 
 mod limits;
 mod notes;
@@ -20,25 +20,26 @@ use crate::shared::Shared;
 use limits::Limits;
 use notes::Notes;
 
-/// How a try finds its job.
+/// The state in which an attempt finds its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// As the last worker left it.
     Claimed,
-    /// Just made, and recorded as about to be sent; nothing was sent.
+    /// Just created, and recorded as about to be sent; nothing was sent.
     AboutToSend,
 }
 
-/// Works on a claimed job until its try is settled or its lease is lost.
+/// Works on a claimed job until its attempt is settled or its lease is lost.
 pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: KeptLease, start: Start) {
     let Some(provider) = shared.providers.get(&job.new.profile).cloned() else {
-        // Claims name the profiles of these providers, so this is a defect; the lease's end will free the job.
+        // Claims name the profiles of these providers, so this is a defect. The job is free again when the lease
+        // ends.
         tracing::error!(job.id = %job.id, profile = %job.new.profile, "claimed a job of an unknown profile");
         return;
     };
     let prepared = match (start, &mut job.checkpoint) {
         (Start::AboutToSend, checkpoint @ Checkpoint::Beginning { .. }) => {
-            // Nothing was sent, so the try begins as a new one does; only the record is there already.
+            // Nothing was sent, so the attempt begins like a new one; only its record exists already.
             Some(std::mem::replace(checkpoint, Checkpoint::NotBegun))
         }
         (Start::AboutToSend | Start::Claimed, _) => None,
@@ -61,15 +62,15 @@ struct Attempt<'a> {
     provider: &'a dyn Provider,
     lease: &'a KeptLease,
     job: Job,
-    /// What the provider said of the work, once it has.
+    /// The recovery semantics of the request, once the provider has stated them.
     nature: Option<Nature>,
-    /// What is recorded for the request that is sent next, where it was recorded with the job.
+    /// The checkpoint of the next send, if it was recorded together with the job.
     prepared: Option<Checkpoint>,
-    /// Whether the request is known to have begun nothing.
+    /// True if the request is known to have begun nothing.
     not_begun: bool,
 }
 
-/// The try is over and there is nothing to settle: another worker has the job or may have it, or it has ended.
+/// The attempt is over and there is nothing to settle: another worker has the job or may have it, or it has ended.
 struct LeaseLost;
 
 impl Attempt<'_> {
@@ -81,7 +82,7 @@ impl Attempt<'_> {
             }
             Err(panic) => self.panicked(&*panic),
         };
-        // Recorded as about to be sent, and was not.
+        // The checkpoint says that the request is about to be sent, but it was not sent.
         if self.prepared.take().is_some() && self.record(Checkpoint::NotBegun).await.is_err() {
             return;
         }
@@ -98,9 +99,9 @@ impl Attempt<'_> {
         Ok(self.verdict(nature, end))
     }
 
-    /// Sends the request. What is recorded before and after it decides what a crash here costs.
+    /// Sends the request. The records before and after it decide the cost of a crash here.
     async fn begin(&mut self, key: String) -> Result<End, LeaseLost> {
-        // Nothing is bought on the way out, nor for a job whose time is up.
+        // Nothing is bought during a shutdown, nor for a job whose time is over.
         if self.shared.stop.is_asked() {
             return Ok(End::Interrupted);
         }
@@ -113,7 +114,7 @@ impl Attempt<'_> {
             Some(prepared) if prepared == beginning => self.job.checkpoint = beginning,
             Some(_) | None => self.record(beginning).await?,
         }
-        // Never dropped half-way, not by a cancel and not by a stop: it may have bought something.
+        // Never dropped half-way, not even by a cancel or a stop: it may have bought something.
         let run = match self.provider.begin(&self.shared.capped_ask(&self.job), &key).await {
             Ok(run) => run,
             Err(error) => {
@@ -122,7 +123,7 @@ impl Attempt<'_> {
             }
         };
         let remote = run.remote();
-        // Logged before it is stored, so that a person can find a run that was paid for whatever happens next.
+        // Logged before it is stored, so that a person can find a paid run whatever happens next.
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run begun");
         match self.record(Checkpoint::Running(remote.clone())).await {
             Ok(()) => {
@@ -140,7 +141,7 @@ impl Attempt<'_> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
         let limits = Limits::new(&self.job, limits::Start::Resumed, self.shared);
         let ask = self.shared.capped_ask(&self.job);
-        // Unlike a begin it buys nothing, so a worker that leaves does not wait for it.
+        // Unlike a begin it buys nothing, so a worker that is shutting down does not wait for it.
         let resumed = tokio::select! {
             resumed = self.provider.resume(&ask, &remote) => resumed,
             () = self.lease.lost() => return Err(LeaseLost),
@@ -157,7 +158,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Follows the run to its end, or to whatever ends the try first.
+    /// Follows the run to its end, or until something else ends the attempt.
     async fn follow(
         &mut self,
         mut run: Box<dyn Run>,
@@ -165,8 +166,8 @@ impl Attempt<'_> {
     ) -> Result<End, LeaseLost> {
         let mut notes = Notes::new();
         loop {
-            // A run that ends with this process and could be begun again elsewhere must not outlast the lease. One that cannot
-            // be stopped gains nothing by it: its answer may still be recorded.
+            // A run that ends with this process and could be begun again elsewhere must not outlast the lease. If the
+            // provider cannot stop the run, ending the attempt gains nothing: its answer may still be recorded.
             let is_fenced = self
                 .nature
                 .is_some_and(|nature| nature.stops && !nature.resumes.takes_up(&run.remote()));
@@ -182,7 +183,7 @@ impl Attempt<'_> {
                         () = self.shared.stop.asked() => return Ok(End::Interrupted),
                         () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
                         end = limits.reached() => match next.as_mut().now_or_never() {
-                            // The step was there in time, and is only seen late.
+                            // The step was ready in time, and is only seen late.
                             Some(step) => break step,
                             None => return Ok(end),
                         },
@@ -192,7 +193,7 @@ impl Attempt<'_> {
             match step {
                 Ok(Step::Progress(progress)) => {
                     notes.latest = Some(progress);
-                    // Between steps alone: a step that is dropped to look at the text may be the one that costs money.
+                    // Only between steps: a step that is dropped to read the text may be the one that costs money.
                     if let Some(text) =
                         notes.text_to_show(self.lease.held_by_worker(), || run.text())
                     {
@@ -201,7 +202,7 @@ impl Attempt<'_> {
                 }
                 Ok(Step::Moved) => self.record(Checkpoint::Running(run.remote())).await?,
                 Ok(Step::Done { output, raw }) => {
-                    // The last word before the end, which would replace it before anyone has seen it.
+                    // Shows the last progress before the end, which would replace it before anyone has seen it.
                     if notes.has_begun() {
                         self.note(&mut notes).await?;
                     }

@@ -1,4 +1,5 @@
-//! The engine's handle, which every face has: starts and cancels jobs. Cheap to clone; the owner is in every call.
+//! The engine's handle, which every interface has: starts and cancels jobs. Cheap to clone; every call names the
+//! owner.
 
 use std::sync::Arc;
 
@@ -21,27 +22,27 @@ pub struct Engine {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What came of a start.
+/// The result of a start.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// The job, made or found.
+    /// The job, created or found.
     pub job: Job,
-    /// Whether the caller's key named the job already.
+    /// True if the caller's key already named the job.
     pub existed: bool,
-    /// Since when and until when this outcome is a replay, if a call was answered with it before.
+    /// The time range of the replay, if a call was answered with this outcome before.
     pub replay: Option<Replay>,
 }
 
 impl Engine {
-    /// Makes an engine over an open store. The returned task follows the store's changes; it ends after `stop`
-    /// was asked.
+    /// Creates an engine over an open store. The returned task follows the store's changes and ends when `stop` is
+    /// asked.
     pub async fn new(
         store: Arc<dyn Store>,
         providers: Providers,
         options: Options,
         stop: Shutdown,
     ) -> Result<(Self, JoinHandle<()>), StoreError> {
-        // Taken before a caller can wait for a job, so that no change falls between.
+        // Read before a caller can wait for a job, so that no change is missed in between.
         let rev: Rev = store.rev().await?;
         let wakeups = Arc::new(Wakeups::default());
         let follower = crate::spawn(follower::follow(
@@ -55,12 +56,12 @@ impl Engine {
         Ok((Self { shared: Arc::new(shared) }, follower))
     }
 
-    /// Makes a job durable; a worker is told of it at once. Never waits on a provider.
+    /// Makes a job durable and notifies a worker at once. Never waits for a provider.
     pub async fn start(&self, job: NewJob, key: Option<Key>) -> Result<Started, StoreError> {
         self.insert(job, key, None, None).await
     }
 
-    /// The same for a job that goes on with the run `failed` left behind, if it left one.
+    /// Does the same for a job that resumes the run that `failed` left behind, if it left one.
     pub async fn start_after(
         &self,
         failed: &Job,
@@ -99,7 +100,7 @@ impl Engine {
         Ok(started)
     }
 
-    /// Ends an unfinished job; `None` when the caller has no such job.
+    /// Ends an unfinished job; `None` if the caller has no such job.
     pub async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Option<Cancelled>, StoreError> {
         match self.shared.store.cancel(scope, id).await {
             Ok(Cancelled::Now(job)) => {

@@ -1,5 +1,5 @@
-//! One task per process that follows the store's changes and passes them to the wake-ups. The task rests while no caller
-//! waits and no worker runs.
+//! The task, one per process, that follows the store's changes and passes them to the wake-ups. The task rests while
+//! no caller waits and no worker runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +11,25 @@ use crate::engine::Engine;
 use crate::shutdown::Shutdown;
 use crate::wakeups::{Interest, Wakeups};
 
-/// A caller waits: look often. Its own process tells at once; this is for other processes.
+/// The interval between looks while a caller waits. It is short for the changes of other processes; this process
+/// reports its own at once.
 const WAITING: Duration = Duration::from_millis(25);
-/// Only workers wait.
+/// The interval between looks while only workers wait.
 const WORKING: Duration = Duration::from_millis(250);
-/// How long one look may last while the clock will make something due, so that a clock that was set is noticed.
+/// The longest look while something becomes due by the clock, so that a change of the clock is noticed.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-/// The same while the clock makes nothing due.
+/// The longest look while nothing becomes due by the clock.
 const IDLE_LOOK: Duration = Duration::from_secs(60);
-/// After an error, before the next look.
+/// The wait after an error, before the next look.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 impl Engine {
-    /// Looks for changes now, because another process told of one.
+    /// Looks for changes now, because another process reported one.
     pub fn look_now(&self) {
         self.shared.wakeups.look_now();
     }
 
-    /// Has this process's worker look for jobs again, whatever it found before.
+    /// Makes this process's worker look for jobs again, whatever it found before.
     pub fn look_for_jobs(&self) {
         self.shared.wakeups.publish_due();
     }
@@ -41,7 +42,7 @@ pub(crate) async fn follow(
     mut rev: Rev,
     stop: Shutdown,
 ) {
-    // A worker that has just come must know at once what is due; after that, only changes matter.
+    // A new worker must learn at once what is due; after that, only changes matter.
     let mut wait = Duration::ZERO;
     let mut next_due: Option<Timestamp> = None;
     let mut looked_at = store.now();
@@ -64,8 +65,9 @@ pub(crate) async fn follow(
         let look_ends = Instant::now() + at_most;
         let looked = tokio::select! {
             looked = store.changes(rev, ChangeWait { at_most, look_every: every }) => looked,
-            // The caller has read its job after it came; only how often is looked may change. The look ends when it would have:
-            // callers that come without a pause must not put off what the clock makes due.
+            // The caller has read its job after it registered, so only the interval of looks may change. The look
+            // ends when it would have ended anyway: a steady stream of callers must not delay what becomes due by the
+            // clock.
             () = wakeups.interest_grew() => {
                 wait = look_ends.saturating_duration_since(Instant::now());
                 continue;
@@ -81,7 +83,7 @@ pub(crate) async fn follow(
                 rev = changes.rev.max(rev);
                 wakeups.publish(&changes);
                 let now = store.now();
-                // A clock that was set back makes due what was queued ahead of it (`rules::claimable`).
+                // A clock that was set back makes jobs due that were queued ahead of it (`rules::claimable`).
                 if next_due.is_some_and(|due| due <= now) || now < looked_at {
                     wakeups.publish_due();
                 }
@@ -100,7 +102,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// How long the next look may last: until the clock makes something due. What is due already was told.
+/// Returns the maximum duration of the next look: until something becomes due by the clock. What is due already has
+/// been reported.
 fn until_due(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
     match next_due {
         None => IDLE_LOOK,

@@ -1,7 +1,7 @@
 //! Held calls: a caller waits for the result of its own call, and may give up and call again. The same call (owner,
-//! tool, input) is the same job for as long as its key is valid ([`outlast_core::KeyLife`]). The process that took the
-//! call carries its job, at once and beside the queue; the held call of a process that died is an orphan, which the next
-//! worker with its profile carries.
+//! tool, input) is the same job for as long as its key is valid ([`outlast_core::KeyLife`]). The process that
+//! accepted the call runs its job, at once and past the queue. The held call of a process that crashed is an orphan,
+//! which the next worker with its profile runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use crate::leaving;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked, until};
 
-/// A held call that is still in the state Queued so long after it was made was left by a process that died before it
-/// took the call.
+/// The age from which a held call in the state Queued counts as abandoned by a process that crashed before it claimed
+/// the call.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
-/// How late a process without a worker sees that another's has died.
+/// The maximum delay with which a process without a worker notices that another process has crashed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long after an error of the store the next look is.
+/// The wait after an error of the store, before the next look.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Starts a held call, or attaches to the same call made before: while its job is unfinished, and for a while after
-    /// its end.
+    /// Starts a held call, or attaches to the same call made before: while its job is unfinished, and for a while
+    /// after its end.
     pub async fn start_held(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
         let carrier = self.carrier(&job);
         let started = match carrier {
             Some(carrier) => {
-                // A task of its own: a caller that goes away must not leave a job that is held and that no try works on.
+                // A separate task: a caller that disconnects must not leave a held job without an attempt.
                 let starting = self.clone().start_carried(job, key, carrier);
                 let started = crate::spawn(starting).await;
                 started.map_err(|error| StoreError::Unavailable(error.into()))??
@@ -47,15 +47,17 @@ impl Engine {
             return Ok(started);
         }
         if started.existed {
-            // The process that carried the job may have died; then the job waits from now on, and this process takes it.
+            // The process that ran the job may have crashed. If so, the job is queued from now on, and this process
+            // claims it.
             self.find_dead_workers().await;
         }
-        // Also a promised job in the queue: a caller waits here for it, so it does not wait for a slot.
+        // This includes a promised job in the queue: a caller waits here for it, so it does not wait for a slot.
         self.carry(&started.job.id);
         Ok(started)
     }
 
-    /// This process's worker, if it can carry the job from the start. A promised job has its turn in the queue.
+    /// Returns this process's worker, if it can run the job from the start. A promised job waits for its turn in the
+    /// queue.
     fn carrier(&self, job: &NewJob) -> Option<Carrier> {
         if job.visibility.goes_through_queue() || !self.has_provider(&job.profile) {
             return None;
@@ -77,21 +79,21 @@ impl Engine {
             let lease = Lease { job: job.id, worker, fence: job.fence };
             let taken = Taken { claimed: Claimed { job, lease }, since };
             if let Err(lease) = self.shared.wakeups.hand_over(taken) {
-                // The worker has left.
+                // The worker has shut down.
                 leaving::give_back(&self.shared, &lease).await;
             }
         }
         Ok(started)
     }
 
-    /// Carries the job in this process if it is a held call. A promised job is left in the queue, for its slot.
+    /// Runs the job in this process if it is a held call. A promised job stays in the queue, for its slot.
     pub fn carry_if_held(&self, job: &Job) {
         if !job.new.visibility.goes_through_queue() {
             self.carry(&job.id);
         }
     }
 
-    /// Carries this job in this process, now, also past the queue: for a caller who waits for it here.
+    /// Runs this job in this process now, even past the queue, for a caller who waits for it here.
     pub fn carry(&self, id: &JobId) {
         self.shared.wakeups.carry(*id);
     }
@@ -101,8 +103,8 @@ impl Engine {
         self.shared.store.record_answer(id).await
     }
 
-    /// The same without waiting for it: what this process asks of the store later finds it recorded. If it cannot be stored, the
-    /// outcome is told once more than need be.
+    /// Records the answer without waiting for the write: every later request of this process to the store finds it
+    /// recorded. If it cannot be stored, the outcome is replayed once more than necessary.
     pub fn record_answer_soon(&self, id: &JobId) {
         let (shared, id) = (Arc::clone(&self.shared), *id);
         let mut recording = Box::pin(async move {
@@ -110,21 +112,21 @@ impl Engine {
                 tracing::warn!(job.id = %id, %error, "not recorded that a call was answered");
             }
         });
-        // Asked of the store here and now, so that nothing comes before it.
+        // The request reaches the store here and now, so that no other request precedes it.
         if recording.as_mut().now_or_never().is_none() {
             crate::spawn(recording);
         }
     }
 
-    /// Puts back the jobs of workers that are known to be dead, so that what is read next is true. Best effort: a store
-    /// that cannot be written is read as it is.
+    /// Returns the jobs of workers that are known to be dead to the queue, so that later reads are correct. Best
+    /// effort: a store that cannot be written is read as it is.
     pub async fn find_dead_workers(&self) {
         if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
             tracing::warn!(%error, "dead workers cannot be looked for");
         }
     }
 
-    /// Does so again and again, where no worker of this process does. Never ends.
+    /// Repeats [`Engine::find_dead_workers`] in a process whose workers do not do so. Never ends.
     pub async fn keep_finding_dead_workers(&self) {
         loop {
             self.find_dead_workers().await;
@@ -133,18 +135,18 @@ impl Engine {
     }
 }
 
-/// A held call that this process's worker holds since it was made, about to be sent.
+/// A held call that this process's worker has held since its creation, about to be sent.
 pub(crate) struct Taken {
     pub(crate) claimed: Claimed,
-    /// The lease counts from here.
+    /// The start of the lease.
     pub(crate) since: Instant,
 }
 
-/// A worker's side of held calls: it takes them by name, and the tries at them are under way here.
+/// The worker's part in held calls: it claims them by id and keeps the attempts at them.
 pub(crate) struct HeldCalls {
-    /// The tries under way.
+    /// The attempts under way.
     pub(crate) tries: JoinSet<()>,
-    /// When to look for orphans next.
+    /// The time of the next look for orphans.
     look_at: Option<Instant>,
 }
 
@@ -154,7 +156,7 @@ impl HeldCalls {
         Self { tries: JoinSet::new(), look_at: Some(Instant::now()) }
     }
 
-    /// Waits until there may be a held call to carry, or a try at one has ended. Cancel-safe.
+    /// Waits until there may be a held call to run, or an attempt at one has ended. Cancel-safe.
     pub(crate) async fn next(&mut self, signals: &WorkerSignals) -> Result<(), JoinError> {
         tokio::select! {
             () = signals.carry_asked.notified() => {}
@@ -168,8 +170,8 @@ impl HeldCalls {
         Ok(())
     }
 
-    /// Takes the held calls that this process was asked to carry, and orphans. What another worker has taken is left to
-    /// that worker.
+    /// Claims the held calls that this process was asked to run, and orphans. Calls that another worker has claimed
+    /// are left to that worker.
     pub(crate) async fn take(
         &mut self,
         shared: &Shared,

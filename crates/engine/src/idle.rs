@@ -1,4 +1,4 @@
-//! When a worker leaves, also by itself.
+//! The conditions under which a worker shuts down, including by itself.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,31 +9,33 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::shared::Shared;
 
-/// How long a worker that leaves when idle stays while the store cannot be read, whatever it has in hand. The process that started the
-/// worker may have removed the store since, and then no process would ever ask the worker to leave.
+/// The time that a worker which leaves when idle stays while the store cannot be read, even while it has attempts.
+/// The process that started the worker may have removed the store since, and then no process would ever ask the
+/// worker to leave.
 const GIVES_UP: Duration = Duration::from_secs(300);
-/// How often such a worker at least looks whether what is left has gone: a job that is not due, a stop that is owed.
+/// The minimum interval between two looks of such a worker at the work that is left: a job that is not due, or a
+/// pending stop.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// The part of the time after which it leaves that passes between two looks.
+/// The number of looks within the time after which it leaves.
 const LOOKS_UNTIL_IDLE: u32 = 12;
-/// How often it looks whether the store can be read.
+/// The interval at which it checks whether the store can be read.
 const LOOK_AT_STORE: Duration = Duration::from_secs(10);
 
-/// When a worker leaves.
+/// The time when a worker leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// When it is asked to.
+    /// It leaves when it is asked to.
     Asked,
-    /// When for so long there has been nothing left that it could do, or it is asked to, or the store cannot be read for
-    /// minutes.
+    /// It leaves when it has had nothing to do for this long, when it is asked to, or when the store cannot be read
+    /// for minutes.
     IdleFor(Duration),
 }
 
-/// Since when a worker has had nothing to do.
+/// The time since which a worker has had nothing to do.
 pub(crate) struct Idleness {
     until: Until,
     since: Option<Instant>,
-    /// Since when it has had nothing in hand and the store has given it nothing.
+    /// The time since which it has had no attempts and every claim has failed.
     refused_since: Option<Instant>,
 }
 
@@ -42,8 +44,8 @@ impl Idleness {
         Self { until, since: None, refused_since: None }
     }
 
-    /// Judges a worker that could not claim: with nothing in hand it leaves after some minutes. A store may be readable all the same,
-    /// and refuse every claim for good.
+    /// Decides about a worker whose claim failed: without attempts it leaves after some minutes. A store may be
+    /// readable and still refuse every claim for good.
     pub(crate) fn without_claims(&mut self, has_tries: bool) -> ControlFlow<()> {
         if self.until == Until::Asked || has_tries {
             self.refused_since = None;
@@ -53,7 +55,7 @@ impl Idleness {
         ControlFlow::Continue(())
     }
 
-    /// What a worker does that found no job: it leaves, or waits for news, so long at most.
+    /// Decides about a worker that found no job: it leaves, or waits for news for at most the returned time.
     pub(crate) async fn without_jobs(
         &mut self,
         shared: &Shared,
@@ -70,7 +72,7 @@ impl Idleness {
             self.since = None;
             return ControlFlow::Continue(Some(LOOK_AGAIN.max(limit / LOOKS_UNTIL_IDLE)));
         }
-        // News of a job wake the worker before.
+        // News of a job wakes the worker earlier.
         match limit.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed()) {
             Duration::ZERO => ControlFlow::Break(()),
             left => ControlFlow::Continue(Some(left)),
@@ -79,14 +81,14 @@ impl Idleness {
 }
 
 impl Engine {
-    /// Whether neither a job nor an owed stop is left for a worker with this engine's providers.
+    /// Returns whether neither a job nor a pending stop is left for a worker with this engine's providers.
     pub async fn is_idle(&self) -> bool {
         let profiles: Vec<Profile> = self.shared.providers.keys().cloned().collect();
         nothing_left(&self.shared, &profiles).await
     }
 }
 
-/// Whether neither a job nor an owed stop is left for a worker with these profiles, now or later.
+/// Returns whether neither a job nor a pending stop is left for a worker with these profiles, now or later.
 async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
     let store = &shared.store;
     let look = async || {
@@ -102,7 +104,7 @@ async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
     })
 }
 
-/// Waits until the store could not be read for so long that it will not come back.
+/// Waits until the store could not be read for so much time that it will not come back.
 pub(crate) async fn store_is_gone(shared: &Shared) -> StoreError {
     let mut since = None;
     loop {

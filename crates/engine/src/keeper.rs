@@ -1,4 +1,4 @@
-//! Keeps the leases of one worker alive, and tells an attempt when it has lost its own.
+//! Renews the leases of one worker, and notifies an attempt when it has lost its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,24 +12,25 @@ use tokio_util::sync::CancellationToken;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, locked};
 
-/// The lateness of a timer that shows that this process was suspended: stopped by a signal, or starved of processor time.
+/// The lateness of a timer that shows that this process was suspended: stopped by a signal, or starved of processor
+/// time.
 const LATE: Duration = Duration::from_millis(200);
 
-/// The time limit of renewing a lease that ran out during a suspension.
+/// The time limit for renewing a lease that ran out during a suspension.
 const RENEW_LATE: Duration = Duration::from_secs(2);
 
-/// The leases a worker holds.
+/// The leases that a worker holds.
 #[derive(Default)]
 pub(crate) struct Keeper {
     held: Mutex<HashMap<JobId, HeldLease>>,
-    /// Asks for a renewal before its time.
+    /// Requests a renewal before its time.
     renew_now: Notify,
     /// Counts finished renewals.
     renewals: watch::Sender<u64>,
     pauses: Mutex<Pauses>,
 }
 
-/// The pauses between renewals, by which a suspension of this process is noticed.
+/// The pauses between renewals, which show a suspension of this process.
 #[derive(Default)]
 struct Pauses {
     /// The start of the present pause; `None` during a renewal.
@@ -43,18 +44,18 @@ struct HeldLease {
     lease: Lease,
     /// Cancelled when the lease is lost.
     lost: CancellationToken,
-    /// Until when no other worker takes the job, by the clock of this machine.
+    /// The time until which no other worker claims the job, by the clock of this machine.
     good_until: Arc<Mutex<Instant>>,
 }
 
-/// A lease that the keeper renews until this is dropped.
+/// A lease that is renewed until this is dropped.
 pub(crate) struct KeptLease {
     keeper: Arc<Keeper>,
     held: HeldLease,
 }
 
 impl Keeper {
-    /// Starts to keep a lease that was taken for so long at this moment.
+    /// Starts to renew a lease that was claimed at this moment for this long.
     pub(crate) fn keep(
         self: &Arc<Self>,
         lease: Lease,
@@ -63,16 +64,16 @@ impl Keeper {
     ) -> KeptLease {
         let good_until = Arc::new(Mutex::new(taken + long));
         let held = HeldLease { lease, lost: CancellationToken::new(), good_until };
-        // The job may be this worker's own from before the machine slept: an attempt that still works on it is void.
+        // The worker may have held the job before the machine slept: an attempt that still works on it is void.
         if let Some(before) = locked(&self.held).insert(held.lease.job, held.clone()) {
             before.lost.cancel();
         }
         KeptLease { keeper: Arc::clone(self), held }
     }
 
-    /// Keeps all leases and passes on what was lost. Runs until dropped.
+    /// Renews all leases and passes on which were lost. Runs until dropped.
     pub(crate) async fn run(&self, shared: &Shared, signals: &WorkerSignals) {
-        // Side by side: a slow renewal must not keep a cancelled job's slot.
+        // Both run concurrently: a slow renewal must not block a cancelled job's slot.
         tokio::join!(self.renew_regularly(shared), self.hear_endings(signals));
     }
 
@@ -102,8 +103,8 @@ impl Keeper {
         }
     }
 
-    /// Returns whether this process was suspended within the length of the last lease: then the end of a lease says nothing about
-    /// its worker, which may have been suspended too and must have the time to renew.
+    /// Returns whether this process was suspended within the length of the last lease. Then the end of a lease says
+    /// nothing about its worker, which may have been suspended too and must have the time to renew.
     pub(crate) fn was_suspended(&self, lease: Duration) -> bool {
         let pauses = locked(&self.pauses);
         let is_late = |since: Instant| since.elapsed() > longest_pause(lease);
@@ -111,7 +112,7 @@ impl Keeper {
             || pauses.resumed.is_some_and(|resumed| resumed.elapsed() < lease)
     }
 
-    /// The jobs whose leases this worker holds.
+    /// Returns the jobs whose leases this worker holds.
     pub(crate) fn held_jobs(&self) -> Vec<JobId> {
         locked(&self.held).keys().copied().collect()
     }
@@ -133,7 +134,7 @@ impl Keeper {
         }
         let asked = Instant::now();
         match shared.store.renew(&leases, shared.options.lease).await {
-            // Only what was asked about: a job may have come back under a later claim meanwhile.
+            // Only the leases in the request: a job may have come back under a later claim meanwhile.
             Ok(lost) => {
                 for held in locked(&self.held).values().filter(|held| leases.contains(&held.lease))
                 {
@@ -151,24 +152,25 @@ impl Keeper {
 }
 
 impl KeptLease {
-    /// The right itself.
+    /// Returns the lease itself.
     pub(crate) fn lease(&self) -> &Lease {
         &self.held.lease
     }
 
-    /// How many leases its worker holds, this one among them.
+    /// Returns the number of leases that its worker holds, including this one.
     pub(crate) fn held_by_worker(&self) -> u32 {
         u32::try_from(locked(&self.keeper.held).len()).unwrap_or(u32::MAX)
     }
 
-    /// Waits until another worker may have the job, because the store could not be reached for the length of the lease. A lease
-    /// that ran out while this process was suspended is renewed first if no other worker has taken the job. Cancel-safe.
+    /// Waits until another worker may have the job, because the store could not be reached for the length of the
+    /// lease. A lease that ran out while this process was suspended is renewed first, if no other worker has claimed
+    /// the job. Cancel-safe.
     pub(crate) async fn ran_out(&self) {
         loop {
             let good_until = self.good_until();
             tokio::time::sleep_until(good_until).await;
             if good_until.elapsed() >= LATE {
-                // A renewal that is too late in turn does not count.
+                // A renewal that is itself too late does not count.
                 let _ = tokio::time::timeout(RENEW_LATE, self.renewed()).await;
             }
             if self.good_until() <= Instant::now() {
@@ -177,7 +179,7 @@ impl KeptLease {
         }
     }
 
-    /// Asks for a renewal, and waits until one has moved the end of this lease into the future.
+    /// Requests a renewal, and waits until one has moved the end of this lease into the future.
     async fn renewed(&self) {
         let mut renewals = self.keeper.renewals.subscribe();
         while self.good_until() <= Instant::now() {
@@ -198,7 +200,7 @@ impl KeptLease {
     }
 }
 
-/// The longest pause between two renewals of a process that runs.
+/// Returns the longest pause between two renewals of a process that is not suspended.
 fn longest_pause(lease: Duration) -> Duration {
     lease / 2
 }

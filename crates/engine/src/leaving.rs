@@ -1,4 +1,4 @@
-//! How a worker leaves: what it has in hand is given back, and it is taken off the list of workers.
+//! The shutdown of a worker: it releases its jobs, and it is deregistered.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use tokio::task::{JoinError, JoinSet};
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
-/// How long attempts may take to give their jobs back.
+/// The time limit for attempts to release their jobs.
 const LEAVING: Duration = Duration::from_millis(1_500);
 
-/// The time that a store which does not answer may delay the end of a worker.
+/// The time for which a store that does not answer may delay the end of a worker.
 const DEREGISTER: Duration = Duration::from_millis(500);
 
-/// Waits until no try is under way, for a while.
+/// Waits until no attempt is under way, for a limited time, and deregisters the worker.
 pub(crate) async fn leave(
     shared: &Shared,
     worker: &WorkerId,
@@ -32,7 +32,7 @@ pub(crate) async fn leave(
         }
     };
     if tokio::time::timeout(LEAVING, drained).await.is_err() {
-        // What is left is waiting for a provider's answer; the next process finds its job.
+        // The attempts that are left wait for a provider's answer; the next process finds their jobs.
         tracing::warn!(worker.id = %worker, "left before every job was given back");
     }
     match tokio::time::timeout(DEREGISTER, shared.store.dismiss(worker)).await {
@@ -46,7 +46,7 @@ pub(crate) async fn leave(
     }
 }
 
-/// Gives a job back that was recorded as about to be sent, and was not.
+/// Releases a job that was recorded as about to be sent, but was not sent.
 pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
     let given_back = async {
         shared.store.checkpoint(lease, &Checkpoint::NotBegun).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
     };
     match given_back.await {
         Ok(_) => tracing::info!(job.id = %lease.job, "Job given back"),
-        // It is another worker's, or it has ended.
+        // It belongs to another worker, or it has ended.
         Err(StoreError::LeaseLost | StoreError::NotFound) => {}
         Err(error) => {
             tracing::warn!(job.id = %lease.job, %error, "a held call could not be given back");
@@ -62,7 +62,7 @@ pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
     }
 }
 
-/// A try that panicked outside the provider's code, if one did.
+/// Logs an attempt that panicked outside the provider's code.
 pub(crate) fn log_lost_attempt(worker: &WorkerId, ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(worker.id = %worker, %error, "an attempt ended without settling its job");

@@ -1,7 +1,8 @@
-//! The only loop: a face starts, polls and cancels jobs through [`Engine`]; a [`Worker`] carries them.
+//! The engine: interfaces start, poll and cancel jobs through [`Engine`], and a [`Worker`] runs them. It contains the
+//! only loop.
 //!
-//! The one path: [`Engine::start`] makes a job durable; a worker claims it, `attempt` works on it, the rules
-//! decide how the try is settled, and [`Engine::poll`] answers the moment it ends.
+//! The path of a job: [`Engine::start`] makes a job durable; a worker claims it; `attempt` works on it; the rules
+//! decide how the attempt is settled; and [`Engine::poll`] answers at the moment when it ends.
 
 mod engine;
 mod worker;

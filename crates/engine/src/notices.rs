@@ -1,5 +1,5 @@
-//! Tells ends of jobs (G7). What is to be told is recorded in the store with each end, so a crash does not lose it; one
-//! process at a time has the right to tell it, and telling it twice does no harm.
+//! Delivers notices of the ends of jobs (G7). The store records a notice together with each end, so a crash does not
+//! lose it. One process at a time has the right to deliver a notice, and a second delivery does no harm.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use tokio_util::sync::CancellationToken;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
-/// How long a process has a notice to itself: longer than any delivery may take.
+/// The time that a process has the exclusive right to a notice: longer than any delivery may take.
 const LEASE: Duration = Duration::from_secs(60);
-/// How long one delivery may take, whatever limits of its own the notifier has.
+/// The time limit of one delivery, whatever limits the notifier itself has.
 const DELIVERING: Duration = Duration::from_secs(45);
-/// How long a worker that leaves may still deliver what is due.
+/// The time for which a worker that is shutting down may still deliver due notices.
 const LEAVING: Duration = Duration::from_secs(10);
-/// The time that a leaving worker waits for a store that does not answer.
+/// The time that a worker which is shutting down waits for a store that does not answer.
 const LEAVING_CLAIM: Duration = Duration::from_secs(2);
-/// After an error of the store, and the shortest wait for a notice that another process has in hand.
+/// The wait after an error of the store, and the shortest wait for a notice that another process has claimed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a worker that leaves waits for a notice that is due again.
+/// The longest time that a worker which is shutting down waits for a notice that is due again.
 const SOON: Duration = Duration::from_secs(2);
-/// The longest wait for a notice that is due later: a clock may be set meanwhile.
+/// The longest wait for a notice that is due later: the clock may be changed meanwhile.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Delivers notices as they are due, until `leaving`, and then what is due at that moment. Returns at once where no
-/// notifier is configured.
+/// Delivers notices as they become due, until `leaving`, and then the notices that are due at that moment. Returns at
+/// once if no notifier is configured.
 pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals, leaving: &CancellationToken) {
     let Some(notifier) = &shared.options.notifier else { return };
     let left = async {
@@ -50,7 +50,7 @@ async fn deliver_until(
     leaving: &CancellationToken,
 ) {
     loop {
-        // Asked before the look: what a leaving worker has settled is due in it.
+        // Read before the look, so that the look finds the notices of everything that a leaving worker has settled.
         let is_leaving = leaving.is_cancelled();
         let wait = match deliver_due(shared, notifier, leaving).await {
             Ok(next) => next.map(|next| next.since(shared.store.now()).max(LOOK_AGAIN)),
@@ -63,7 +63,7 @@ async fn deliver_until(
                 Some(LOOK_AGAIN)
             }
         };
-        // One more try soon is worth the wait: the next process may come in days.
+        // One more delivery soon is worth the wait: the next process may start days later.
         if is_leaving && wait.is_none_or(|wait| wait > SOON) {
             return;
         }
@@ -75,7 +75,7 @@ async fn deliver_until(
     }
 }
 
-/// Delivers all that is due, one after the other; returns when the next one is.
+/// Delivers all due notices one after the other; returns the time when the next one is due.
 async fn deliver_due(
     shared: &Shared,
     notifier: &dyn Notifier,

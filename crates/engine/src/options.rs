@@ -1,4 +1,4 @@
-//! What the engine is told once, when it is made.
+//! The configuration of an engine, set when it is created.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use outlast_core::{Notifier, Profile, Provider, SpendLimits};
 
 use crate::wakeups::PollLimits;
 
-/// Who does the work, by the profile a job asks for.
+/// The providers that do the work, by the profile that a job asks for.
 pub type Providers = HashMap<Profile, Arc<dyn Provider>>;
 
 /// Limits and intervals, with their defaults.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many jobs one worker runs at a time.
+    /// The maximum number of jobs that one worker runs at a time.
     pub concurrency: usize,
-    /// How long a worker may be silent before others may take its jobs.
+    /// The time after which others may claim the jobs of a silent worker.
     pub lease: Duration,
     /// The wait after a first failure.
     pub retry_base: Duration,
-    /// How many unfinished jobs an owner may have.
+    /// The maximum number of unfinished jobs of an owner.
     pub max_unfinished: u32,
-    /// How many bytes of requests and results an owner may have stored.
+    /// The maximum number of bytes of requests and results that an owner may have stored.
     pub max_bytes: u64,
-    /// What an owner may spend.
+    /// The spending limits of an owner.
     pub spend_limits: SpendLimits,
-    /// How late expired jobs may be removed.
+    /// The maximum delay in the removal of expired jobs.
     pub sweep_interval: Duration,
-    /// How many polls may wait at a time.
+    /// The maximum number of polls that wait at a time.
     pub polls: PollLimits,
-    /// Who is told of ends; `None` where ends are not told.
+    /// The notifier of ends; `None` if there are no notices.
     pub notifier: Option<Arc<dyn Notifier>>,
 }
 

@@ -1,4 +1,4 @@
-//! A caller polls a job: the poll answers when the job ends, or when the time for one poll is over.
+//! Polls: a poll of a job answers when the job ends, or when the time limit of the poll is over.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::engine::Engine;
 use crate::reads::Reading;
 use crate::wakeups::Watcher;
 
-/// Why a poll has no answer.
+/// The reason why a poll has no answer.
 #[derive(Debug, Error)]
 pub enum PollError {
-    /// Too many callers wait already, in all or for this job; ask again in a while.
+    /// Too many callers wait already, in total or for this job; ask again later.
     #[error("too many polls are waiting")]
     TooManyPolls,
     /// The job cannot be read.
@@ -21,8 +21,8 @@ pub enum PollError {
 }
 
 impl Engine {
-    /// Answers when the job ends, or after `budget` with the job as it stands; `None` when the caller has no such
-    /// job. Dropping the call ends the wait and nothing else.
+    /// Answers when the job ends, or after `budget` with the present job; `None` if the caller has no such job.
+    /// Dropping the call ends the wait and nothing else.
     pub async fn poll(
         &self,
         scope: &Scope,
@@ -32,8 +32,8 @@ impl Engine {
         self.wait(scope, id, budget, false).await
     }
 
-    /// The same for a held call that this caller has just made. Where this process carries it, nothing is read: its end is told
-    /// here first.
+    /// Does the same for a held call that this caller has just made. If this process runs it, nothing is read: its
+    /// end is reported here first.
     pub async fn poll_own(
         &self,
         scope: &Scope,
@@ -66,7 +66,7 @@ impl Engine {
         if job.state.kind().is_terminal() {
             return Ok(Some(Reading { job, now: self.now(), waits: None }));
         }
-        // What needs no waiting was answered above, however many wait.
+        // A finished job, which needs no waiting, was answered above, however many callers wait.
         let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
         tokio::select! {
             () = watcher.ended() => return self.end(&watcher, scope, id).await,
@@ -76,7 +76,7 @@ impl Engine {
         Ok(self.reading(scope, id).await?)
     }
 
-    /// The job as it ended. A hundred callers that wait for it cost one read: an end never changes.
+    /// Returns the job as it ended. A hundred callers that wait for it cost one read, because an end never changes.
     async fn end(
         &self,
         watcher: &Watcher,

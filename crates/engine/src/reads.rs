@@ -1,4 +1,4 @@
-//! Reads: a job as it stands and why it waits, lists, conversations, and what is known of a request before it is made.
+//! Reads: a job and the reason why it waits, lists, conversations, and what is known of a request before it is made.
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
@@ -11,36 +11,35 @@ use serde_json::Value;
 use crate::engine::Engine;
 use crate::shared::Expected;
 
-/// A job at the moment it was read.
+/// A job at the moment when it was read.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The job.
     pub job: Job,
     /// The store's clock at that moment.
     pub now: Timestamp,
-    /// Why it is queued, if it is.
+    /// The reason why it is queued, if it is.
     pub waits: Option<Waits>,
 }
 
 impl Reading {
-    /// Where the job stands, in words (P4).
+    /// Returns the state of the job, in words (P4).
     pub fn standing(&self) -> Standing<'_> {
         Standing::of(&self.job, self.waits)
     }
 }
 
 impl Engine {
-    /// The store's clock.
+    /// Returns the time of the store's clock.
     pub fn now(&self) -> Timestamp {
         self.shared.store.now()
     }
 
-    /// The job as it stands; `None` when the caller has no such job.
+    /// Returns the job; `None` if the caller has no such job.
     pub async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {
         self.shared.store.job(scope, id).await
     }
 
-    /// The job as it stands, and why it waits if it does; `None` when the caller has no such job. Never waits.
+    /// Returns the job, and the reason why it waits if it does; `None` if the caller has no such job. Never waits.
     pub async fn reading(&self, scope: &Scope, id: &JobId) -> Result<Option<Reading>, StoreError> {
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
         let now = self.now();
@@ -51,7 +50,7 @@ impl Engine {
     async fn waits(&self, job: &Job, now: Timestamp) -> Result<Option<Waits>, StoreError> {
         let JobState::Queued { run_at } = job.state else { return Ok(None) };
         if job.new.visibility == Visibility::Unpromised {
-            // Not in the queue: the process that took the call carries it, whatever workers there are.
+            // Not in the queue: the process that accepted the call runs it, whatever workers there are.
             return Ok(None);
         }
         Ok(Some(if !self.shared.store.has_worker(&job.new.profile).await? {
@@ -63,7 +62,7 @@ impl Engine {
         }))
     }
 
-    /// The rows of a job's paid runs in the ledger, oldest first.
+    /// Returns the ledger rows of a job's paid runs, oldest first.
     pub async fn ledger_rows(
         &self,
         scope: &Scope,
@@ -72,32 +71,32 @@ impl Engine {
         self.shared.store.ledger_rows(scope, id).await
     }
 
-    /// What is known of a request before it is made.
+    /// Returns what is known of a request before it is made.
     pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
         self.shared.expects(profile, ask)
     }
 
-    /// Whether this process has the provider for jobs of this profile.
+    /// Returns whether this process has the provider for jobs of this profile.
     pub fn has_provider(&self, profile: &Profile) -> bool {
         self.shared.providers.contains_key(profile)
     }
 
-    /// Whether a worker that takes jobs of this profile from the queue is known to live.
+    /// Returns whether a live worker that claims jobs of this profile from the queue is known.
     pub async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
         self.shared.store.has_worker(profile).await
     }
 
-    /// Returns what [`Engine::keep`] kept under this name.
+    /// Returns the value that [`Engine::keep`] stored under this name.
     pub async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.shared.store.kept(name).await
     }
 
-    /// Keeps a value under a name until it is replaced.
+    /// Stores a value under a name until it is replaced.
     pub async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
         self.shared.store.keep(name, value).await
     }
 
-    /// A conversation with the turns that may be shown; `None` when the owner has no such conversation.
+    /// Returns a conversation with the turns that may be shown; `None` if the owner has no such conversation.
     pub async fn conversation(
         &self,
         owner: &OwnerId,
@@ -107,7 +106,7 @@ impl Engine {
         Ok(Conversation::of(id.clone(), turns))
     }
 
-    /// The owner's conversations, newest first.
+    /// Returns the owner's conversations, newest first.
     pub async fn conversations(
         &self,
         owner: &OwnerId,
@@ -116,27 +115,27 @@ impl Engine {
         self.shared.store.conversations(owner, query).await
     }
 
-    /// The caller's jobs, newest first.
+    /// Returns the caller's jobs, newest first.
     pub async fn list(&self, scope: &Scope, query: &JobQuery) -> Result<JobPage, StoreError> {
         self.shared.store.list(scope, query).await
     }
 
-    /// How many jobs are in each state, counted no further than `at_most` in each (I2).
+    /// Counts the jobs in each state, at most `at_most` in each (I2).
     pub async fn counts(&self, scope: &Scope, at_most: u32) -> Result<Vec<StateCount>, StoreError> {
         self.shared.store.counts(scope, at_most).await
     }
 
-    /// The number of the latest change: where to start following [`Engine::changes`].
+    /// Returns the number of the latest change, from which a caller can start to follow [`Engine::changes`].
     pub async fn rev(&self) -> Result<Rev, StoreError> {
         self.shared.store.rev().await
     }
 
-    /// Waits until something changed after `after`, and says what; see [`outlast_core::Store::changes`].
+    /// Waits until something changed after `after`, and returns the changes; see [`outlast_core::Store::changes`].
     pub async fn changes(&self, after: Rev, wait: ChangeWait) -> Result<Changes, StoreError> {
         self.shared.store.changes(after, wait).await
     }
 
-    /// What was spent, by key (G6).
+    /// Returns the amounts spent, by key (G6).
     pub async fn spend(
         &self,
         scope: &Scope,

@@ -1,5 +1,5 @@
-//! Stops the remote runs of cancelled jobs, and records what was seen of each. Which runs is recorded in the store, so a
-//! crash does not lose it; stopping twice does no harm.
+//! Stops the remote runs of cancelled jobs, and records the outcome of each. The store records which runs to stop, so
+//! a crash does not lose them. A second stop does no harm.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -16,20 +16,21 @@ use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
-/// Runs stopped in one round.
+/// The number of runs stopped in one round.
 const ROUND: usize = 16;
 /// The first wait after a round that left something undone; doubles.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How long a provider may take to stop one run.
+/// The time that a provider may take to stop one run.
 const STOPPING: Duration = Duration::from_secs(30);
-/// A run that was seen at work after this many tries to stop it goes on: the provider refuses to stop it.
+/// The number of refused stops after which a run is left to continue: the provider refuses to stop it.
 const MAX_REFUSALS: u32 = 5;
 
-/// How often each owed run was seen at work after a try to stop it. Another process counts anew.
+/// The number of times that each run to stop was still running after a stop request. Another process starts its own
+/// count.
 type Refusals = HashMap<JobId, u32>;
 
-/// Does owed stops as they come up. Runs until dropped.
+/// Performs pending stops as they arrive. Runs until dropped.
 pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     let mut wait = FIRST_WAIT;
     let mut refusals = Refusals::new();
@@ -53,8 +54,9 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     }
 }
 
-/// Where a run is on record that its provider cannot stop, the cancel's answer says so at once, and no worker tries in
-/// vain. A request that is still on its way has no run yet: what its worker finds out is recorded then.
+/// Records at once that a run cannot be stopped, if its provider has no way to. The cancel's answer then says so, and
+/// no worker tries without effect. A request that is still on its way has no run yet: its worker records the outcome
+/// later.
 pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
     let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else { return job };
     let Some(provider) = shared.providers.get(&job.new.profile) else { return job };
@@ -75,9 +77,9 @@ pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
 }
 
 impl Engine {
-    /// Settles the stop that a cancelled job is owed, if this process has its provider: asks once, looks at the run and
-    /// records what was seen. A run that the provider does not stop is left to go on, so that another job may resume it.
-    /// Returns the job as it is then.
+    /// Performs the pending stop of a cancelled job, if this process has its provider: asks once, checks the run and
+    /// records the outcome. A run that the provider does not stop continues, so that another job may resume it.
+    /// Returns the job after that.
     pub async fn settle_stop(&self, job: Job) -> Result<Job, StoreError> {
         let shared = &*self.shared;
         let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else {
@@ -96,7 +98,7 @@ impl Engine {
     }
 }
 
-/// Whether a round left anything undone.
+/// The work that a round left undone.
 enum Left {
     Nothing,
     Something,
@@ -104,13 +106,13 @@ enum Left {
 
 async fn stop_owed(shared: &Shared, refusals: &mut Refusals) -> Result<Left, StoreError> {
     let mut left = Left::Nothing;
-    // A run can be stopped only with the key it was begun with, so each profile asks for its own.
+    // A run can be stopped only with the key that it was begun with, so each profile asks for its own.
     for (profile, provider) in &shared.providers {
         let owed = shared.store.owed_stops(std::slice::from_ref(profile), ROUND).await?;
         if owed.len() == ROUND {
             left = Left::Something;
         }
-        // Side by side: one that hangs must not keep the others waiting.
+        // Concurrently: a provider call that hangs must not delay the others.
         let stops = owed.iter().map(|(id, run)| ask_to_stop(&**provider, id, run));
         for ((id, _), outcome) in owed.iter().zip(join_all(stops).await) {
             match outcome {
@@ -125,7 +127,7 @@ async fn stop_owed(shared: &Shared, refusals: &mut Refusals) -> Result<Left, Sto
     Ok(left)
 }
 
-/// Counts a refusal to stop the run of this job.
+/// Counts a refusal to stop the run of this job. Returns whether another request may help.
 fn is_worth_another_try(refusals: &mut Refusals, id: &JobId) -> bool {
     let refused = refusals.entry(*id).or_default();
     *refused += 1;
@@ -141,7 +143,7 @@ async fn record(shared: &Shared, id: &JobId, outcome: StopOutcome) -> Result<(),
     }
 }
 
-/// Asks to stop one run; `None` when nothing was found out and it has to be tried again.
+/// Asks to stop one run; `None` if the outcome is not known and the stop has to be repeated.
 async fn ask_to_stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<StopOutcome> {
     // The adapter's code is not ours: neither its panic nor its silence may end the worker.
     let stopping = AssertUnwindSafe(stop(provider, id, run)).catch_unwind();
@@ -169,7 +171,8 @@ async fn stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<St
             Some(outcome)
         }
         Err(error) if error.trouble.is_permanent() => {
-            // Without what upstream said: it may repeat what the run was asked, which is not known here.
+            // Logged without upstream's text, which may repeat the request of the run. That request is not known
+            // here.
             tracing::warn!(job.id = %id, remote.id = run.short_id(), %error, "remote run cannot be stopped");
             Some(StopOutcome::Unknown)
         }

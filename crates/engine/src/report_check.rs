@@ -1,37 +1,37 @@
-//! A report against what was asked of it: length, headings, a summary, citations that lead somewhere (C4). The check
-//! counts and judges nothing; the face that shows the report says what is missing.
+//! Compares a report with its request: length, headings, a summary, citations with a source (C4). The check counts
+//! and does not judge; the interface that shows the report states what is missing.
 
 use std::collections::BTreeSet;
 
 use outlast_core::{AskKind, Body, Effort, Output, ResearchAsk};
 use serde::Serialize;
 
-/// What a report of the highest effort should have at least.
+/// The minimum number of words of a report of the highest effort.
 const MIN_WORDS_AT_HIGH_EFFORT: usize = 5000;
-/// Longer numbers in brackets are years, not citations.
+/// The maximum length of a citation: longer numbers in brackets are years.
 const MAX_CITATION_DIGITS: usize = 3;
 
-/// What was found in a report.
+/// The findings about a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportCheck {
-    /// Its words; in scripts without spaces, its characters.
+    /// The number of its words; in scripts without spaces, of its characters.
     pub words: usize,
-    /// How many were asked for, if a number was.
+    /// The number of words that was asked for, if any was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_words: Option<usize>,
-    /// Its Markdown headings.
+    /// The number of its Markdown headings.
     pub headings: usize,
-    /// Whether one of them announces a summary.
+    /// True if one of the headings announces a summary.
     pub has_summary: bool,
-    /// Citations of sources that are not there.
+    /// Citations without a source.
     pub dangling_citations: Vec<u32>,
-    /// Sources that nothing cites.
+    /// Sources without a citation.
     pub uncited_sources: Vec<u32>,
 }
 
 impl ReportCheck {
-    /// Checks the report of deep research; `None` where it is something else.
+    /// Checks the report of deep research; `None` if the output is something else.
     pub fn of(ask: &ResearchAsk, output: &Output) -> Option<Self> {
         let Body::Report { text, sources, .. } = &output.body else { return None };
         if ask.kind != AskKind::Research {
@@ -41,7 +41,7 @@ impl ReportCheck {
         Some(check(text, &numbers, ask.effort))
     }
 
-    /// Whether it has fewer words than were asked for.
+    /// Returns whether it has fewer words than were asked for.
     pub fn is_short(&self) -> bool {
         self.min_words.is_some_and(|least| self.words < least)
     }
@@ -79,7 +79,8 @@ fn check(text: &str, sources: &[u32], effort: Option<Effort>) -> ReportCheck {
     }
 }
 
-/// A piece between spaces is one word, or as many as it has characters of a script that puts none between words.
+/// Counts the words in a piece between spaces: one, or the number of its characters in a script without spaces
+/// between words.
 fn words_in(piece: &str) -> usize {
     let unspaced = piece.chars().filter(|character| {
         matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
@@ -103,7 +104,8 @@ fn announces_a_summary(line: &str) -> bool {
         .any(|word| line.contains(word))
 }
 
-/// The numbers of `[1]`, `[1][2]`, `[1, 2]` and `[1](url)`; not of `[1]: url`, which defines and does not cite.
+/// Returns the numbers of `[1]`, `[1][2]`, `[1, 2]` and `[1](url)`; not of `[1]: url`, which defines and does not
+/// cite.
 fn citations(line: &str) -> Vec<u32> {
     let mut numbers = Vec::new();
     let mut rest = line;
@@ -135,7 +137,7 @@ fn number(piece: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// C4: what is cited must be there, and what is there should be cited.
+    /// C4: each citation must have a source, and each source should be cited.
     #[test]
     fn citations_and_sources_are_held_against_each_other() {
         type Case<'a> = (&'a str, &'a [u32], &'a [u32], &'a [u32]);
@@ -173,7 +175,7 @@ mod tests {
         }
     }
 
-    /// C4: at least 5000 words for the highest effort, and no number for the others.
+    /// C4: at least 5000 words for the highest effort, and no minimum for the others.
     #[test]
     fn only_the_highest_effort_asks_for_a_length() {
         let long = "word ".repeat(5000);

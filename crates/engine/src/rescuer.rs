@@ -1,4 +1,5 @@
-//! Finds jobs whose worker died and puts them back: at once on this machine, when the lease ends elsewhere.
+//! Finds jobs whose worker crashed and returns them to the queue: at once on this machine, and when the lease ends
+//! elsewhere.
 
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use crate::keeper::Keeper;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, until};
 
-/// How often the liveness of other workers is looked at while they hold jobs.
+/// The interval at which the liveness of other workers is checked while they hold jobs.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Puts back the jobs of dead workers. Called before the first claim, and by [`watch`].
+/// Returns the jobs of dead workers to the queue. Called before the first claim, and by [`watch`].
 pub(crate) async fn rescue(
     shared: &Shared,
     trust: &mut ClockTrust,
@@ -31,8 +32,8 @@ pub(crate) async fn rescue(
     Ok(Rescued { jobs, watched: proven.watched.max(expired.watched) })
 }
 
-/// Puts back jobs that the store says this worker runs and that it does not: after a failover to a standby that was behind, the
-/// store may be back at an earlier step of a job whose end is lost.
+/// Releases jobs that the store records for this worker but that it does not run. After a failover to a standby that
+/// was behind, the store may be back at an earlier step of a job whose end is lost.
 async fn release_unheld(shared: &Shared, worker: &WorkerId, keeper: &Keeper) {
     let unheld = Dead::Unheld { worker: worker.clone(), held: keeper.held_jobs() };
     match shared.store.rescue(&unheld).await {
@@ -46,14 +47,15 @@ async fn release_unheld(shared: &Shared, worker: &WorkerId, keeper: &Keeper) {
     }
 }
 
-/// Whether a lease may have ended since the last round. The clock tells when one does, so it is not asked for every second.
+/// The state of leases since the last round. The clock shows when one may have ended, so leases are not checked every
+/// second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leases {
     MayHaveEnded,
     AsBefore,
 }
 
-/// Watches over other workers for as long as they hold jobs. Runs until dropped.
+/// Watches other workers for as long as they hold jobs. Runs until dropped.
 pub(crate) async fn watch(
     shared: &Shared,
     signals: &WorkerSignals,
@@ -87,8 +89,9 @@ pub(crate) async fn watch(
     }
 }
 
-/// Whether the end of a lease means that its worker is gone. It does not after the clock was set forward, the
-/// machine slept or the store took no writes: the living must have the time of a lease to renew theirs.
+/// Decides if the end of a lease means that its worker is gone. It does not mean that after the clock was set
+/// forward, the machine slept or the store took no writes: live workers must have the time of a lease to renew their
+/// own.
 pub(crate) struct ClockTrust {
     clock: Timestamp,
     at: Instant,
@@ -109,7 +112,7 @@ impl ClockTrust {
         let (clock, at) = (shared.store.now(), Instant::now());
         let leapt = clock.since(self.clock).saturating_sub(at - self.at);
         (self.clock, self.at) = (clock, at);
-        // Leases are renewed when a third has passed, so a smaller leap ends none that is alive.
+        // Leases are renewed after a third of their time, so a smaller leap ends no live one.
         if leapt > shared.options.lease / 3 {
             tracing::warn!(
                 ?leapt,
@@ -130,8 +133,8 @@ impl ClockTrust {
     }
 }
 
-/// Waits until a worker claimed a job. Progress wakes this too: however often, one round a second is enough.
-/// Cancel-safe as long as a round follows.
+/// Waits until a worker claimed a job, and then for the next round. Progress also ends the first wait, and one round
+/// per second is enough for that. Cancel-safe as long as a round follows.
 async fn a_claim_and_then(signals: &WorkerSignals, next_round: Instant) {
     signals.claims.notified().await;
     tokio::time::sleep_until(next_round).await;

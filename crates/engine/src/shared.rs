@@ -1,4 +1,4 @@
-//! What the parts of one engine share: its store, its providers and its options.
+//! The state that the parts of one engine share: its store, its providers and its options.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(crate) struct Shared {
     pub(crate) stop: Shutdown,
 }
 
-/// What is known of a request before it is made.
+/// The facts known about a request before it is made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     /// The model that will answer it.
     pub model: Option<String>,
-    /// What it usually costs.
+    /// Its usual cost.
     pub cost: Cost,
-    /// What its caller is told of its budget, where the provider does not stop a run at it (G6).
+    /// The note on its budget for the caller, if the provider does not stop a run at the budget (G6).
     pub budget_note: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// What is set aside for a job, and what may be (G6); `None` for one that is free.
+    /// Returns the amount to reserve for a job, and the amount that may be spent (G6); `None` for a free job.
     pub(crate) fn reservation(&self, new: &NewJob) -> Option<Reservation> {
         if !new.may_be_charged() {
             return None;
@@ -77,8 +77,9 @@ impl Shared {
         }
     }
 
-    /// The request as its provider gets it: where the provider stops a run at a sum, the budget in it is the run's cap. The cap
-    /// is the stored one. A job that an older version inserted has none; it gets the lowest that the settings allow.
+    /// Returns the request as its provider receives it. If the provider stops a run at a sum, the budget in the
+    /// request is the run's cap. The cap is the stored one. A job that an older version inserted has none; it gets
+    /// the lowest cap that the settings allow.
     pub(crate) fn capped_ask<'a>(&self, job: &'a Job) -> Cow<'a, Value> {
         let ask = &job.new.ask;
         let cap = match &job.allowance {

@@ -1,8 +1,8 @@
-//! Shutdown as a value: every wait of the engine has one and ends when it is asked for.
+//! Shutdown as a value: every wait of the engine has one and ends when a shutdown is requested.
 
 use tokio_util::sync::CancellationToken;
 
-/// A request to leave. What is under way may finish what it cannot leave half done.
+/// A request to shut down. Work under way may finish what it cannot leave half done.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     draining: CancellationToken,
@@ -10,17 +10,17 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// A shutdown that was not asked for yet.
+    /// Creates a shutdown that has not been requested yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has workers claim nothing more from the queue, and ask for the stop themselves when no job is in hand.
+    /// Makes workers claim nothing more from the queue, and request the stop themselves when they run no job.
     pub fn drain(&self) {
         self.draining.cancel();
     }
 
-    /// Returns whether the process is about to leave: it drains, or was asked to stop.
+    /// Returns whether the process is about to exit: it drains, or was asked to stop.
     pub fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }
@@ -30,18 +30,18 @@ impl Shutdown {
         self.draining.cancelled().await;
     }
 
-    /// Asks for it: workers claim nothing more and give their jobs back, waiting polls are answered.
+    /// Requests the stop: workers claim nothing more and release their jobs, and waiting polls are answered.
     pub fn ask(&self) {
         self.draining.cancel();
         self.asked.cancel();
     }
 
-    /// Whether it was asked for.
+    /// Returns whether the stop was requested.
     pub fn is_asked(&self) -> bool {
         self.asked.is_cancelled()
     }
 
-    /// Waits until it is asked for. Cancel-safe.
+    /// Waits until the stop is requested. Cancel-safe.
     pub async fn asked(&self) {
         self.asked.cancelled().await;
     }

@@ -1,5 +1,6 @@
-//! Forgets finished jobs when their retention ends. Readers stop seeing them at that moment; this only gives the
-//! room back, so it may be late, by half the sweep interval at most. No tick: it sleeps while nothing can expire.
+//! Removes finished jobs when their retention ends. Readers stop seeing them at that moment. The removal only frees
+//! their space, so it may be late, by half the sweep interval at most. There is no tick: the sweeper sleeps while
+//! nothing can expire.
 
 use outlast_core::{Prune, Pruned, Scope, StoreError};
 
@@ -14,7 +15,7 @@ impl Engine {
     }
 }
 
-/// Sweeps as retentions end. Runs until dropped; keeps nothing alive.
+/// Sweeps as retentions end. Runs until dropped; keeps no process running.
 pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
     let lateness = shared.options.sweep_interval / 2;
     loop {
@@ -30,14 +31,14 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
                 Some(shared.store.now())
             }
         };
-        // Late on purpose, so that one sweep takes many.
+        // Late on purpose, so that one sweep removes many jobs.
         let now = shared.store.now();
         let pause = next_expiry.map(|next| next.since(now) + lateness);
-        // Once a day in any case: old rows of the ledger go after sweeps on consecutive days.
+        // Once a day in any case: old ledger rows are removed after sweeps on consecutive days.
         let next_day = now.day().next().begins().since(now) + lateness;
         tokio::select! {
             () = tokio::time::sleep(pause.map_or(next_day, |pause| pause.min(next_day))) => {}
-            // A job that has just ended may be forgotten sooner than all the others.
+            // A job that has just ended may expire sooner than all the others.
             () = signals.retention_began.notified() => tokio::time::sleep(lateness).await,
         }
     }

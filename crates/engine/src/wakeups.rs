@@ -1,5 +1,5 @@
-//! Wake-ups inside one process: which callers wait for which job, and what a worker has to look at. A wake-up says that
-//! something changed, never what: the one that is woken reads the store.
+//! Wake-ups inside one process: which callers wait for which job, and the signals for workers. A wake-up reports that
+//! something changed, never what: its receiver reads the store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,21 +17,21 @@ use crate::held_calls::Taken;
 #[derive(Default)]
 pub(crate) struct Wakeups {
     waiting: Mutex<Waiting>,
-    /// Rung when a caller comes, so that the follower looks more often, or at all.
+    /// Notified when a caller registers, so that the follower looks more often, or at all.
     interest: Notify,
-    /// Rung when the follower should look at once.
+    /// Notified when the follower should look at once.
     look: Notify,
     workers: Mutex<Vec<(WorkerId, Arc<WorkerSignals>)>>,
 }
 
-/// How many callers may wait at a time.
+/// The maximum number of callers that wait at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollLimits {
-    /// For any job.
+    /// The maximum for all jobs together.
     pub in_all: usize,
-    /// For the same job.
+    /// The maximum for one job.
     pub per_job: usize,
-    /// Whether several owners share them.
+    /// The way in which owners share them.
     pub sharing: Sharing,
 }
 
@@ -40,7 +40,7 @@ pub struct PollLimits {
 struct Waiting {
     jobs: HashMap<JobId, JobWaiters>,
     watchers: usize,
-    /// How many of them wait on behalf of each owner.
+    /// The number of them that wait on behalf of each owner.
     by: HashMap<Scope, usize>,
 }
 
@@ -48,64 +48,64 @@ struct Waiting {
 #[derive(Default)]
 struct JobWaiters {
     sender: watch::Sender<Seen>,
-    /// Counted here, under the lock: of two that leave at once, one must see that it is the last.
+    /// Counted here, under the lock: if two leave at the same time, one must see that it is the last.
     watchers: usize,
     end: Arc<OnceCell<Job>>,
-    /// A worker of this process has held the job since it was made, so that its end is told here first.
+    /// True if a worker of this process has held the job since its creation, so that its end is reported here first.
     is_carried: bool,
 }
 
-/// What a waiter has been told.
+/// The news that a waiter has received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     ended: bool,
-    /// This process no longer carries the job, and has not ended it.
+    /// True if this process no longer runs the job, and has not ended it.
     given_up: bool,
 }
 
-/// What a worker is told of.
+/// The signals for a worker.
 #[derive(Default)]
 pub(crate) struct WorkerSignals {
-    /// There may be a job to claim: one came into the queue, or its time has come.
+    /// There may be a job to claim: one was queued, or its time has come.
     pub(crate) jobs_due: Notify,
-    /// A worker claimed a job or gave one back, or a running job has changed.
+    /// A worker claimed or released a job, or a running job has changed.
     pub(crate) claims: Notify,
     /// A lease may have ended.
     pub(crate) lease_ends: Notify,
     /// A job was cancelled.
     pub(crate) cancels: Notify,
-    /// A held call that a worker carried waits again.
+    /// A held call that a worker ran is queued again.
     pub(crate) orphaned: Notify,
-    /// A held call was made; its own process is about to take it.
+    /// A held call was created; its own process is about to claim it.
     pub(crate) untaken: Notify,
-    /// Jobs that this process was asked to carry, beside the queue.
+    /// Jobs that this process was asked to run past the queue.
     pub(crate) to_carry: Mutex<ToCarry>,
-    /// Rung with every entry in `to_carry`.
+    /// Notified with every entry in `to_carry`.
     pub(crate) carry_asked: Notify,
     /// Jobs that ended, for the attempts that still work on them.
     pub(crate) ended: Mutex<Vec<JobId>>,
-    /// Rung with every entry in `ended`.
+    /// Notified with every entry in `ended`.
     pub(crate) endings: Notify,
-    /// Rung with them too: a notice of an end may be due.
+    /// Notified with every entry in `ended`, too: a notice of an end may be due.
     pub(crate) notices: Notify,
-    /// Rung with them too: the retention of a job has begun.
+    /// Notified with every entry in `ended`, too: the retention of a job has begun.
     pub(crate) retention_began: Notify,
 }
 
-/// Jobs beside the queue.
+/// Jobs that do not go through the queue.
 #[derive(Default)]
 pub(crate) struct ToCarry {
-    /// To be taken by name.
+    /// Jobs to be claimed by id.
     pub(crate) named: Vec<JobId>,
-    /// The worker's own already.
+    /// Jobs that the worker holds already.
     taken: Vec<Taken>,
-    /// The worker takes no more.
+    /// True if the worker accepts no more jobs.
     is_leaving: bool,
 }
 
 impl Wakeups {
-    /// Starts to wait for a job, unless too many do already. Read the store after this, or an end in between is
-    /// missed.
+    /// Starts to wait for a job, unless too many callers do already. Read the store after this; otherwise an end in
+    /// between is missed.
     pub(crate) fn watch(
         self: &Arc<Self>,
         scope: &Scope,
@@ -131,7 +131,7 @@ impl Wakeups {
         Some(Watcher { wakeups, scope, id, receiver, end, is_carried })
     }
 
-    /// Registers a worker until the answer is dropped.
+    /// Registers a worker until the returned value is dropped.
     pub(crate) fn register_worker(self: &Arc<Self>, worker: WorkerId) -> RegisteredWorker {
         let signals = Arc::new(WorkerSignals::default());
         locked(&self.workers).push((worker, Arc::clone(&signals)));
@@ -139,7 +139,7 @@ impl Wakeups {
         RegisteredWorker { wakeups: Arc::clone(self), signals }
     }
 
-    /// What changes are wanted for just now.
+    /// Returns the present interest in changes.
     pub(crate) fn interest(&self) -> Interest {
         if locked(&self.waiting).watchers > 0 {
             Interest::Waiting
@@ -160,7 +160,7 @@ impl Wakeups {
         self.look.notified().await;
     }
 
-    /// Makes the follower look at once: a worker has come, or another process told of a change.
+    /// Makes the follower look at once: a worker has registered, or another process reported a change.
     pub(crate) fn look_now(&self) {
         self.look.notify_one();
     }
@@ -180,17 +180,17 @@ impl Wakeups {
         }
     }
 
-    /// Tells those who wait for this job that it has ended, and how: they need not read it.
+    /// Notifies the callers that wait for this job that it has ended, and passes them the job: they need not read it.
     pub(crate) fn publish_end(&self, job: &Job) {
         let waiting = locked(&self.waiting);
         if let Some(waiters) = waiting.jobs.get(&job.id) {
-            // Read by a caller before: an end never changes.
+            // An error means that a caller has read it before; an end never changes.
             drop(waiters.end.set(job.clone()));
             waiters.sender.send_modify(|seen| seen.ended = true);
         }
     }
 
-    /// Notes that a try at this job is over in this process.
+    /// Records that an attempt at this job is over in this process.
     pub(crate) fn try_is_over(&self, id: &JobId) {
         let mut waiting = locked(&self.waiting);
         let Some(waiters) = waiting.jobs.get_mut(id) else { return };
@@ -202,7 +202,7 @@ impl Wakeups {
         }
     }
 
-    /// Asks this process's worker to carry a job beside the queue.
+    /// Asks this process's worker to run a job past the queue.
     pub(crate) fn carry(&self, id: JobId) {
         for (_, signals) in locked(&self.workers).iter() {
             locked(&signals.to_carry).named.push(id);
@@ -210,14 +210,14 @@ impl Wakeups {
         }
     }
 
-    /// A worker of this process that may be handed held calls.
+    /// Returns a worker of this process that accepts held calls.
     pub(crate) fn carrier(&self) -> Option<WorkerId> {
         let workers = locked(&self.workers);
         let staying = workers.iter().find(|(_, signals)| !locked(&signals.to_carry).is_leaving);
         staying.map(|(worker, _)| worker.clone())
     }
 
-    /// Gives a job to the worker that holds it; its lease comes back where that has left.
+    /// Gives a job to the worker that holds it. Returns its lease if that worker has shut down.
     pub(crate) fn hand_over(&self, taken: Taken) -> Result<(), Lease> {
         let workers = locked(&self.workers);
         let worker = workers.iter().find(|(worker, _)| *worker == taken.claimed.lease.worker);
@@ -233,24 +233,24 @@ impl Wakeups {
         }
     }
 
-    /// Tells workers that the clock has made a job or a lease due.
+    /// Notifies workers that a job or a lease has become due by the clock.
     pub(crate) fn publish_due(&self) {
         for (_, signals) in locked(&self.workers).iter() {
             signals.jobs_due.notify_one();
             signals.lease_ends.notify_one();
-            // A held call whose next try is due is not in the queue.
+            // A held call whose next attempt is due is not in the queue.
             signals.orphaned.notify_one();
         }
     }
 }
 
 impl WorkerSignals {
-    /// The jobs that were handed over since the last look.
+    /// Returns the jobs that were handed over since the last call.
     pub(crate) fn taken(&self) -> Vec<Taken> {
         std::mem::take(&mut locked(&self.to_carry).taken)
     }
 
-    /// Lets no more jobs be handed over, and returns those that were.
+    /// Stops the handover of jobs, and returns those that were handed over.
     pub(crate) fn leave(&self) -> Vec<Taken> {
         locked(&self.to_carry).is_leaving = true;
         self.taken()
@@ -286,7 +286,7 @@ impl WorkerSignals {
     }
 }
 
-/// A worker's registration: it ends with the worker, however that ends.
+/// A worker's registration: it ends with the worker, in whatever way that ends.
 pub(crate) struct RegisteredWorker {
     wakeups: Arc<Wakeups>,
     signals: Arc<WorkerSignals>,
@@ -306,10 +306,10 @@ impl Drop for RegisteredWorker {
     }
 }
 
-/// What changes are wanted for.
+/// The reason for following changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// Nothing: the follower rests.
+    /// No reason: the follower rests.
     None,
     /// A worker that looks for jobs.
     Working,
@@ -317,7 +317,7 @@ pub(crate) enum Interest {
     Waiting,
 }
 
-/// One caller's wait for one job; ends its part when dropped.
+/// One caller's wait for one job; dropping it ends the wait.
 pub(crate) struct Watcher {
     wakeups: Arc<Wakeups>,
     scope: Scope,
@@ -325,12 +325,13 @@ pub(crate) struct Watcher {
     receiver: watch::Receiver<Seen>,
     /// The job as it ended: read by the first caller that wakes, for all that wait.
     pub(crate) end: Arc<OnceCell<Job>>,
-    /// Whether this process carries the job since it was made: then it has not ended, or this was told.
+    /// True if this process has run the job since its creation. Then the job has not ended, or its end was reported
+    /// here.
     pub(crate) is_carried: bool,
 }
 
 impl Watcher {
-    /// Waits until the job has ended, or this process no longer carries it; says whether it has ended. Cancel-safe.
+    /// Waits until the job has ended, or this process no longer runs it; returns whether it has ended. Cancel-safe.
     pub(crate) async fn ended_or_given_up(&mut self) -> bool {
         let told = self.receiver.wait_for(|seen| seen.ended || seen.given_up).await;
         told.is_ok_and(|seen| seen.ended)
@@ -338,11 +339,11 @@ impl Watcher {
 
     /// Waits until the job has ended. Cancel-safe.
     pub(crate) async fn ended(&mut self) {
-        // The sender lives in the wake-ups as long as this receiver does, so an error cannot come.
+        // The wake-ups keep the sender as long as this receiver exists, so there is never an error.
         drop(self.receiver.wait_for(|seen| seen.ended).await);
     }
 
-    /// Waits for the next change of the job. Cancel-safe: a change that came between two waits ends the second at once.
+    /// Waits for the next change of the job. Cancel-safe: a change between two waits ends the second at once.
     pub(crate) async fn changed(&mut self) {
         drop(self.receiver.changed().await);
     }
@@ -366,12 +367,12 @@ impl Drop for Watcher {
     }
 }
 
-/// A lock whose holder panicked guards nothing that could be half-written here.
+/// Locks a mutex even if a holder panicked: the data here is never half-written.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for this moment; for ever when there is none. Cancel-safe.
+/// Waits for this moment, or for ever if there is none. Cancel-safe.
 pub(crate) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -1,5 +1,5 @@
-//! A caller follows one job change by change, to show its progress. [`crate::Engine::poll`] is for callers that want its
-//! end alone.
+//! Watches: a caller follows one job change by change, to show its progress. [`crate::Engine::poll`] is for callers
+//! that want its end alone.
 
 use outlast_core::{JobId, Scope};
 
@@ -14,12 +14,13 @@ pub struct JobWatch {
     scope: Scope,
     id: JobId,
     watcher: Option<Watcher>,
-    /// A change was heard and has not been read yet: a caller that drops the read must not lose it, least of all the end.
+    /// True if a change was received but not read yet: a caller that drops the read must not lose it, least of all
+    /// the end.
     unread: bool,
 }
 
 impl Engine {
-    /// The job as it stands and a watch over what comes, `None` when the caller has no such job.
+    /// Returns the job and a watch of its later changes; `None` if the caller has no such job.
     pub async fn watch(
         &self,
         scope: &Scope,
@@ -27,7 +28,7 @@ impl Engine {
     ) -> Result<Option<(Reading, JobWatch)>, PollError> {
         let watcher = self.shared.wakeups.watch(scope, *id, self.shared.options.polls);
         let Some(reading) = self.reading(scope, id).await? else { return Ok(None) };
-        // What has ended is told however many wait: nothing will change, so nothing is watched.
+        // A finished job is returned however many callers wait: nothing will change, so nothing is watched.
         if watcher.is_none() && !reading.job.state.kind().is_terminal() {
             return Err(PollError::TooManyPolls);
         }
@@ -41,15 +42,15 @@ impl Engine {
         Ok(Some((reading, watch)))
     }
 
-    /// Waits until the shutdown is asked for. Cancel-safe.
+    /// Waits until the shutdown is requested. Cancel-safe.
     pub async fn leaving(&self) {
         self.shared.stop.asked().await;
     }
 }
 
 impl JobWatch {
-    /// Waits until the job has changed and reads it; `None` when it is gone. Cancel-safe: a change is not lost, only
-    /// read again.
+    /// Waits until the job has changed and reads it; `None` if it was removed. Cancel-safe: a change is not lost,
+    /// only read again.
     pub async fn changed(&mut self) -> Result<Option<Reading>, PollError> {
         if !self.unread {
             match &mut self.watcher {

@@ -1,5 +1,5 @@
-//! A worker: claims jobs while it has room, works on them side by side, and leaves cleanly. The held calls of its process
-//! it takes beside the queue (`held_calls.rs`).
+//! A worker: claims jobs while it has free slots, works on them concurrently, and shuts down cleanly. It runs the
+//! held calls of its process past the queue (`held_calls.rs`).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 use crate::{attempt, leaving, notices, remote_stops, rescuer, sweeper};
 
-/// After a claim that failed, before the next.
+/// The wait after a failed claim, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The time that a worker which was asked to stop waits for the store to answer a claim.
 const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(700);
 
-/// The most claims made at once: other processes want their turn. There are so many only while the queue has a job for
-/// every claim.
+/// The maximum number of concurrent claims: other processes want their turn. The number only grows to this while the
+/// queue has a job for every claim.
 const MAX_CLAIMS_AT_ONCE: usize = 32;
 
-/// What a worker carries beside the held calls of its own process.
+/// The jobs that a worker runs in addition to the held calls of its own process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Jobs from the queue, as many at a time as the engine's options say.
+    /// Jobs from the queue, at most as many at a time as the engine's options allow.
     TheQueue,
-    /// Nothing.
+    /// No other jobs.
     HeldCallsOnly,
 }
 
@@ -50,16 +50,16 @@ pub struct Worker {
     is_current: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// What came of claims made at once.
+/// The result of concurrent claims.
 enum Claims {
-    /// Each got a job.
+    /// Each claim got a job.
     AllOfThem,
-    /// The queue had fewer jobs than that.
+    /// The queue had fewer jobs than claims.
     NoMore,
 }
 
 impl Worker {
-    /// A worker over the engine's store and providers, under a fresh name.
+    /// Creates a worker over the engine's store and providers, with a fresh id.
     pub fn new(engine: &Engine, takes: Takes) -> Self {
         let shared = Arc::clone(&engine.shared);
         let profiles = shared.providers.keys().cloned().collect();
@@ -68,16 +68,16 @@ impl Worker {
         Self { shared, id, profiles, takes, keeper, is_current }
     }
 
-    /// Takes nothing more from the queue once this says no, which it is asked before every claim, and leaves when what it has in
-    /// hand has ended: for a worker whose configuration may be replaced.
+    /// Sets a check that is called before every claim. Once it returns false, the worker claims nothing more from the
+    /// queue, and leaves when its jobs have ended. For a worker whose configuration may be replaced.
     #[must_use]
     pub fn while_current(mut self, is_current: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.is_current = Box::new(is_current);
         self
     }
 
-    /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when no try is under way. Fails only
-    /// under [`Until::IdleFor`], with what the store said last.
+    /// Works until the engine's [`crate::Shutdown`] is asked, or sooner; returns when no attempt is under way. Fails
+    /// only under [`Until::IdleFor`], with the store's last error.
     pub async fn run(self, until: Until) -> Result<(), StoreError> {
         let signals = self.shared.wakeups.register_worker(self.id.clone());
         let leaving = CancellationToken::new();
@@ -90,7 +90,7 @@ impl Worker {
         worked
     }
 
-    /// Works on jobs, and does what else a worker is for, until it leaves.
+    /// Works on jobs and performs the other tasks of a worker, until it shuts down.
     async fn work(&self, until: Until, signals: &WorkerSignals) -> Result<(), StoreError> {
         let (mut queued, mut held) = (JoinSet::new(), HeldCalls::new());
         let worked = tokio::select! {
@@ -106,14 +106,14 @@ impl Worker {
         worked
     }
 
-    /// Waits until a worker that was asked to stop is still waiting for its store. A claim that is given up here and committed
-    /// later is undone like that of a worker that died.
+    /// Waits until a worker that was asked to stop has waited too long for its store. A claim that is dropped here
+    /// and committed later is undone like that of a worker that crashed.
     async fn is_held_up(&self) {
         self.shared.stop.asked().await;
         tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
     }
 
-    /// Fills free room with jobs until asked to stop.
+    /// Fills free slots with jobs until asked to stop.
     async fn claim_and_spawn(
         &self,
         until: Until,
@@ -170,7 +170,7 @@ impl Worker {
                     }
                 }
                 Err(error) => {
-                    // Said once: the store's own log has the course of a longer failure.
+                    // Logged once: the store's own log has the course of a longer failure.
                     if !std::mem::replace(&mut has_failed, true) {
                         tracing::warn!(%error, "failed to claim a job; retrying until it succeeds");
                     }
@@ -194,14 +194,14 @@ impl Worker {
         }
     }
 
-    /// Claims so many jobs, side by side, so that they share the store's commit, and begins to work on them.
+    /// Claims this many jobs concurrently, so that they share the store's commit, and begins to work on them.
     async fn claim(&self, jobs: usize, tries: &mut JoinSet<()>) -> Result<Claims, StoreError> {
         let store = &self.shared.store;
         let lease = self.shared.options.lease;
         let taken = Instant::now();
         let claims = (0..jobs).map(|_| store.claim(&self.id, &self.profiles, lease));
         let mut outcome = Ok(Claims::AllOfThem);
-        // What was claimed is worked on, whatever became of the others.
+        // Every claimed job is worked on, whatever the result of the other claims.
         for claimed in join_all(claims).await {
             match claimed {
                 Ok(Some(claimed)) => self.spawn(claimed, taken, Start::Claimed, tries),

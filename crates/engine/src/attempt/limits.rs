@@ -1,4 +1,4 @@
-//! The two clocks over a try: how long it may take, and how long its job may.
+//! The two time limits of an attempt: its own, and that of its job.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use tokio::time::Instant;
 use crate::shared::Shared;
 use crate::wakeups::until;
 
-/// A job resumed after its life has run out gets this long for one look at its run.
+/// The time that a job which was resumed after the end of its life gets for one check of its run.
 const LAST_LOOK: Duration = Duration::from_secs(20);
 
-/// Whether a run was just begun or taken up from an earlier process.
+/// The origin of a run: just begun, or resumed from an earlier process.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
     Fresh,
     Resumed,
 }
 
-/// The two clocks over a try.
+/// The two time limits of an attempt.
 pub(super) struct Limits {
     attempt: Option<Instant>,
-    /// When to warn; once.
+    /// The time of the single warning.
     warn: Option<Instant>,
     life: Option<Instant>,
 }
@@ -42,7 +42,7 @@ impl Limits {
         Self { attempt: now.checked_add(timeout), warn, life }
     }
 
-    /// Warns, once, that the try's time is nearly over.
+    /// Warns, once, that the attempt's time is nearly over.
     pub(super) fn warn_of_timeout(&mut self, job: &Job) {
         self.warn = None;
         let timeout_ms = job.new.attempt_timeout.as_millis();
@@ -54,7 +54,7 @@ impl Limits {
         until(self.warn).await;
     }
 
-    /// Waits until one of them ends the try. Cancel-safe.
+    /// Waits until one of them ends the attempt. Cancel-safe.
     pub(super) async fn reached(&self) -> End {
         tokio::select! {
             biased;

@@ -7,17 +7,17 @@ use tokio::time::Instant;
 
 use crate::wakeups::until;
 
-/// Nothing is written of a run that ends so soon: no reader would see it before the end replaces it.
+/// The time before the first write. No reader would see the progress of a shorter run before its end replaces it.
 const FIRST_AFTER: Duration = Duration::from_millis(50);
 
-/// Progress is written at most this often for each job; the last word wins.
+/// The minimum interval between two progress writes of a job; the latest progress wins.
 const NOTE_EVERY: Duration = Duration::from_millis(250);
 
-/// The text so far is written at most this often for each job (G8).
+/// The minimum interval between two writes of a job's text so far (G8).
 const TEXT_EVERY: Duration = Duration::from_secs(2);
 
-/// What each job of a worker adds to both, so that progress of a thousand jobs does not hold up their ends: all of them together
-/// are noted 500 times a second at most.
+/// The part of both intervals that each job of a worker adds, so that the progress of a thousand jobs does not delay
+/// their ends: all jobs together write at most 500 notes per second.
 const NOTE_SHARE: Duration = Duration::from_millis(2);
 const TEXT_SHARE: Duration = Duration::from_millis(8);
 
@@ -27,12 +27,12 @@ pub(super) struct Notes {
     first: Instant,
     not_before: Instant,
     text_not_before: Instant,
-    /// How long the text was that was written last.
+    /// The length of the text that was written last.
     text_bytes: usize,
 }
 
 impl Notes {
-    /// Of a run that is followed from now on.
+    /// Creates the notes of a run that is followed from now on.
     pub(super) fn new() -> Self {
         let first = Instant::now() + FIRST_AFTER;
         Self { latest: None, first, not_before: first, text_not_before: first, text_bytes: 0 }
@@ -43,13 +43,13 @@ impl Notes {
         until(self.latest.as_ref().map(|_| self.not_before)).await;
     }
 
-    /// Whether the run has lasted long enough for its last word to be written.
+    /// Returns whether the run has lasted long enough for its last progress to be written.
     pub(super) fn has_begun(&self) -> bool {
         Instant::now() >= self.first
     }
 
-    /// The text, if it is time and it is another one than was written last. The next is looked at after a while, the longer the
-    /// more jobs the worker has.
+    /// Returns the text, if it is time and the text differs from the one written last. The next read follows after a
+    /// wait, which grows with the number of the worker's jobs.
     pub(super) fn text_to_show(
         &mut self,
         jobs: u32,
@@ -64,7 +64,8 @@ impl Notes {
         Some(text)
     }
 
-    /// What is to be written. The next is written after a while, the longer the more jobs the worker has.
+    /// Returns the progress to write. The next write follows after a wait, which grows with the number of the
+    /// worker's jobs.
     pub(super) fn take(&mut self, jobs: u32) -> Option<Progress> {
         self.not_before = Instant::now() + NOTE_EVERY.max(NOTE_SHARE * jobs);
         self.latest.take()
@@ -75,7 +76,7 @@ impl Notes {
 mod tests {
     use super::*;
 
-    /// How long after it was taken the next progress is due, for a worker with so many jobs.
+    /// Returns the time until the next progress is due, for a worker with this many jobs.
     async fn rests(jobs: u32) -> Duration {
         let mut notes = Notes::new();
         let progress = Progress { percent: Some(50), message: "reading".to_owned() };
@@ -95,7 +96,7 @@ mod tests {
         }
     }
 
-    /// G8: and shows the text of each less often, from that very moment on.
+    /// G8: it also shows the text of each job less often, from that very moment on.
     #[tokio::test(start_paused = true)]
     async fn a_worker_of_many_jobs_shows_each_text_less_often() {
         for (jobs, expected) in [(1, 2_000), (250, 2_000), (1_000, 8_000)] {

@@ -1,4 +1,4 @@
-//! A try's end: how it is settled, by the rules, and what the log says of it.
+//! The end of an attempt: its settlement, which the rules decide, and its log line.
 
 use std::any::Any;
 
@@ -11,7 +11,8 @@ use super::Attempt;
 use crate::report_check::ReportCheck;
 
 impl Attempt<'_> {
-    /// The adapter's own code failed, perhaps before it said of what nature the work is; then none is assumed.
+    /// Settles after a panic in the adapter's code. If it panicked before it stated its recovery semantics, none are
+    /// assumed.
     pub(super) fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -30,7 +31,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
     let retries = job.failures.len();
     match settlement {
         Settlement::Succeed { output, raw: _ } => {
-            // Not of what is free, nor of what is not known.
+            // Not if the job is free or its cost is not known.
             let cost = output.cost.amount().filter(|cost| cost.0 > 0).map(|cost| cost.to_string());
             let duration_ms = job.ended_at().map(|end| end.since(job.created_at).as_millis());
             tracing::info!(
@@ -53,7 +54,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
             }
             warn_of_short_report(job, output);
         }
-        // No limit had room for another run.
+        // No limit had enough left for another run.
         Settlement::Retry { failure, .. } if job.state.kind().is_terminal() => {
             log_failure(job, job.failures.last().unwrap_or(failure));
         }
@@ -75,7 +76,7 @@ fn log_failure(job: &Job, failure: &Failure) {
     );
 }
 
-/// C4: of conversations alone; only there a length is asked for.
+/// C4: for conversations only, because only they ask for a length.
 fn warn_of_short_report(job: &Job, output: &Output) {
     if job.new.conversation.is_none() {
         return;

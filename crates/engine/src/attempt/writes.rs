@@ -1,5 +1,5 @@
-//! What a try writes: checkpoints, progress and its end under its lease, and, when its job was cancelled while the request
-//! was on its way, what came of the request.
+//! The writes of an attempt: checkpoints, progress and its end, all under its lease. If the job was cancelled while
+//! the request was on its way, also the outcome of the request.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::notes::Notes;
 use super::settled::log_settled;
 use super::{Attempt, LeaseLost};
 
-/// How long a write waits that the store could not do; doubles.
+/// The wait before a failed write is repeated; doubles.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 const WRITE_AGAIN_AT_MOST: Duration = Duration::from_secs(2);
 
@@ -35,7 +35,7 @@ impl Attempt<'_> {
         self.may_be_lost("the text so far", shown)
     }
 
-    /// What is only shown may be lost; the run may not.
+    /// Tolerates a failed write of progress or text, which may be lost. A lost lease still ends the attempt.
     fn may_be_lost(&self, what: &str, written: Result<(), StoreError>) -> Result<(), LeaseLost> {
         match written {
             Ok(()) => Ok(()),
@@ -47,7 +47,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Writes the end of the try.
+    /// Writes the end of the attempt.
     pub(super) async fn settle(&self, settlement: Settlement) {
         let write = || self.shared.store.settle(self.lease.lease(), settlement.clone());
         match self.write_until_lost("the end of a try", self.lease.lost(), write).await {
@@ -64,10 +64,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// A run came of the request, so it must be stopped.
+    /// Records that the request became a run, which must be stopped.
     pub(super) async fn record_late_run(&self, remote: &RemoteRun) {
         let write = || self.shared.store.record_late_run(&self.job.id, remote);
-        // Until it is recorded, whatever the lease: no other process knows of this run.
+        // Repeated until it is recorded, whatever the lease: no other process knows of this run.
         let recorded = self.write_until_lost("an owed stop", std::future::pending(), write).await;
         match recorded {
             Ok(()) => {
@@ -79,7 +79,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// No run came of the request, so there is nothing to stop.
+    /// Records that the request did not become a run, so there is nothing to stop.
     pub(super) async fn record_no_run(&self) {
         if !self.not_begun {
             return;
@@ -90,7 +90,7 @@ impl Attempt<'_> {
             .record_stop(&self.job.id, RemoteStop::NotNeeded, Cost::Unknown)
             .await
         {
-            // Not cancelled, but taken by another worker, which knows better.
+            // The job was not cancelled but claimed by another worker, which knows better.
             Ok(()) | Err(StoreError::NotFound) => {}
             Err(error) => {
                 tracing::warn!(job.id = %self.job.id, %error, "that a cancelled job began no run is not stored");
@@ -98,7 +98,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Repeats a write while the store cannot do it, until the job is lost to this try.
+    /// Repeats a write while the store cannot perform it, until this attempt loses the job.
     async fn write_until_lost<T, W>(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Who is woken by what.
+//! The signals and their receivers.
 
 use outlast_core::{Change, OwnerId, Rev};
 
@@ -7,7 +7,7 @@ use super::*;
 const FREE: PollLimits =
     PollLimits { in_all: usize::MAX, per_job: usize::MAX, sharing: Sharing::OneOwner };
 
-/// E8: in all, and for each job; a caller that leaves makes room.
+/// E8: in total, and for each job; a caller that leaves makes room.
 #[test]
 fn no_more_than_so_many_wait_at_a_time() {
     let wakeups = Arc::new(Wakeups::default());
@@ -95,7 +95,7 @@ fn nothing_is_kept_of_watchers_that_left() {
     assert_eq!(wakeups.interest(), Interest::None);
 }
 
-/// Two that leave at the same moment: one of them must see that it is the last.
+/// If two leave at the same moment, one of them must see that it is the last.
 #[test]
 fn nothing_is_kept_of_watchers_that_left_together() {
     let wakeups = Arc::new(Wakeups::default());
@@ -122,7 +122,8 @@ async fn a_worker_is_registered_until_it_ends() {
     assert_eq!(wakeups.interest(), Interest::None);
 }
 
-/// Nothing is kept of a try that is over; who waits for its job hears that it is carried no more, or has ended.
+/// Nothing is kept of an attempt that is over. A caller that waits for its job learns that this process no longer
+/// runs it, or that it has ended.
 #[tokio::test]
 async fn a_try_that_is_over_is_carried_no_more() {
     let wakeups = Arc::new(Wakeups::default());
