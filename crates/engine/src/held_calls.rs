@@ -1,4 +1,4 @@
-//! Held calls: a caller waits for the result of its own call, and may give up and call again. The same call (owner,
+//! Held calls: the caller waits for the result of the call, and may give up and call again. The same call (owner,
 //! tool, input) is the same job for as long as its key is valid ([`outlast_core::KeyLife`]). The process that
 //! accepted the call runs its job, at once and past the queue. The held call of a process that crashed is an orphan,
 //! which the next worker with its profile runs.

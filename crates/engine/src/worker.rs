@@ -31,7 +31,7 @@ const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(700);
 /// queue has a job for every claim.
 const MAX_CLAIMS_AT_ONCE: usize = 32;
 
-/// The jobs that a worker runs in addition to the held calls of its own process.
+/// The jobs that a worker runs in addition to its process's held calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// Jobs from the queue, at most as many at a time as the engine's options allow.

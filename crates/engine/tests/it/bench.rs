@@ -1,5 +1,5 @@
-//! A store, a scripted provider, and as many engines over them as a test wants. Time is tokio's, paused: it moves
-//! only when every task waits, so [`Bench::quiet`] means "until no task has anything left to do".
+//! A store, a scripted provider, and any number of engines over them. Time is tokio's, paused: it advances only when
+//! every task waits, so [`Bench::quiet`] means "until no task has anything left to do".
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The nature of a provider that can be stopped.
+/// The recovery semantics of a provider whose runs can be stopped.
 pub(crate) const fn natured(again: Again, resumes: Resumes) -> Nature {
     Nature { again, resumes, stops: true }
 }
@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     pub(crate) provider: Arc<Scripted>,
 }
 
-/// One process, as far as a test cares.
+/// One process, as far as a test needs it.
 pub(crate) struct Process {
     pub(crate) engine: Engine,
     pub(crate) stop: Shutdown,
@@ -54,7 +54,7 @@ impl Bench {
         Self { store: Moody::new(), provider }
     }
 
-    /// A process with a worker.
+    /// Starts a process with a worker.
     pub(crate) async fn process(&self) -> Process {
         self.process_with(Options::default()).await
     }
@@ -70,7 +70,7 @@ impl Bench {
         process
     }
 
-    /// A process without a worker.
+    /// Starts a process without a worker.
     pub(crate) async fn process_without_worker(&self) -> Process {
         self.process_without_worker_with(Options::default()).await
     }
@@ -94,7 +94,7 @@ impl Bench {
         tokio::time::sleep(millis(1)).await;
     }
 
-    /// Waits, without any time passing, until `done`.
+    /// Waits until `done`, while no time passes.
     pub(crate) async fn at_once(&self, done: impl Fn() -> bool) {
         let since = Instant::now();
         for _ in 0..1_000 {
@@ -116,12 +116,12 @@ impl Bench {
         tokio::time::timeout(seconds(100), waiting).await.expect("it never comes");
     }
 
-    /// The store learns that the worker with the first claim is dead, as from a lock that the kernel has freed.
+    /// Notifies the store that the worker with the first claim is dead, as from a lock that the kernel has freed.
     pub(crate) async fn first_claimant_ends(&self) {
         self.store.dismiss(&self.store.claimants()[0]).await.unwrap();
     }
 
-    /// The job as it stands.
+    /// Returns the job.
     pub(crate) async fn job(&self, id: &JobId) -> Job {
         self.store.job(&Scope::Operator, id).await.unwrap().unwrap()
     }
@@ -145,14 +145,14 @@ impl Process {
         id
     }
 
-    /// Waits for the end of the job; an hour at most.
+    /// Waits for the end of the job, at most an hour.
     pub(crate) async fn end(&self, id: &JobId) -> Reading {
         let reading = self.engine.poll(&owner(), id, LONG).await.unwrap().unwrap();
         assert!(reading.job.state.kind().is_terminal(), "{:?}", reading.job.state);
         reading
     }
 
-    /// A poll that is waiting when this returns.
+    /// Returns a poll that is already waiting.
     pub(crate) async fn parked_poll(
         &self,
         bench: &Bench,
@@ -173,7 +173,7 @@ impl Process {
         self.engine.cancel(&owner(), id).await.unwrap().unwrap()
     }
 
-    /// Leaves softly and returns how long that took.
+    /// Shuts down cleanly and returns how long that took.
     pub(crate) async fn leave(self) -> Duration {
         let asked = Instant::now();
         self.stop.ask();
@@ -184,7 +184,7 @@ impl Process {
         asked.elapsed()
     }
 
-    /// Dies as by kill -9: nothing is given back.
+    /// Crashes as by kill -9: nothing is released.
     pub(crate) async fn die(self) {
         if let Some(worker) = self.worker {
             worker.abort();
@@ -198,7 +198,7 @@ pub(crate) fn owner() -> Scope {
     Scope::Owner(OwnerId::new("ann"))
 }
 
-/// A job like most: two retries, a long time for everything.
+/// A typical job: two retries, generous time limits.
 pub(crate) fn research() -> NewJob {
     NewJob {
         owner: OwnerId::new("ann"),
@@ -216,7 +216,7 @@ pub(crate) fn research() -> NewJob {
     }
 }
 
-/// The text of a job's report.
+/// Returns the text of a job's report.
 pub(crate) fn text(job: &Job) -> &str {
     match &job.state {
         JobState::Succeeded { output, .. } => match &output.body {
@@ -227,7 +227,7 @@ pub(crate) fn text(job: &Job) -> &str {
     }
 }
 
-/// What is known of the remote run of a cancelled job.
+/// Returns what is known of the remote run of a cancelled job.
 pub(crate) fn remote_stop(job: &Job) -> RemoteStop {
     match job.state {
         JobState::Cancelled { remote, .. } => remote,
@@ -235,7 +235,7 @@ pub(crate) fn remote_stop(job: &Job) -> RemoteStop {
     }
 }
 
-/// The run a job's checkpoint names.
+/// Returns the run that a job's checkpoint names.
 pub(crate) fn remote_run(job: &Job) -> &RemoteRun {
     match &job.checkpoint {
         Checkpoint::Running(run) => run,
@@ -243,7 +243,7 @@ pub(crate) fn remote_run(job: &Job) -> &RemoteRun {
     }
 }
 
-/// The run delivers.
+/// Makes the run deliver its report.
 pub(crate) fn deliver(bench: &Bench, run: usize) {
     bench.provider.act(run, Act::Done("because"));
 }

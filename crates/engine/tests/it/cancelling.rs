@@ -34,7 +34,7 @@ async fn a_cancelled_queued_job_is_never_begun() {
     assert!(bench.provider.stops().is_empty());
 }
 
-/// A3: the slot is free when the call returns, the run is stopped, and what it still says is void.
+/// A3: the slot is free when the call returns, the run is stopped, and its later output is void.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped() {
     let bench = Bench::new();
@@ -58,7 +58,7 @@ async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped()
     assert_eq!(text(&process.end(&next).await.job), "because");
 }
 
-/// A3, design "cancel": a request on its way is waited for, and the run that comes of it is stopped.
+/// A3, design "cancel": a cancel waits for a request on its way, and the resulting run is stopped.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     let bench = Bench::new();
@@ -83,7 +83,7 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     assert_eq!(bench.provider.followers(), 0);
 }
 
-/// The same when the request was refused: there is nothing to stop, and the cancel stands.
+/// The same when the request was refused: there is nothing to stop, and the cancel remains.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_during_begin_stands_when_the_request_is_refused() {
     let bench = Bench::new();
@@ -119,7 +119,7 @@ async fn a3_a_process_that_dies_after_a_cancel_during_begin_leaves_the_doubt_on_
     assert_eq!(bench.provider.keys().len(), 1, "nothing is sent again");
 }
 
-/// A3: where the provider has no cancel call, the answer does not say that it is told.
+/// A3: if the provider has no cancel call, the answer does not state that it was asked.
 #[tokio::test(start_paused = true)]
 async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     let nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
@@ -136,8 +136,8 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     assert!(bench.provider.stops().is_empty(), "no worker tries in vain");
 }
 
-/// A3: while the request is on its way there is no run to speak of yet, whether or not the provider can stop runs; what
-/// came of it is recorded once it is known.
+/// A3: while the request is on its way, there is no run yet, whether or not the provider can stop runs. The outcome
+/// is recorded once it is known.
 #[tokio::test(start_paused = true)]
 async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
     let nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
@@ -155,7 +155,7 @@ async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::GoesOn);
 }
 
-/// E14, A3: the duty to stop a run is not lost to a store that cannot write it just then.
+/// E14, A3: a pending stop is not lost if the store cannot write it at first.
 #[tokio::test(start_paused = true)]
 async fn a_run_found_after_a_cancel_is_owed_even_if_the_store_fails_for_a_while() {
     let bench = Bench::new();
@@ -172,7 +172,7 @@ async fn a_run_found_after_a_cancel_is_owed_even_if_the_store_fails_for_a_while(
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
 }
 
-/// A3: a stop that fails is repeated, and a hanging one keeps no other waiting.
+/// A3: a stop that fails is repeated, and one that hangs delays no other.
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_fails_is_repeated_and_holds_up_no_other() {
     let bench = Bench::new();
@@ -191,7 +191,8 @@ async fn a_stop_that_fails_is_repeated_and_holds_up_no_other() {
     }
 }
 
-/// A3: a stop that the provider refuses for good is not tried again, and nothing is looked for once all are done.
+/// A3: a stop that the provider refuses for good is not repeated, and the worker stops looking once all stops are
+/// done.
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_is_refused_for_good_is_recorded_and_tried_once() {
     let bench = Bench::new();
@@ -207,7 +208,8 @@ async fn a_stop_that_is_refused_for_good_is_recorded_and_tried_once() {
     assert_eq!(bench.store.calls(Method::OwedStops).len(), looks);
 }
 
-/// A3: a run that the provider does not stop is tried a few times, and is then said to go on: never that it was stopped.
+/// A3: a run that the provider does not stop is tried a few times. It is then reported to continue, and never to have
+/// been stopped.
 #[tokio::test(start_paused = true)]
 async fn a3_a_run_that_is_seen_at_work_after_its_cancel_goes_on() {
     let bench = Bench::new();
@@ -269,7 +271,7 @@ async fn a3_a_stop_can_be_settled_without_a_worker() {
     assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
 }
 
-/// A3: a crash does not lose the duty.
+/// A3: a crash does not lose the pending stop.
 #[tokio::test(start_paused = true)]
 async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {
     let bench = Bench::new();
@@ -319,7 +321,7 @@ async fn a_cancel_that_races_completion_gives_exactly_one_outcome() {
     }
 }
 
-/// A3: a job that is being taken up again frees its slot too.
+/// A3: a job that is being resumed frees its slot too.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_during_resume_frees_the_slot_at_once() {
     let bench = Bench::new();

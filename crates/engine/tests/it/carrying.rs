@@ -1,4 +1,4 @@
-//! A worker carries jobs side by side, in order, and none of them harms another.
+//! A worker runs jobs concurrently, in order, and none of them harms another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn asking(name: &str, priority: i16) -> NewJob {
     NewJob { ask: json!(name), priority, ..research() }
 }
 
-/// B7, B15: from start to end without a pause that is not the provider's.
+/// B7, B15: from start to end, only the provider causes a pause.
 #[tokio::test(start_paused = true)]
 async fn a_started_job_is_taken_up_and_done_without_delay() {
     let log = Overheard::start();
@@ -45,8 +45,8 @@ async fn a_started_job_is_taken_up_and_done_without_delay() {
     }
 }
 
-/// One after another, each claim would wait for a commit of its own. A job that was won is worked on, whatever became of
-/// the other claims.
+/// Sequential claims would each wait for a separate commit. A claimed job is worked on, whatever the result of the
+/// other claims.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_claimed_from_side_by_side() {
     let bench = Bench::new();
@@ -67,7 +67,7 @@ async fn a_full_queue_is_claimed_from_side_by_side() {
     assert_eq!(bench.store.claimants().len(), 7, "and no more than there is room for");
 }
 
-/// Claims that follow one that found a job go side by side, twice as many each time, and share the store's commits.
+/// Claims that follow a successful one are concurrent, twice as many each time, and share the store's commits.
 #[tokio::test(start_paused = true)]
 async fn claims_double_while_they_find_jobs() {
     let bench = Bench::new();
@@ -134,7 +134,7 @@ async fn the_highest_priority_comes_first_then_the_oldest() {
     );
 }
 
-/// E11, B7: a panic in any part of an adapter is that job's failure, with a reason, and logged with its id.
+/// E11, B7: a panic in any part of an adapter fails only its own job, with a reason, and is logged with the job's id.
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_its_own_job_and_touches_no_other() {
     let log = Overheard::start();
@@ -175,7 +175,7 @@ async fn a_panic_fails_its_own_job_and_touches_no_other() {
     assert_eq!(text(&process.end(&bystander).await.job), "because");
 }
 
-/// E11: the panic of a stop is not the worker's.
+/// E11: a panic during a stop does not end the worker.
 #[tokio::test(start_paused = true)]
 async fn a_panic_while_a_run_is_stopped_touches_no_job() {
     let bench = Bench::new();
@@ -190,7 +190,7 @@ async fn a_panic_while_a_run_is_stopped_touches_no_job() {
     assert_eq!(text(&process.end(&bystander).await.job), "because");
 }
 
-/// A worker takes only what its providers can do.
+/// A worker claims only jobs that its providers can do.
 #[tokio::test(start_paused = true)]
 async fn a_job_of_another_profile_is_left_alone() {
     let bench = Bench::new();
@@ -201,7 +201,8 @@ async fn a_job_of_another_profile_is_left_alone() {
     assert_eq!(bench.kind(&foreign).await, StateKind::Queued);
 }
 
-/// A defect outside the provider's code is logged; its job is taken up again when its lease has ended, and no other is harmed.
+/// A defect outside the provider's code is logged. Its job is resumed when its lease has ended, and no other job is
+/// harmed.
 #[tokio::test(start_paused = true)]
 async fn a_try_that_panics_is_logged_and_its_job_is_not_lost() {
     let log = Overheard::start();
@@ -218,7 +219,7 @@ async fn a_try_that_panics_is_logged_and_its_job_is_not_lost() {
     assert_eq!(text(&process.end(&other).await.job), "because");
 }
 
-/// B15: a failed try is logged, and (C4) a report that is shorter than its effort asks for.
+/// B15: a failed attempt is logged, and so is (C4) a report that is shorter than its effort asks for.
 #[tokio::test(start_paused = true)]
 async fn a_failed_try_and_a_short_report_are_logged() {
     let log = Overheard::start();

@@ -1,4 +1,4 @@
-//! Workers that die or are taken for dead, by what they left behind (design: "what a kill -9 leaves").
+//! Workers that crash or are taken for dead, by what they left behind (design: "what a kill -9 leaves").
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ async fn a_dead_workers_run_is_resumed_when_its_lease_ends() {
     assert_eq!(log.lines_with("took over the jobs").len(), 1);
 }
 
-/// A clock that is set forward ends no lease of a living worker: one that leaps by more than the living need to renew theirs is
-/// not believed for the time of a lease.
+/// A clock that is set forward ends no lease of a live worker. If it leaps by more than live workers need to renew
+/// their leases, it is not trusted for the time of a lease.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_leaps_costs_no_living_worker_its_job() {
     for (leap, is_doubted) in [(LEASE / 3, false), (LEASE / 3 + millis(1), true), (LEASE, true)] {
@@ -55,7 +55,7 @@ async fn a_clock_that_leaps_costs_no_living_worker_its_job() {
     }
 }
 
-/// A lease much shorter than any tick of ours still ends on time.
+/// A lease much shorter than any of our ticks still ends on time.
 #[tokio::test(start_paused = true)]
 async fn a_short_lease_is_noticed_when_it_ends() {
     let bench = Bench::new();
@@ -71,7 +71,7 @@ async fn a_short_lease_is_noticed_when_it_ends() {
     assert!(dead_since.elapsed() <= lease + millis(5), "{:?}", dead_since.elapsed());
 }
 
-/// B9a: whether the request was accepted cannot be known.
+/// B9a: it cannot be known whether the request was accepted.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
     let bench = Bench::new();
@@ -89,7 +89,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
     assert_eq!(bench.provider.keys().len(), 1, "not sent again");
 }
 
-/// B9a: a provider that honours a key, or whose work may be done twice, is asked again under the same key.
+/// B9a: if the provider honours a key, or its work may be done twice, it is asked again under the same key.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again() {
     for again in [Again::WithKey, Again::Safe] {
@@ -111,7 +111,7 @@ async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again(
     }
 }
 
-/// Claimed, and nothing sent: simply done again.
+/// A job that was claimed, with nothing sent, is simply run again.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_before_beginning_leaves_nothing_behind() {
     let bench = Bench::new();
@@ -128,7 +128,7 @@ async fn a_worker_that_died_before_beginning_leaves_nothing_behind() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// B9: a run that cannot be taken up is begun again only where that does no harm.
+/// B9: a run that cannot be resumed is begun again only if that does no harm.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
     for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
@@ -148,8 +148,8 @@ async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
     }
 }
 
-/// E6, B9a: one that its provider has lost is repeated at once where that does no harm, and no try is spent on it; else
-/// the job fails RUN_LOST, and nothing is begun by itself.
+/// E6, B9a: a run that its provider has lost is repeated at once if that does no harm, and no attempt is spent on it.
+/// Otherwise the job fails with RUN_LOST, and nothing is begun without consent.
 #[tokio::test(start_paused = true)]
 async fn b9a_a_lost_run_is_repeated_only_if_that_is_safe() {
     for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
@@ -176,7 +176,7 @@ async fn b9a_a_lost_run_is_repeated_only_if_that_is_safe() {
     }
 }
 
-/// A worker taken for dead learns it at its next renewal; its attempt is void, the new one resumes.
+/// A worker taken for dead learns it at its next renewal; its attempt is void, and the new one resumes.
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
     let bench = Bench::new();
@@ -200,7 +200,7 @@ async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
     assert_eq!(bench.provider.keys().len(), 2, "one begin for each job");
 }
 
-/// The old attempt's result is refused, even if it comes first and the new attempt is still at it.
+/// The old attempt's result is refused, even if it arrives first and the new attempt is still running.
 #[tokio::test(start_paused = true)]
 async fn a_late_result_of_a_lost_lease_is_void() {
     let log = Overheard::start();
@@ -224,13 +224,13 @@ async fn a_late_result_of_a_lost_lease_is_void() {
     assert!(log.lines_with("will try again").is_empty(), "the old attempt does not insist");
 }
 
-/// A machine that slept: the worker rescues and claims its own job. The old attempt goes, the new one stays.
+/// A machine that slept: the worker rescues and claims its own job. The old attempt stops, the new one stays.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    // Its renewal is on its way while the lease ends and the same worker claims the job anew.
+    // Its renewal is on its way while the lease ends and the same worker claims the job again.
     let renewing = Arc::new(Notify::new());
     bench.store.next(Method::Renew, [Mood::After(renewing.clone())]);
     tokio::time::sleep(LEASE / 3).await;
@@ -247,7 +247,7 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// Promise 6: while the store takes no writes no worker can renew, so leases that ran out meanwhile say nothing.
+/// Promise 6: while the store takes no writes, no worker can renew, so leases that ran out meanwhile prove nothing.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
     let bench = Bench::new();
@@ -255,8 +255,8 @@ async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
     let id = first.under_way(&bench, 1).await;
     let second = bench.process().await;
     tokio::time::sleep(seconds(25)).await;
-    // Renewed at 20 s, so the lease ends at 50 s; both look once a second, so no look works before 65 s. The
-    // next renewal that works comes at 80 s.
+    // The lease was renewed at 20 s, so it ends at 50 s. Both workers look once a second, so no look succeeds before
+    // 65 s. The next successful renewal is at 80 s.
     bench.store.next(Method::Renew, std::iter::repeat_n(Mood::Full, 5));
     bench.store.next(Method::Rescue, std::iter::repeat_n(Mood::Full, 30));
     tokio::time::sleep(LEASE * 4).await;
@@ -268,8 +268,8 @@ async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
     first.leave().await;
 }
 
-/// F3: a process that was suspended for longer than its lease goes on with a job that no one has taken, be it one that could
-/// be run a second time elsewhere.
+/// F3: a process that was suspended for longer than its lease continues a job that no other worker has claimed, even
+/// one that could be run a second time elsewhere.
 #[tokio::test(start_paused = true)]
 async fn f3_a_suspended_process_goes_on_with_what_no_one_has_taken() {
     for suspended in [LEASE + millis(500), LEASE * 3 / 2, LEASE * 10] {
@@ -292,8 +292,8 @@ async fn f3_a_suspended_process_goes_on_with_what_no_one_has_taken() {
     }
 }
 
-/// F6: after a failover the store may say that a live worker runs a job that it does not run. The job is freed when its lease
-/// has ended, and its outcome is unknown.
+/// F6: after a failover the store may record a job with a live worker that does not run it. The job is freed when its
+/// lease has ended, and its outcome is unknown.
 #[tokio::test(start_paused = true)]
 async fn f6_a_job_that_a_live_worker_is_wrongly_recorded_with_is_freed() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Held calls (promise 2): the same call is the same job, for a while after its end too.
+//! Held calls (promise 2): the same call is the same job, also for a while after its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn a_call_made_again_attaches_and_receives_the_result_once() {
     assert!(!hold(&process).await.1, "it is recorded before what is asked later");
 }
 
-/// Promise 2: a report is told again for ten minutes after its end, a quick answer for one, and that is known.
+/// Promise 2: a report is replayed for ten minutes after its end, a quick answer for one, and the caller learns this.
 #[tokio::test(start_paused = true)]
 async fn research_is_told_again_for_a_while_after_an_answer() {
     for (answer, span) in [(HeldAnswer::Report, 600), (HeldAnswer::Quick, 60)] {
@@ -125,7 +125,7 @@ async fn another_owner_tool_or_input_is_another_call() {
     }
 }
 
-/// B1: a held call is carried by the process that took it, whether or not it takes jobs from the queue.
+/// B1: the process that accepted a held call runs it, whether or not it claims jobs from the queue.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_needs_no_background_worker() {
     let bench = Bench::new();
@@ -138,7 +138,7 @@ async fn a_held_call_needs_no_background_worker() {
     assert_eq!(bench.kind(&queued).await, StateKind::Queued, "the queue is not its business");
 }
 
-/// B1: outside the concurrency of the queue.
+/// B1: a held call does not count toward the concurrency of the queue.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_does_not_wait_for_a_free_slot() {
     let bench = Bench::new();
@@ -154,7 +154,7 @@ async fn a_held_call_does_not_wait_for_a_free_slot() {
     assert_eq!(bench.kind(&waiting).await, StateKind::Queued, "its end frees no slot of the queue");
 }
 
-/// B1: what a process that died was holding is carried on by the next one, and bought once.
+/// B1: the next process resumes what a crashed process was holding, and it is bought once.
 #[tokio::test(start_paused = true)]
 async fn an_orphaned_held_call_is_resumed_by_the_next_process() {
     let bench = Bench::new();
@@ -171,7 +171,7 @@ async fn an_orphaned_held_call_is_resumed_by_the_next_process() {
     assert_eq!(bench.provider.keys().len(), 1, "bought once");
 }
 
-/// B1: a process that is there already takes over as well, once the other is known to be dead.
+/// B1: a process that is already running takes over as well, once the other is known to be dead.
 #[tokio::test(start_paused = true)]
 async fn an_orphaned_held_call_is_resumed_by_a_process_that_runs() {
     let bench = Bench::new();
@@ -185,7 +185,7 @@ async fn an_orphaned_held_call_is_resumed_by_a_process_that_runs() {
     assert_eq!(text(&second.end(&id).await.job), "because");
 }
 
-/// A held call is made, taken and recorded as about to be sent in one step.
+/// A held call is created, claimed and recorded as about to be sent in one step.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_is_carried_from_the_start() {
     let bench = Bench::new();
@@ -200,7 +200,7 @@ async fn a_held_call_is_carried_from_the_start() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// A7: a caller that goes away while its call is being made leaves no job that is held and not worked on.
+/// A7: if a caller disconnects while its call is being created, no held job is left without an attempt.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_whose_caller_leaves_is_carried_all_the_same() {
     let bench = Bench::new();
@@ -219,7 +219,7 @@ async fn a_held_call_whose_caller_leaves_is_carried_all_the_same() {
     assert_eq!(bench.provider.keys().len(), 1, "bought once");
 }
 
-/// B9a: what was recorded as about to be sent, and was not, is begun by the next process.
+/// B9a: a request that was recorded as about to be sent, but was not sent, is begun by the next process.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
     let bench = Bench::new();
@@ -237,7 +237,7 @@ async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
     assert_eq!(bench.provider.keys().len(), 1, "bought once");
 }
 
-/// The same for a call that is made while its worker leaves and is still there for another request.
+/// The same for a call that is made while its worker is shutting down but still busy with another request.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_made_while_its_worker_leaves_is_given_back() {
     let bench = Bench::new();
@@ -264,7 +264,7 @@ async fn a_held_call_made_while_its_worker_leaves_is_given_back() {
     process.leave().await;
 }
 
-/// And for a call that was handed to a worker which was asked to leave before it looked.
+/// And for a call that was handed to a worker which was asked to shut down before it looked.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_that_its_worker_did_not_come_to_is_given_back() {
     let bench = Bench::new();
@@ -284,8 +284,8 @@ async fn a_held_call_that_its_worker_did_not_come_to_is_given_back() {
     assert!(bench.provider.keys().is_empty());
 }
 
-/// The caller of a held call that this process carries costs no read. A stranger is answered at once, not
-/// when it ends.
+/// The caller of a held call that this process runs costs no read. Another owner is answered at once, not when it
+/// ends.
 #[tokio::test(start_paused = true)]
 async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_wait() {
     let bench = Bench::new();
@@ -307,7 +307,7 @@ async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_
     assert_eq!(reads(), before, "the try tells its end");
 }
 
-/// Whether the process that carries a held call has died is looked for where another call attaches to it, and only there.
+/// The store is asked for dead workers only when another call attaches to a running held call.
 #[tokio::test(start_paused = true)]
 async fn dead_workers_are_looked_for_when_a_call_attaches_to_one_that_runs() {
     let bench = Bench::new();
@@ -329,7 +329,7 @@ async fn dead_workers_are_looked_for_when_a_call_attaches_to_one_that_runs() {
     assert_eq!(looks(), before, "it has ended");
 }
 
-/// What has its turn in the queue, or whose provider is another process's, is not carried from the start.
+/// A job that waits in the queue, or whose provider belongs to another process, is not run from the start.
 #[tokio::test(start_paused = true)]
 async fn only_a_held_call_of_an_own_provider_is_taken_as_it_is_made() {
     let bench = Bench::new();
@@ -347,7 +347,7 @@ async fn only_a_held_call_of_an_own_provider_is_taken_as_it_is_made() {
     }
 }
 
-/// Also a promised job that a caller waits for does not wait for a slot; one that a caller only asks after does.
+/// A promised job that a caller waits for does not wait for a slot; one that a caller only polls does.
 #[tokio::test(start_paused = true)]
 async fn what_a_caller_waits_for_is_carried_past_the_queue() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! A soft stop: polls are answered, jobs given back, nothing new taken, nothing dropped that may have been paid.
+//! A clean shutdown: polls are answered, jobs released, nothing new claimed, and nothing dropped that may have been
+//! paid for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +41,7 @@ async fn a_soft_stop_answers_polls_and_gives_jobs_back_to_be_resumed() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// A stop claims nothing more.
+/// A worker that is shutting down claims nothing more.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_leaves_takes_nothing_new() {
     let bench = Bench::new();
@@ -53,7 +54,7 @@ async fn a_process_that_leaves_takes_nothing_new() {
     assert!(bench.provider.keys().is_empty());
 }
 
-/// A stop begins nothing more either: a job claimed at the last moment goes back as it came.
+/// It begins nothing more either: a job claimed at the last moment is released unchanged.
 #[tokio::test(start_paused = true)]
 async fn a_job_claimed_at_the_last_moment_is_not_begun() {
     let bench = Bench::new();
@@ -72,7 +73,7 @@ async fn a_job_claimed_at_the_last_moment_is_not_begun() {
     assert_eq!(job.checkpoint, Checkpoint::NotBegun);
 }
 
-/// B9a: a request on its way is waited for, so that its run is recorded.
+/// B9a: the shutdown waits for a request on its way, so that its run is recorded.
 #[tokio::test(start_paused = true)]
 async fn a_soft_stop_waits_for_a_request_on_its_way() {
     let bench = Bench::new();
@@ -96,7 +97,7 @@ async fn a_soft_stop_waits_for_a_request_on_its_way() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// But only for so long: a process manager is waiting too.
+/// But only for a limited time, because a process manager is waiting too.
 #[tokio::test(start_paused = true)]
 async fn a_soft_stop_waits_for_a_request_only_so_long() {
     let bench = Bench::new();
@@ -109,7 +110,7 @@ async fn a_soft_stop_waits_for_a_request_only_so_long() {
     assert!(matches!(bench.job(&id).await.checkpoint, Checkpoint::Beginning { .. }));
 }
 
-/// A resume buys nothing, so a worker that leaves does not wait for it.
+/// A resume buys nothing, so a worker that is shutting down does not wait for it.
 #[tokio::test(start_paused = true)]
 async fn a_soft_stop_does_not_wait_for_a_resume() {
     let bench = Bench::new();
@@ -126,7 +127,7 @@ async fn a_soft_stop_does_not_wait_for_a_resume() {
     assert!(job.failures.is_empty());
 }
 
-/// For a worker that is gone, however it went, no task looks at the store.
+/// If a worker has stopped, in whatever way, no task looks at the store for it.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_was_killed_is_not_registered_any_more() {
     let bench = Bench::new();
@@ -138,7 +139,7 @@ async fn a_worker_that_was_killed_is_not_registered_any_more() {
     assert_eq!(bench.store.looking(), 0);
 }
 
-/// A worker that is current no more ends what it has and takes nothing new; the next one does.
+/// A worker that is no longer current finishes its jobs and claims nothing new; the next worker does.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_is_not_current_ends_what_it_has_and_takes_nothing_new() {
     let bench = Bench::new();

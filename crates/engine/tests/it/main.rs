@@ -1,4 +1,4 @@
-//! The one path under every interruption: memory store, scripted provider, paused time. Nothing here waits in
+//! The path of a job under every interruption: memory store, scripted provider, paused time. Nothing here waits in
 //! real time, and nothing depends on luck.
 
 #![expect(

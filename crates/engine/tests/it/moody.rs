@@ -1,4 +1,4 @@
-//! A memory store that fails, or keeps its caller waiting, when a test says so, and remembers who called when.
+//! A memory store that fails or delays its caller when a test requests it, and records every call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use outlast_testkit::clock::{START, TokioClock};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What a store can be moody about.
+/// The methods that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Method {
     Rev,
@@ -32,27 +32,27 @@ pub(crate) enum Method {
     Changes,
     Rescue,
     Job,
-    /// Asked after the read: what comes back may be old by then.
+    /// Its fault takes effect after the read: the result may be old by then.
     Turns,
 }
 
-/// What the next call meets.
+/// The behaviour of the next call.
 #[derive(Clone)]
 pub(crate) enum Mood {
-    /// There is no room; nothing is written.
+    /// The store is full; nothing is written.
     Full,
     /// The store cannot be reached; nothing is written.
     Unavailable,
-    /// It is written, and the answer is lost.
+    /// The write happens, and its answer is lost.
     AnswerLost,
     /// The store has a defect.
     Panics,
-    /// The caller waits for this, then all is well.
+    /// The caller waits for this; then the call succeeds.
     After(Arc<Notify>),
 }
 
 impl Mood {
-    /// All is well at once, before what the calls after this one meet.
+    /// The call succeeds at once. Later calls use the moods that follow.
     pub(crate) fn ready() -> Self {
         let notify = Arc::new(Notify::new());
         notify.notify_one();
@@ -82,23 +82,23 @@ impl Moody {
         })
     }
 
-    /// What the next calls of `method` meet, in order; after these, all is well.
+    /// Sets the behaviour of the next calls of `method`, in order. Calls after these succeed.
     pub(crate) fn next(&self, method: Method, moods: impl IntoIterator<Item = Mood>) {
         self.moods.lock().unwrap().entry(method).or_default().extend(moods);
     }
 
-    /// When `method` was called.
+    /// Returns the times of the calls of `method`.
     pub(crate) fn calls(&self, method: Method) -> Vec<Instant> {
         let calls = self.calls.lock().unwrap();
         calls.iter().filter(|(called, _)| *called == method).map(|(_, at)| *at).collect()
     }
 
-    /// Who won the claims so far, in order.
+    /// Returns the workers that won the claims so far, in order.
     pub(crate) fn claimants(&self) -> Vec<WorkerId> {
         self.claimants.lock().unwrap().clone()
     }
 
-    /// How many look for changes just now.
+    /// Returns the number of callers that look for changes at present.
     pub(crate) fn looking(&self) -> u32 {
         *self.looking.lock().unwrap()
     }

@@ -1,4 +1,4 @@
-//! What the engine logs on this thread, as text.
+//! The log lines of the engine on this thread, as text.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Listens until dropped.
+/// Collects log lines until dropped.
 pub(crate) struct Overheard {
     lines: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
@@ -21,7 +21,7 @@ impl Overheard {
         Self { lines, _guard: guard }
     }
 
-    /// The lines so far that contain `text`.
+    /// Returns the lines so far that contain `text`.
     pub(crate) fn lines_with(&self, text: &str) -> Vec<String> {
         let lines = self.lines.lock().unwrap();
         lines.iter().filter(|line| line.contains(text)).cloned().collect()

@@ -1,4 +1,4 @@
-//! A caller asks after a job.
+//! A caller polls a job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::bench::{Bench, deliver, millis, owner, research, seconds, text};
 use crate::moody::{Method, Mood};
 
-/// A2, and the goal that no tick lies between a job's end and its answer.
+/// A2, and the goal that no tick delays the answer after a job's end.
 #[tokio::test(start_paused = true)]
 async fn a_parked_poll_answers_the_moment_the_job_ends() {
     let bench = Bench::new();
@@ -26,7 +26,7 @@ async fn a_parked_poll_answers_the_moment_the_job_ends() {
     assert_eq!(reading.job.ended_at(), Some(reading.now));
 }
 
-/// Promise 2: a caller who was told of progress while the end was being read hears of the end all the same.
+/// Promise 2: a caller that received progress while the end was being read still learns of the end.
 #[tokio::test(start_paused = true)]
 async fn a_change_whose_reading_was_broken_off_is_read_again() {
     let bench = Bench::new();
@@ -45,7 +45,7 @@ async fn a_change_whose_reading_was_broken_off_is_read_again() {
     assert_eq!(text(&reading.job), "because");
 }
 
-/// A2: the same answer again on every later poll, at once.
+/// A2: every later poll gets the same answer, at once.
 #[tokio::test(start_paused = true)]
 async fn a_finished_job_answers_the_same_on_every_later_poll() {
     let bench = Bench::new();
@@ -97,7 +97,7 @@ async fn a_poll_of_an_unknown_or_foreign_job_answers_at_once() {
     assert_eq!(asked.elapsed(), Duration::ZERO);
 }
 
-/// A7: a client that hangs up ends its wait, never the job.
+/// A7: a client that disconnects ends its wait, never the job.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_poll_leaves_the_job_running() {
     let bench = Bench::new();
@@ -129,7 +129,7 @@ async fn polls_that_are_gone_leave_nothing_to_look_for() {
     assert_eq!(bench.store.looking(), 0, "no caller waits any more");
 }
 
-/// `--no-worker`: a process that only answers still hears of the end at once.
+/// `--no-worker`: a process that only answers still learns of the end at once.
 #[tokio::test(start_paused = true)]
 async fn a_process_without_a_worker_hears_of_a_job_another_one_ends() {
     let bench = Bench::new();
@@ -146,7 +146,7 @@ async fn a_process_without_a_worker_hears_of_a_job_another_one_ends() {
     assert_eq!(answered, delivered);
 }
 
-/// A poll must not miss an end that comes between its look and its wait; many at once share one end.
+/// A poll must not miss an end between its look and its wait; many concurrent polls share one end.
 #[tokio::test(start_paused = true)]
 async fn all_who_wait_for_one_job_are_answered() {
     let bench = Bench::new();
@@ -164,7 +164,7 @@ async fn all_who_wait_for_one_job_are_answered() {
     assert_eq!(asked.elapsed(), Duration::ZERO);
 }
 
-/// A process looks for changes when it is told of one, and its worker for jobs when it is told to.
+/// A process looks for changes when it is notified of one, and its worker looks for jobs when it is asked to.
 #[tokio::test(start_paused = true)]
 async fn a_process_looks_when_it_is_told_to() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! What a running job shows of itself.
+//! The progress and the text of a running job.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use tokio::sync::Notify;
 use crate::bench::{Bench, deliver, millis, remote_run, text};
 use crate::moody::{Method, Mood};
 
-/// After this long the first word of a run is written.
+/// The time after which the first progress of a run is written.
 const FIRST_WORD: std::time::Duration = millis(60);
 
 fn at(percent: u8) -> Option<Progress> {
     Some(Progress { percent: Some(percent), message: format!("at {percent}") })
 }
 
-/// B6: the first word is shown after a moment, then one in 250 ms, and the last word wins.
+/// B6: the first progress is shown after a moment, then one per 250 ms, and the latest one wins.
 #[tokio::test(start_paused = true)]
 async fn progress_is_written_at_most_every_250_ms_and_the_last_word_wins() {
     let bench = Bench::new();
@@ -77,7 +77,7 @@ async fn progress_that_cannot_be_written_harms_nothing() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// B6: a new try starts anew.
+/// B6: a new attempt starts without progress.
 #[tokio::test(start_paused = true)]
 async fn a_job_given_back_shows_no_progress() {
     let bench = Bench::new();
@@ -90,7 +90,7 @@ async fn a_job_given_back_shows_no_progress() {
     assert_eq!(bench.job(&id).await.progress, None);
 }
 
-/// Where to go on in a stream is recorded, for the next worker.
+/// The position in a stream is recorded for the next worker.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_moved_is_recorded() {
     let bench = Bench::new();
@@ -103,7 +103,8 @@ async fn a_run_that_moved_is_recorded() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// G4: a run that has told that it moved is not asked again before that is on record: what it does next may cost money.
+/// G4: after a run reported that it moved, its next step waits until that is recorded, because that step may cost
+/// money.
 #[tokio::test(start_paused = true)]
 async fn g4_a_run_that_moved_is_not_asked_again_before_that_is_on_record() {
     let bench = Bench::new();
@@ -113,7 +114,7 @@ async fn g4_a_run_that_moved_is_not_asked_again_before_that_is_on_record() {
     bench.store.next(Method::Checkpoint, [Mood::Unavailable, Mood::After(writing.clone())]);
     bench.provider.act(1, Act::Moved("sending"));
     bench.provider.act(1, Act::Progress(60));
-    // Beginning, the run, and the two tries to record that it moved.
+    // Beginning, the run, and the two attempts to record that it moved.
     bench.until(|| bench.store.calls(Method::Checkpoint).len() == 4).await;
     bench.quiet().await;
     let job = bench.job(&id).await;
@@ -129,7 +130,7 @@ async fn g4_a_run_that_moved_is_not_asked_again_before_that_is_on_record() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// B6: the last word before the end is written, however soon the end follows.
+/// B6: the last progress before the end is written, however soon the end follows.
 #[tokio::test(start_paused = true)]
 async fn b6_the_last_progress_is_written_before_the_end() {
     let bench = Bench::new();
@@ -144,7 +145,7 @@ async fn b6_the_last_progress_is_written_before_the_end() {
     assert_eq!(bench.store.calls(Method::Note).len(), before + 1);
 }
 
-/// Of a run that ends at once nothing is written but its end.
+/// For a run that ends at once, only its end is written.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_at_once_leaves_no_progress() {
     let bench = Bench::new();

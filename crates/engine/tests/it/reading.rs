@@ -1,4 +1,4 @@
-//! What the faces ask the engine about jobs, and the watch over one.
+//! The reads that interfaces make of jobs, and the watch of one job.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn a_job_that_is_due_waits_for_its_turn() {
     assert_eq!(reading.waits, Some(Waits::ForItsTurn { ahead: 0 }));
 }
 
-/// Where no more may wait, what has ended is told all the same.
+/// A finished job is returned even if no more callers may wait.
 #[tokio::test(start_paused = true)]
 async fn a_watch_over_a_finished_job_needs_no_place() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Tries that fail: what is tried again, when, and what is not.
+//! Failed attempts: which of them are repeated, when, and which are not.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn busy() -> Trouble {
     Trouble::Unavailable { retry_after: None }
 }
 
-/// B9: the failure is kept, the job is pending meanwhile, and the wait is the rules' own.
+/// B9: the failure is kept, the job is pending meanwhile, and the rules decide the wait.
 #[tokio::test(start_paused = true)]
 async fn a_failed_try_is_repeated_after_its_wait_and_its_failure_is_kept() {
     let bench = Bench::new();
@@ -75,7 +75,7 @@ async fn a_permanent_refusal_fails_at_once() {
     }
 }
 
-/// B9: N retries are N + 1 tries.
+/// B9: N retries are N + 1 attempts.
 #[tokio::test(start_paused = true)]
 async fn n_retries_are_n_plus_one_tries() {
     for retries in [0, 1, 3] {
@@ -105,7 +105,7 @@ async fn a_run_that_failed_is_begun_anew() {
     assert_eq!(bench.provider.resumes(), 0);
 }
 
-/// B9a: a run that was stopped at the provider by its owner there is not begun again.
+/// B9a: a run that its owner stopped at the provider is not begun again.
 #[tokio::test(start_paused = true)]
 async fn b9a_a_run_that_was_stopped_at_the_provider_ends_the_job() {
     let bench = Bench::new();
@@ -119,8 +119,8 @@ async fn b9a_a_run_that_was_stopped_at_the_provider_ends_the_job() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// P6: under a key that the provider honours the same key is sent again while retries remain; then no caller is told that
-/// it merely took too long.
+/// P6: if the provider honours the key, the same key is sent again while retries remain. After that, no caller gets a
+/// plain timeout.
 #[tokio::test(start_paused = true)]
 async fn p6_a_late_answer_under_a_key_is_sent_again_and_ends_submit_unknown() {
     let late = || Begin::Fail(BeginError::Unknown(error(Trouble::TimedOut)));
@@ -136,7 +136,7 @@ async fn p6_a_late_answer_under_a_key_is_sent_again_and_ends_submit_unknown() {
     assert!(job.failures.last().unwrap().message.contains("--again"), "{:?}", job.failures);
 }
 
-/// B9a: a run we lost sight of goes on at the provider, so it is taken up, never begun again.
+/// B9a: a run that we lost sight of continues at the provider, so it is resumed, never begun again.
 #[tokio::test(start_paused = true)]
 async fn a_broken_run_is_resumed() {
     let bench = Bench::new();

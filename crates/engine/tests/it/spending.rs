@@ -1,4 +1,5 @@
-//! What a start reserves, and what it is refused for (G6): the engine knows the provider's prices, the store decides.
+//! The amounts that a start reserves, and its refusals (G6): the engine knows the provider's prices, the store
+//! decides.
 
 use std::sync::Arc;
 
@@ -65,23 +66,23 @@ async fn engine(typical: Option<u64>, caps: bool, spend_limits: SpendLimits) -> 
     Engine::new(store, providers, options, Shutdown::new()).await.unwrap().0
 }
 
-/// A question with a budget in cents.
+/// Returns a question with a budget in cents.
 fn asked(budget: Option<u64>) -> NewJob {
     let ask = json!({ "messages": [], "budget": budget.map(|cents| cents * CENT) });
     NewJob { ask, ..research() }
 }
 
-/// Cents that are reserved.
+/// Returns the reserved amount in cents.
 async fn reserved(engine: &Engine) -> u64 {
     let query = SpendQuery { by: SpendBy::Day, since: Day(0) };
     let sums = engine.spend(&Scope::Operator, &query).await.unwrap();
     sums.iter().map(|sum| sum.reserved.0 / CENT).sum()
 }
 
-/// G6: where the provider stops at no budget, one below the typical cost is refused, and an accepted start says so.
+/// G6: if the provider cannot stop at a budget, one below the typical cost is refused, and an accepted start says so.
 #[tokio::test]
 async fn g6_a_budget_is_kept_by_the_provider_or_refused() {
-    // The typical cost, whether the provider stops at a budget (55 by default), the budget, and what is reserved.
+    // The typical cost, whether the provider stops at a budget (55 by default), the budget, and the reserved amount.
     let table = [
         (Some(50), false, Some(49), None),
         (Some(50), false, Some(60), Some(50)),
@@ -110,7 +111,7 @@ async fn g6_a_budget_is_kept_by_the_provider_or_refused() {
     }
 }
 
-/// G6: limits of an owner; the library and workflows are free under every one of them.
+/// G6: limits of an owner; the library and workflows are free under every limit.
 #[tokio::test]
 async fn g6_what_is_free_is_started_whatever_the_limit() {
     let nothing = Some(NanoUsd(0));
@@ -125,7 +126,8 @@ async fn g6_what_is_free_is_started_whatever_the_limit() {
     assert_eq!(reserved(&engine).await, 0);
 }
 
-/// C10: a question that is likely to cost over a dollar is warned of before anything is spent, a cheap one is not.
+/// C10: a question that is likely to cost over a dollar causes a warning before anything is spent; a cheap one does
+/// not.
 #[tokio::test]
 async fn a_question_that_is_likely_to_cost_much_is_warned_of() {
     let log = Overheard::start();
@@ -136,7 +138,7 @@ async fn a_question_that_is_likely_to_cost_much_is_warned_of() {
     }
 }
 
-/// B15: the line of an end names what was paid; nothing of what is free, or not known.
+/// B15: the log line of an end names the paid amount, but not if the job is free or its cost is unknown.
 #[tokio::test(start_paused = true)]
 async fn a_completed_job_is_logged_with_what_it_cost() {
     let costs = [Cost::Reported(NanoUsd(5 * CENT)), Cost::Reported(NanoUsd(0)), Cost::Unknown];

@@ -1,4 +1,4 @@
-//! A store that fails for a while: everything waits, then ends right, and nothing happens twice (E14, promise 6).
+//! A store that fails for a while: everything waits, then ends correctly, and nothing happens twice (E14, promise 6).
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ async fn a_worker_that_cannot_claim_tries_again() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// E14: a claim that fails beside one that finds no job is repeated too.
+/// E14: a claim that fails next to one that finds no job is repeated too.
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_fails_beside_another_is_tried_again() {
     let bench = Bench::new();
     let waiting = bench.process_without_worker().await;
     waiting.start(research()).await;
-    // The first gets the job; of the two that follow, one fails and one finds no other.
+    // The first claim gets the job; of the two that follow, one fails and one finds no other job.
     bench.store.next(Method::Claim, [Mood::ready(), Mood::Unavailable]);
     let _process = bench.process().await;
     bench.quiet().await;
@@ -45,7 +45,7 @@ async fn a_claim_that_fails_beside_another_is_tried_again() {
     assert_eq!(bench.store.calls(Method::Claim).len(), 4);
 }
 
-/// E14: a held call that cannot be found or taken is looked for again after a second, not without a pause.
+/// E14: if a held call cannot be found or claimed, the next look follows after a second, not without a pause.
 #[tokio::test(start_paused = true)]
 async fn a_held_call_that_cannot_be_taken_is_tried_again_after_a_pause() {
     for method in [Method::Orphans, Method::Take] {
@@ -61,7 +61,7 @@ async fn a_held_call_that_cannot_be_taken_is_tried_again_after_a_pause() {
     }
 }
 
-/// Nothing is sent before it is written that it will be.
+/// Nothing is sent before its checkpoint is written.
 #[tokio::test(start_paused = true)]
 async fn a_request_is_not_sent_before_its_checkpoint_is_stored() {
     let bench = Bench::new();
@@ -76,7 +76,7 @@ async fn a_request_is_not_sent_before_its_checkpoint_is_stored() {
     assert_eq!(text(&process.end(&id).await.job), "because");
 }
 
-/// The name of a run that was paid for is written as soon as the store can, and nothing is begun twice.
+/// The id of a paid run is written as soon as the store can, and nothing is begun twice.
 #[tokio::test(start_paused = true)]
 async fn the_name_of_a_run_is_stored_as_soon_as_the_store_can() {
     let log = Overheard::start();
@@ -120,7 +120,7 @@ async fn an_end_that_cannot_be_stored_is_stored_later_and_once() {
     assert_eq!(bench.job(&id).await, job, "and never changes again");
 }
 
-/// E14: an end that was stored, although the worker was not told so, is not stored again.
+/// E14: an end that was stored, but not confirmed to the worker, is not stored again.
 #[tokio::test(start_paused = true)]
 async fn an_end_whose_answer_was_lost_is_not_stored_twice() {
     let bench = Bench::new();
@@ -134,7 +134,7 @@ async fn an_end_whose_answer_was_lost_is_not_stored_twice() {
     assert_eq!(bench.job(&id).await, job);
 }
 
-/// A cancel while the end cannot be stored wins, because it was stored.
+/// A cancel that is stored while the end cannot be stored wins.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_ends_the_attempt_to_store_an_end() {
     let bench = Bench::new();
@@ -178,7 +178,7 @@ async fn a_poll_is_answered_although_changes_could_not_be_read_for_a_while() {
     assert!(asked.elapsed() < seconds(3), "{:?}", asked.elapsed());
 }
 
-/// Stops that are owed are found although the store could not say so for a while.
+/// Pending stops are found although the store could not return them for a while.
 #[tokio::test(start_paused = true)]
 async fn owed_stops_are_done_although_they_could_not_be_read_for_a_while() {
     let bench = Bench::new();
@@ -190,7 +190,8 @@ async fn owed_stops_are_done_although_they_could_not_be_read_for_a_while() {
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
 }
 
-/// F3: a worker cut off from the store for the length of its lease ends what another worker may begin again, and only that.
+/// F3: a worker that cannot reach the store for the length of its lease ends what another worker may begin again, and
+/// only that.
 #[tokio::test(start_paused = true)]
 async fn f3_what_could_run_twice_ends_with_a_lease_that_cannot_be_renewed() {
     let cases = [

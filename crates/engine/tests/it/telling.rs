@@ -1,4 +1,4 @@
-//! Ends are told, and the text so far is shown.
+//! Notices of ends, and the text so far.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use crate::bench::{Bench, deliver, millis, research, seconds};
 
-/// A receiver that fails as often as it is told, and remembers when it was told what.
+/// A receiver that fails a given number of times, and records each notice with its time.
 #[derive(Debug, Default)]
 struct Receiver {
     failures: Mutex<u32>,
     told: Mutex<Vec<(Instant, String)>>,
-    /// Set where every delivery waits.
+    /// Set if every delivery waits.
     waits: Option<Arc<Notify>>,
 }
 
@@ -56,7 +56,7 @@ async fn is_kept(bench: &Bench) -> bool {
     claim != NoticeClaim::NoneDue { next: None }
 }
 
-/// G7: told once, as soon as it has ended, also when two processes could.
+/// G7: one notice as soon as the job has ended, even if two processes could deliver it.
 #[tokio::test(start_paused = true)]
 async fn g7_an_end_is_told_at_once_and_by_one_process() {
     let bench = Bench::new();
@@ -75,7 +75,7 @@ async fn g7_an_end_is_told_at_once_and_by_one_process() {
     assert!(!is_kept(&bench).await);
 }
 
-/// G7: a process that has nobody to tell leaves the notice to one that has.
+/// G7: a process without a notifier leaves the notice to one that has a notifier.
 #[tokio::test(start_paused = true)]
 async fn g7_what_one_process_settled_another_tells() {
     let bench = Bench::new();
@@ -89,7 +89,7 @@ async fn g7_what_one_process_settled_another_tells() {
     bench.until(|| receiver.told().len() == 1).await;
 }
 
-/// G7: growing waits, eight tries within a day or so, then nothing is kept of it.
+/// G7: growing waits, eight deliveries within about a day, then nothing is kept of the notice.
 #[tokio::test(start_paused = true)]
 async fn g7_a_receiver_that_is_down_is_tried_again_and_then_no_more() {
     let bench = Bench::new();
@@ -106,7 +106,7 @@ async fn g7_a_receiver_that_is_down_is_tried_again_and_then_no_more() {
     assert!(!is_kept(&bench).await);
 }
 
-/// G7: a worker that leaves delivers what it has settled, and does not wait for ever.
+/// G7: a worker that is shutting down delivers the notices of what it has settled, and does not wait for ever.
 #[tokio::test(start_paused = true)]
 async fn g7_a_leaving_worker_delivers_first_and_not_for_ever() {
     let bench = Bench::new();
@@ -130,7 +130,8 @@ async fn g7_a_leaving_worker_delivers_first_and_not_for_ever() {
     assert!(!is_kept(&bench).await);
 }
 
-/// G7: a worker that leaves waits for a second try, which comes soon, and leaves a later one to the next process.
+/// G7: a worker that is shutting down waits for a second delivery if it comes soon, and leaves a later one to the
+/// next process.
 #[tokio::test(start_paused = true)]
 async fn g7_a_leaving_worker_tries_once_more_if_that_is_soon() {
     for (failures, tries, left) in [(1, 2, false), (2, 2, true)] {
@@ -148,7 +149,7 @@ async fn g7_a_leaving_worker_tries_once_more_if_that_is_soon() {
     }
 }
 
-/// G8: the text is shown at once, then with a step every two seconds at most, and gone with the end.
+/// G8: the text is shown at once, then with a step at most every two seconds, and removed with the end.
 #[tokio::test(start_paused = true)]
 async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
     let bench = Bench::new();
@@ -156,7 +157,7 @@ async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
     let id = process.under_way(&bench, 1).await;
     let text = async || bench.job(&id).await.partial.map(|text| text.to_string());
     assert_eq!(text().await, None);
-    // A run that ends at once leaves none.
+    // A run that ends at once shows none.
     tokio::time::sleep(millis(60)).await;
     bench.provider.act(1, Act::Writes(50, "# One"));
     bench.quiet().await;

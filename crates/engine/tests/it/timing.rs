@@ -1,4 +1,4 @@
-//! The two clocks over a job, and the store's own.
+//! The two time limits of a job, and the store's clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::bench::{Bench, LEASE, deliver, millis, research, seconds, text};
 use crate::moody::{Method, Mood};
 use crate::overheard::Overheard;
 
-/// C7, B9a: a warning at 80 %, then the try ends and the next one resumes the same run.
+/// C7, B9a: a warning at 80 %, then the attempt ends and the next one resumes the same run.
 #[tokio::test(start_paused = true)]
 async fn a_try_that_takes_too_long_is_warned_of_and_resumed() {
     let log = Overheard::start();
@@ -108,7 +108,7 @@ async fn a_job_resumed_after_its_life_gets_one_look_and_no_more() {
     }
 }
 
-/// A6: what is delivered at the very moment of the ceiling was paid for, and counts.
+/// A6: a report delivered at the very moment of the ceiling was paid for, and counts.
 #[tokio::test(start_paused = true)]
 async fn a_report_that_is_there_when_the_time_is_up_counts() {
     for _ in 0..20 {
@@ -116,7 +116,7 @@ async fn a_report_that_is_there_when_the_time_is_up_counts() {
         let process = bench.process().await;
         let id = process.start(NewJob { life: Some(seconds(900)), ..research() }).await;
         bench.quiet().await;
-        // A slow write keeps the attempt from looking until both are there.
+        // A slow write keeps the attempt from looking until both are ready.
         let written = Arc::new(Notify::new());
         bench.store.next(Method::Note, [Mood::After(written.clone())]);
         bench.provider.act(1, Act::Progress(99));
@@ -166,13 +166,13 @@ async fn a_worker_finds_what_is_due_when_it_comes_and_what_is_due_soon() {
     assert!(late <= millis(3), "{late:?} after it was due");
 }
 
-/// A due time that is not for us must not hide the next one, and no tick may lie in between.
+/// A due time for another profile must not hide the next one, and no tick may be in between.
 #[tokio::test(start_paused = true)]
 async fn a_due_time_that_no_worker_answers_hides_no_later_one() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    // Of another profile, due in 1 s, and no worker comes for it.
+    // A job of another profile, due in 1 s, for which there is no worker.
     let other = Profile::new("other");
     process.start(NewJob { profile: other.clone(), ..research() }).await;
     let claimed = bench.store.claim(&WorkerId::new("w"), &[other], LEASE).await.unwrap().unwrap();
@@ -197,7 +197,7 @@ async fn a_due_time_that_no_worker_answers_hides_no_later_one() {
     assert!(late <= millis(3), "{late:?} after it was due");
 }
 
-/// A worker that is idle beside a busy one asks for work when there may be some, not with every word of progress.
+/// A worker that is idle next to a busy one looks for work when there may be some, not with every progress write.
 #[tokio::test(start_paused = true)]
 async fn progress_of_others_does_not_make_a_worker_claim() {
     let bench = Bench::new();
@@ -230,7 +230,7 @@ async fn a_lease_is_renewed_while_its_job_runs() {
     assert_eq!(bench.store.calls(Method::Renew).len(), renewals, "nothing is left to renew");
 }
 
-/// A renewal that hangs holds up no cancel.
+/// A renewal that hangs delays no cancel.
 #[tokio::test(start_paused = true)]
 async fn a_slow_renewal_does_not_keep_a_cancelled_jobs_slot() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! What a worker does beside its work: it forgets what is due, says who is there, and leaves when nothing is left.
+//! The tasks of a worker besides its jobs: it removes what has expired, registers itself, and leaves when nothing is
+//! left.
 
 use std::time::Duration;
 
@@ -18,12 +19,13 @@ fn kept_for(keep: u64) -> NewJob {
 }
 
 async fn rows(bench: &Bench) -> usize {
-    // Expired jobs are hidden from readers but still there; a key would find them, a count of changes does.
+    // Expired jobs are hidden from readers but still stored. A key would find them; a count of changes does.
     let all = outlast_core::ChangeWait { at_most: millis(0), look_every: millis(1) };
     bench.store.changes(outlast_core::Rev(0), all).await.unwrap().jobs.len()
 }
 
-/// A6, A8: removed when its retention has ended, at most the sweep interval late; an unfinished one never.
+/// A6, A8: a finished job is removed when its retention has ended, at most the sweep interval late; an unfinished one
+/// never.
 #[tokio::test(start_paused = true)]
 async fn a6_a_finished_job_is_removed_soon_after_its_retention() {
     let log = Overheard::start();
@@ -99,7 +101,7 @@ async fn a_queued_job_says_what_it_waits_for() {
     let next = process.start(research()).await;
     bench.quiet().await;
     assert_eq!(waits(&running).await, None);
-    // What waits for its next try is older, and comes first once its time has come.
+    // The job that waits for its next attempt is older, and comes first once its time has come.
     assert_eq!(waits(&next).await, Some(Waits::ForItsTurn { ahead: 1 }));
     process.leave().await;
     assert_eq!(waits(&next).await, Some(Waits::ForAWorker), "a worker that left is there no more");
@@ -128,7 +130,8 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     assert!(!bench.store.has_worker(&Scripted::profile()).await.unwrap(), "it said goodbye");
 }
 
-/// A job that waits for its next try is left to do, also while no try is under way; what cannot be read may be.
+/// A job that waits for its next attempt counts as work left, even while no attempt is under way. A queue that cannot
+/// be read may hold work, too.
 #[tokio::test(start_paused = true)]
 async fn a_worker_until_idle_stays_for_a_try_that_is_due_later() {
     let bench = Bench::new();
@@ -149,7 +152,7 @@ async fn a_worker_until_idle_stays_for_a_try_that_is_due_later() {
     assert!(face.engine.is_idle().await);
 }
 
-/// Whatever it has in hand: a run that never ends, here.
+/// Even while it has an attempt: here, a run that never ends.
 #[tokio::test(start_paused = true)]
 async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() {
     let bench = Bench::new();
@@ -169,7 +172,7 @@ async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() 
     assert!((seconds(300)..seconds(330)).contains(&gone.elapsed()), "{:?}", gone.elapsed());
 }
 
-/// H1: a store that can be read and gives no job keeps no worker that has nothing in hand; one that is at work stays.
+/// H1: a worker without attempts leaves a store that can be read but gives no job; a worker with an attempt stays.
 #[tokio::test(start_paused = true)]
 async fn h1_a_worker_until_idle_gives_up_a_store_that_refuses_every_claim_for_minutes() {
     let bench = Bench::new();
