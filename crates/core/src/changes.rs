@@ -30,9 +30,9 @@ pub struct Change {
     pub id: JobId,
     /// The present state.
     pub state: StateKind,
-    /// Whether the job is a held call without a worker.
+    /// The reason why the job has no worker, if it is a held call without one.
     pub uncarried: Uncarried,
-    /// Whether the job is a turn of a conversation.
+    /// True if the job is a turn of a conversation.
     pub in_conversation: bool,
 }
 
@@ -45,10 +45,10 @@ impl Change {
     }
 }
 
-/// Whether a job is a held call without a worker.
+/// The reason why a held call has no worker, if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncarried {
-    /// It is not.
+    /// The job is not a held call without a worker.
     No,
     /// No worker has owned it yet. The process that created it is about to run it, unless that process crashed.
     NotYet,

@@ -24,7 +24,7 @@ pub struct ConversationMessage {
     pub content: String,
     /// The model's thinking before this message, if it is known.
     pub thinking: Option<String>,
-    /// Whether this is a question that was never answered. Such a question is not sent upstream again.
+    /// True for a question that was never answered. Such a question is not sent upstream again.
     pub failed: bool,
 }
 

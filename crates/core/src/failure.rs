@@ -17,7 +17,7 @@ pub struct Failure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     pub at: Timestamp,
-    /// Whether the provider may still be working on the recorded run, so that a job can resume it.
+    /// True if the provider may still be working on the recorded run, so that a job can resume it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_goes_on: bool,
     /// The known status of this attempt's run.

@@ -28,7 +28,7 @@ pub struct NewJob {
     pub ask: Value,
     /// The priority; a higher one runs first.
     pub priority: i16,
-    /// Whether the caller has its id, and how a worker gets the job.
+    /// The way in which a worker gets the job, and whether the caller has its id.
     pub visibility: Visibility,
     /// The number of failures that another attempt may follow: N means N + 1 attempts.
     pub max_failures: u32,
@@ -133,7 +133,7 @@ pub enum JobState {
     Cancelled {
         /// The time of its end.
         at: Timestamp,
-        /// What is known of the provider's run.
+        /// The known state of the provider's run.
         remote: RemoteStop,
         /// The cost of that run, as far as the provider states it.
         cost: Cost,

@@ -79,13 +79,13 @@ pub struct CallIdentity {
     pub named_provider: Option<String>,
     /// The model that answers with the present settings, as far as it is known.
     pub model: Option<String>,
-    /// Whether the call starts over.
+    /// The mode of the call: it attaches to an earlier job, or starts over.
     pub mode: CallMode,
     /// The time that an ended job is replayed.
     pub life: KeyLife,
 }
 
-/// Whether a call may be answered with the job of an earlier one.
+/// The mode of a call: whether it may be answered with the job of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallMode {
     /// It attaches to the newest job of the same call.

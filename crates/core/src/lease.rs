@@ -30,7 +30,7 @@ pub struct Record {
     /// The number of bytes that count toward its owner's limit: [`crate::rules::ask_bytes`], and what its end left
     /// behind.
     pub bytes: u64,
-    /// Whether a notice of its end is wanted, as its insert recorded.
+    /// The setting for a notice of its end, as its insert recorded it.
     pub notice: EndNotices,
 }
 

@@ -17,7 +17,7 @@ pub struct SpendLimits {
     pub per_day: Option<NanoUsd>,
 }
 
-/// What is known of the cost of a job before it is created, and what may be spent on it.
+/// The expected cost of a job before it is created, and the amount that may be spent on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The provider that is paid.
@@ -66,7 +66,7 @@ pub struct CountedSpend {
     pub job: NanoUsd,
 }
 
-/// What is known of the cost of one run.
+/// The known cost of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LedgerRow {
     /// The job that the run was begun for, or the last job that resumed it.
@@ -85,7 +85,7 @@ pub struct LedgerRow {
     pub reserved: Option<NanoUsd>,
     /// Its cost, once that is known.
     pub cost: Cost,
-    /// Whether it was paid for.
+    /// The payment state of the run.
     pub state: ChargeState,
     /// The provider's id of a run that another job may resume.
     pub remote: Option<String>,
@@ -105,7 +105,7 @@ impl LedgerRow {
     }
 }
 
-/// Whether a run was paid for.
+/// The payment state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChargeState {
     /// Its job is unfinished.

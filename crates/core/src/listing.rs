@@ -50,10 +50,10 @@ pub struct Summary {
     pub charge: Option<SummaryCharge>,
     /// The start of the question.
     pub title: String,
-    /// Whether its id was given to the caller.
+    /// The visibility of the job: whether its caller has the id.
     pub visibility: Visibility,
     pub state: StateKind,
-    /// Whether any worker has ever claimed it.
+    /// True if any worker has ever claimed it.
     pub was_claimed: bool,
     /// The session that its ask names ([`crate::session_of`]), if any.
     pub session: Option<String>,
@@ -74,7 +74,7 @@ pub struct Summary {
 pub struct SummaryCharge {
     /// The cost if it is known, otherwise the reserved amount.
     pub amount: NanoUsd,
-    /// Whether every run has ended and its cost is known.
+    /// True if every run has ended and its cost is known.
     pub is_final: bool,
 }
 

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 
 use crate::{JobId, Timestamp};
 
-/// Whether a store records a notice of every end. Use this only if a process that uses the store delivers notices;
-/// otherwise they pile up.
+/// The setting for notices: a store may record one for every end. Use this only if a process that uses the store
+/// delivers notices; otherwise they pile up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndNotices {
     /// No notice is recorded.

@@ -39,7 +39,7 @@ pub enum Body {
         content: Vec<Value>,
         /// The structured form, if there is one.
         structured: Option<Value>,
-        /// Whether the tool marked its own result as an error.
+        /// True if the tool marked its own result as an error.
         is_error: bool,
     },
 }

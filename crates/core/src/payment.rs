@@ -1,4 +1,4 @@
-//! Whether a job may have been paid for, and whether starting it a second time may pay a second time.
+//! Predicates about payment: whether a job may have been paid for, and whether a second start may pay again.
 
 use serde_json::Value;
 

@@ -95,16 +95,16 @@ pub enum Step {
 /// The recovery semantics of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
-    /// Whether the request may be sent a second time if it is not known whether the first was accepted.
+    /// The rule for a second send if it is not known whether the first was accepted.
     pub again: Again,
     /// The runs that another process can resume.
     pub resumes: Resumes,
-    /// Whether a run can be stopped.
+    /// True if a run can be stopped.
     pub stops: bool,
 }
 
-/// Whether a request may be sent a second time if it is not known whether the first was accepted. This alone decides
-/// what happens to a job after a crash in the middle of a send.
+/// The rule for a second send of a request if it is not known whether the first was accepted. This alone decides what
+/// happens to a job after a crash in the middle of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// Yes: running it twice does no harm.

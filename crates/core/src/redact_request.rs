@@ -1,5 +1,6 @@
 //! Removes the words of a request from what others return about it: an upstream's error is logged whole, and may
-//! repeat the request. Only letters and digits are compared, so that quotes, escapes and line ends hide nothing.
+//! repeat the request. Only letters and digits are compared, so that quotes, escapes and line ends do not prevent a
+//! match.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!(wording.kept_out_of(text), expected);
     }
 
-    /// The arguments of a workflow may have any name, including those of our own fields.
+    /// The arguments of a workflow may have any name, including the names of our fields.
     #[test]
     fn a_name_that_is_ours_elsewhere_hides_its_text_in_arguments() {
         let shapes = [

@@ -32,7 +32,7 @@ impl RemoteRun {
     }
 }
 
-/// What is known of the provider's own run after a cancel.
+/// The known state of the provider's own run after a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteStop {
     /// There is no run to stop.

@@ -1,5 +1,5 @@
-//! What may happen to a job. The rules are pure functions: a record and a time go in, a changed record or a decision
-//! comes out. Stores apply the first group under their lock; workers ask the second group for the next step.
+//! The rules for jobs, as pure functions: a record and a time go in, a changed record or a decision comes out. Stores
+//! apply the first group under their lock; workers ask the second group for the next step.
 
 mod accept;
 mod claim;

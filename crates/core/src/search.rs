@@ -13,7 +13,7 @@ const MAX_WORDS: usize = 20_000;
 /// The maximum length of a word; longer ones are cut.
 const MAX_WORD_CHARS: usize = 64;
 /// The minimum length in bytes of a wanted word that also matches the beginning of longer words. With one or two
-/// letters, so many words match that merging their jobs takes longer than any caller waits.
+/// letters, the number of matching words is so large that merging their jobs takes longer than any caller waits.
 const MIN_BEGINNING: usize = 3;
 /// The maximum number of bytes of a name in its mark.
 const MAX_MARKED: usize = 100;

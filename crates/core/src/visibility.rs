@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the caller has the job's id, and how a worker gets the job: from the queue, in its turn, or by id, at once
-/// and past the queue.
+/// The visibility of a job: whether the caller has its id, and how a worker gets the job. A worker claims it from the
+/// queue, in its turn, or by id, at once and past the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {

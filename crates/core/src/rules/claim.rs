@@ -1,4 +1,4 @@
-//! Which worker may claim a job, and what a claim does.
+//! Claims: the conditions for a worker to claim a job, and the effect of a claim.
 
 use super::send_key::new_send_key;
 use crate::{Carrier, Checkpoint, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};

@@ -15,7 +15,7 @@ pub struct IdentityRecord {
     pub provider: String,
     /// The model that was expected to answer, as far as it was known.
     pub model: Option<String>,
-    /// Whether the call that created the job started over.
+    /// The mode of the call that created the job.
     pub mode: CallMode,
     /// The time when the job was created.
     pub made_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Which ends have a notice, its text, and the number of delivery attempts (G7).
+//! Notices: the ends that have one, its text, and the number of deliveries that are tried (G7).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which jobs may be removed.
+//! The conditions for the removal of a job.
 
 use super::key::{Validity, validity};
 use crate::rules::{KeyRecord, expires_at};

@@ -1,4 +1,4 @@
-//! What happens to an unfinished job when a backup becomes the store again. The original store was in use after the
+//! The decision about an unfinished job when a backup becomes the store again. The original store was in use after the
 //! backup, so any job that the backup has not finished may have been run, and paid for, since.
 
 use super::approach::must_give_up;

@@ -1,4 +1,4 @@
-//! Whether another attempt follows a failed one, and how long the job waits for it.
+//! Retries: whether another attempt follows a failed one, and how long the job waits for it.
 
 use std::time::Duration;
 

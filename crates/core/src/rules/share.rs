@@ -1,6 +1,6 @@
-//! How owners share limited resources: waiting polls, connections, bytes of requests (F10).
+//! The sharing of limited resources between owners: waiting polls, connections, bytes of requests (F10).
 
-/// Whether several owners share a resource.
+/// The number of owners of a resource: one or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// One owner alone, who may use all of it.

@@ -181,7 +181,7 @@ pub fn reserve(
 /// The effect of a step on the ledger row of a job's latest run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCharge {
-    /// Whether the run was paid for.
+    /// The payment state of the run.
     pub state: ChargeState,
     /// Its cost, if that is known.
     pub cost: Cost,
@@ -191,7 +191,7 @@ pub struct RunCharge {
     pub remote: Option<String>,
     /// The provider's id of the run.
     pub run_id: Option<String>,
-    /// Whether another run follows, with its own reservation.
+    /// True if another run follows, with its own reservation.
     pub another_follows: bool,
 }
 

@@ -58,7 +58,7 @@ async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped()
     assert_eq!(text(&process.end(&next).await.job), "because");
 }
 
-/// A3, design "cancel": a cancel waits for a request on its way, and the resulting run is stopped.
+/// A3, design "cancel": a request on its way is still completed after a cancel, and the resulting run is stopped.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     let bench = Bench::new();

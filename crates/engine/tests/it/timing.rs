@@ -73,7 +73,7 @@ async fn progress_does_not_lengthen_a_jobs_life() {
     assert_eq!(started.elapsed(), seconds(10));
 }
 
-/// A6: one look at the run before the ceiling may end a resumed job.
+/// A6: a resumed job gets one look at its run before the ceiling ends it.
 #[tokio::test(start_paused = true)]
 async fn a_job_resumed_after_its_life_still_succeeds_if_its_run_is_done() {
     let bench = Bench::new();
@@ -89,7 +89,7 @@ async fn a_job_resumed_after_its_life_still_succeeds_if_its_run_is_done() {
     assert_eq!(bench.provider.keys().len(), 1);
 }
 
-/// A6: and ends if its run is not, or cannot be looked at.
+/// A6: the job ends after that look if its run is not done, or cannot be checked.
 #[tokio::test(start_paused = true)]
 async fn a_job_resumed_after_its_life_gets_one_look_and_no_more() {
     for answer in [Answer::Yes, Answer::Never] {

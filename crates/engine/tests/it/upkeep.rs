@@ -152,13 +152,13 @@ async fn a_worker_until_idle_stays_for_a_try_that_is_due_later() {
     assert!(face.engine.is_idle().await);
 }
 
-/// Even while it has an attempt: here, a run that never ends.
+/// The worker gives up even while it has an attempt: here, a run that never ends.
 #[tokio::test(start_paused = true)]
 async fn a_worker_until_idle_gives_up_a_store_that_cannot_be_read_for_minutes() {
     let bench = Bench::new();
     let face = bench.process_without_worker().await;
     face.start(research()).await;
-    // Not for good at first: four minutes of ten seconds each.
+    // At first only for four minutes: 24 failed checks, ten seconds apart.
     bench.store.next(Method::Rev, vec![Mood::Unavailable; 24]);
     let worker = tokio::spawn(
         Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
