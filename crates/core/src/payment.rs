@@ -98,9 +98,9 @@ impl Job {
         self.new.may_be_charged()
     }
 
-    /// Returns whether starting the job a second time may help (E16). The failure code decides. It also helps if a
-    /// command of the operator ran and failed, because its input may have changed since. It does not count as help if
-    /// it may pay a second time: that needs the owner's consent.
+    /// Returns whether starting the job a second time may help (E16). The failure code decides. A second start may
+    /// always help if a command of the operator ran and failed, because its input may have changed since. Returns
+    /// false if it may pay a second time: that needs the owner's consent.
     pub fn may_succeed_again(&self) -> bool {
         let Some(failure) = self.failures.last() else { return false };
         let command_ran = matches!(&self.checkpoint, Checkpoint::Running(run) if run.provider == RemoteRun::COMMAND);

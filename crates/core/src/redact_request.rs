@@ -17,7 +17,7 @@ const PIECE: usize = 12;
 /// The shortest text that is hidden. Shorter ones occur in every message.
 const SHORTEST: usize = 3;
 
-/// The fields of [`ResearchAsk`](crate::ResearchAsk) that hold words of ours. A field of the same name anywhere else
+/// The fields of [`ResearchAsk`](crate::ResearchAsk) that hold our words. A field of the same name anywhere else
 /// holds the caller's words.
 const OURS: [&[&str]; 6] = [
     &["kind"],

@@ -125,8 +125,8 @@ pub fn earlier(asked: &Key, found: &KeyRecord, job: &Job, new: &NewJob, now: Tim
     }
 }
 
-/// Promises a held job if a call that attached to it is answered with its id (a task, or a queued answer). The job is
-/// then kept as long as such a call's job is. Returns whether that changed the job.
+/// Promises a held job if a call that attached to it is answered with its id (a task, or a queued answer). The job
+/// then gets the retention of that call. Returns whether that changed the job.
 pub fn promise(record: &mut Record, new: &NewJob, now: Timestamp) -> bool {
     if !is_promised_by(&record.job, new) {
         return false;

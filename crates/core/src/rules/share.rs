@@ -5,7 +5,7 @@
 pub enum Sharing {
     /// One owner alone, who may use all of it.
     OneOwner,
-    /// Several owners: each must leave as many parts free as it uses.
+    /// Several owners: none may take more than it leaves for the others.
     SeveralOwners,
 }
 
