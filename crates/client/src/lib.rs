@@ -22,6 +22,8 @@
 //! The limits are explained and compared with other clients in `docs/timeouts.md`. Only this crate and the
 //! server use rmcp.
 
+#![warn(missing_docs)]
+
 mod client;
 mod options;
 mod answer;

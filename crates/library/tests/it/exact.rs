@@ -165,7 +165,11 @@ async fn a_one_line_fact_gets_a_short_report() {
     bench.write("phones.txt", phones);
     for (question, fact, most) in [
         ("What is the phone number of Grace Hopper?", "Grace Hopper 030 2222", 16),
-        ("What is the default of OUTLAST_CONCURRENCY?", "| `OUTLAST_CONCURRENCY` | `5` |", 40),
+        (
+            "What is the default of OUTLAST_CONCURRENCY?",
+            "| `OUTLAST_CONCURRENCY` | number | `5` |",
+            40,
+        ),
         ("What does exit code 3 mean?", "| 3 | a limit was reached", 50),
     ] {
         let report = bench.ask(question).await;

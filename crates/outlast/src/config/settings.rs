@@ -144,7 +144,7 @@ settings! {
     SERVER_LONG_POLL_TIMEOUT = "server.long_poll_timeout", ["OUTLAST_POLL_TIMEOUT"], Seconds, "59",
         "longest wait of `get_job`, from 1 to 300 seconds";
     SERVER_CONCURRENCY = "server.concurrency", ["OUTLAST_CONCURRENCY"], Number, "5",
-        "number of jobs that a worker process runs at the same time";
+        "how many jobs run at a time in one worker process";
     SERVER_DETACH = "server.detach", ["OUTLAST_DETACH"], Choice(&["auto", "true", "false"]), "auto",
         "run a stdio server's jobs in a worker process that outlives it; `auto` does so except in the first process of a container";
     SERVER_INLINE_BUDGET_MS = "server.inline_budget_ms", ["OUTLAST_INLINE_BUDGET_MS"], Milliseconds, "45000",
