@@ -293,7 +293,7 @@ impl InitReport {
         ui::remark(
             "  Deep research is in the mode `auto`, which suits every client: a report that is ready within 45 s is \
              the answer, a longer one is fetched by its conversation id \
-             (settings::PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
+             (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
         );
         match (&program.providers, &program.library) {
             (Some(providers), _) => {
