@@ -1,4 +1,4 @@
-//! A tool call on its way through the keeper: who waits for it, how far it is, and what came of it.
+//! A tool call on its way through the host process: its caller, its state and its outcome.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use crate::canonical;
 use crate::message::{CallParams, Message, id_key, replaced, response};
 use crate::rows::{Row, RowEvent, StoredAnswer};
 
-/// What every id and token of our own begins with.
+/// The prefix of all our own ids and tokens.
 const OWN: &str = "outlast:";
 
-/// A call that the server was sent.
+/// A call that was sent to the server.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) tool: String,
     pub(crate) arguments: String,
     pub(crate) digest: Option<CallDigest>,
-    /// Who waits for the answer; `None` when it was handed off or its caller has left.
+    /// The caller that waits for the answer; `None` when the call was handed off or its caller has left.
     pub(crate) caller: Option<Caller>,
-    /// When it is handed off.
+    /// The time at which it is handed off.
     pub(crate) deadline: Option<Instant>,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) row: CallRow,
-    /// Whether the front is writing the answer.
+    /// True while the front is writing the answer.
     pub(crate) is_delivering: bool,
-    /// Whether a client has it.
+    /// True if a client has the answer.
     pub(crate) is_received: bool,
 }
 
-/// The digest of a call, however its JSON is written. A call without one is never taken for another.
+/// The digest of a call, independent of the notation of its JSON. A call without a digest is never taken for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallDigest {
-    /// Of the tool and its arguments.
+    /// The digest of the tool and its arguments.
     pub(crate) call: [u8; 32],
-    /// Of the answers that it brings to questions of the server.
+    /// The digest of its answers to questions of the server.
     pub(crate) input: Option<[u8; 32]>,
 }
 
 impl CallDigest {
-    /// Returns `None` for params that cannot be read.
+    /// Computes the digest; `None` for params that cannot be read.
     pub(crate) fn new(params: &CallParams<'_>) -> Option<Self> {
         let arguments = params.arguments.map_or("{}", |arguments| arguments.get());
         let digest_of = |first: &str, second: &str| -> Option<[u8; 32]> {
@@ -60,20 +60,20 @@ impl CallDigest {
         Some(Self { call: digest_of(&params.name, arguments)?, input })
     }
 
-    /// Whether a call with this digest may be answered with what became of `earlier`. One that brings answers of its own
-    /// may be answered only with one that brought the same.
+    /// Returns true if the outcome of `earlier` may answer a call with this digest. A call that brings its own answers
+    /// may be answered only by one that brought the same.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
         self.call == earlier.call && (self.input.is_none() || self.input == earlier.input)
     }
 }
 
-/// Who waits for a call.
+/// The client's side of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Its id of the call, as it wrote it.
+    /// The client's id of the call, as the client wrote it.
     pub(crate) id: String,
     pub(crate) token: Option<String>,
-    /// Whether it speaks the newest era, whose results name their type.
+    /// True if the client speaks the newest era, whose results name their type.
     pub(crate) is_modern: bool,
 }
 
@@ -96,12 +96,12 @@ pub(crate) enum CallRow {
     Made(Row),
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// With the server's own line.
+    /// The server's own line.
     Answered(Arc<Vec<u8>>),
-    /// It may or may not have happened.
+    /// The call may or may not have happened.
     Lost(String),
 }
 
@@ -125,17 +125,17 @@ impl Call {
         self.outcome.is_none()
     }
 
-    /// Whether a call like it may be answered by this one (H5): its caller is gone, and no client has its result.
+    /// Returns true if this call may answer an equal call (H5): its caller is gone, and no client has its result.
     pub(crate) fn can_be_attached_to(&self) -> bool {
         self.caller.is_none() && !self.is_received
     }
 
-    /// Whether this job is its row.
+    /// Returns true if this job is its row.
     pub(crate) fn has_row(&self, job: JobId) -> bool {
         matches!(&self.row, CallRow::Made(row) if row.id == job)
     }
 
-    /// Tells its row, where it has one.
+    /// Sends an event to its row, if it has one.
     pub(crate) fn tell_row(&self, event: RowEvent) {
         if let CallRow::Made(row) = &self.row {
             // Fails only when the job was cancelled.
@@ -143,7 +143,7 @@ impl Call {
         }
     }
 
-    /// Tells its row how it ended.
+    /// Reports its outcome to its row.
     pub(crate) fn settle_row(&self) {
         let event = match &self.outcome {
             Some(Outcome::Answered(line)) => stored(line).map(RowEvent::Answered),
@@ -155,7 +155,7 @@ impl Call {
         }
     }
 
-    /// The answer for this caller.
+    /// Returns the answer for this caller.
     pub(crate) fn answer(&self, caller: &Caller) -> Option<Vec<u8>> {
         Some(match self.outcome.as_ref()? {
             Outcome::Answered(line) => with_id(line, &caller.id),
@@ -164,22 +164,22 @@ impl Call {
     }
 }
 
-/// The id and the token under which the server has a call.
+/// Returns the id and token under which the server has a call.
 pub(crate) fn own_id(number: u64) -> String {
     format!("\"{OWN}{number}\"")
 }
 
-/// Whether an id or a token may be taken for one of ours.
+/// Returns true if an id or a token may be taken for one of outlast's.
 pub(crate) fn looks_own(id: &str) -> bool {
     id_key(id).starts_with("\"outlast")
 }
 
-/// The call of an id or token of ours.
+/// Returns the number of the call with this id or token, if it is one of outlast's.
 pub(crate) fn number_of(id: &str) -> Option<u64> {
     id.strip_prefix('"')?.strip_suffix('"')?.strip_prefix(OWN)?.parse().ok()
 }
 
-/// A line with another id.
+/// Returns a line with another id.
 pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
     match Message::read(line).and_then(|message| message.id) {
         Some(old) => replaced(line, &mut [(old.get(), id.to_owned())]),
@@ -187,7 +187,7 @@ pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
     }
 }
 
-/// What is stored of the server's answer.
+/// Returns the part of the server's answer that is stored.
 pub(crate) fn stored(line: &[u8]) -> Option<StoredAnswer> {
     let message = Message::read(line)?;
     let (key, value) = match (message.result, message.error) {
@@ -198,12 +198,12 @@ pub(crate) fn stored(line: &[u8]) -> Option<StoredAnswer> {
     Some(StoredAnswer { key, value: value.get().into() })
 }
 
-/// An answer of ours that every client accepts, also for a tool with an output schema: a tool error.
+/// Returns our own answer as a tool error, which every client accepts, also for a tool with an output schema.
 pub(crate) fn tool_error(caller: &Caller, text: &str, job: Option<&str>) -> Vec<u8> {
     text_result(caller, text, job, true)
 }
 
-/// An answer of ours with a text.
+/// Returns our own answer with a text.
 pub(crate) fn text_result(
     caller: &Caller,
     text: &str,
@@ -223,7 +223,7 @@ pub(crate) fn text_result(
     response(&caller.id, "result", &result.to_string())
 }
 
-/// The answer to a call that may or may not have happened.
+/// Returns the answer to a call that may or may not have happened.
 pub(crate) fn failed_call(caller: &Caller, why: &str) -> Vec<u8> {
     let text = format!(
         "SUBMIT_UNKNOWN: {why}. The call may or may not have happened, and it was not made again. Look at what it \

@@ -179,7 +179,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// A number by its own text, or one of `true`, `false` and `null`.
+    /// Writes a number as its own text, or one of `true`, `false` and `null`.
     fn write_scalar(&mut self) -> Option<()> {
         let is_end = |byte: &u8| matches!(byte, b',' | b']' | b'}') || is_space(*byte);
         let length = self.input.iter().position(is_end).unwrap_or(self.input.len());
@@ -195,7 +195,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// A string by its decoded value, with no more escapes than it takes to find its end.
+    /// Writes a string as its decoded value, with no more escapes than are necessary to find its end.
     fn write_string(&mut self) -> Option<()> {
         (self.take()? == b'"').then_some(())?;
         self.form.push(b'"');
@@ -231,8 +231,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// A character by its UTF-8. A surrogate without its other half is written the way UTF-8 would encode its number, which
-    /// no valid text contains.
+    /// Writes a character as UTF-8. A surrogate without its other half is written the way UTF-8 would encode its
+    /// number, which no valid text contains.
     fn write_code_unit(&mut self) -> Option<()> {
         let mut code = self.take_hex()?;
         if (0xD800..0xDC00).contains(&code)

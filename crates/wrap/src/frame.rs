@@ -1,4 +1,4 @@
-//! What front and keeper say to each other: a letter, a length, and so many bytes.
+//! The frames between front and host process: a letter, a length, and that number of bytes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use crate::line::MAX_LINE;
 use crate::settings::WrapSettings;
 
-/// The longest frame. A line grows a little on its way: by our ids, and by `get_result` in a list of tools.
+/// The maximum length of a frame. A line grows a little on its way: by our ids, and by `get_result` in a list of tools.
 const MAX_FRAME: usize = MAX_LINE + 1024 * 1024;
 
-/// Whether the other end is closed. What was sent before that may still wait to be read.
+/// Returns true if the other end is closed. Data that was sent before may still wait to be read.
 pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
     let mut looked = [PollFd::new(&pipe, PollFlags::empty())];
     let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
@@ -21,75 +21,75 @@ pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
         && looked.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP))
 }
 
-/// What the front tells the keeper.
+/// A frame from the front to the host process.
 #[derive(Debug)]
 pub(crate) enum ToKeeper {
-    /// The first frame: who is there.
+    /// The first frame: identifies the front.
     Hello(Box<Hello>),
-    /// The only frame of a keeper that asks whether this one lives; answered with [`ToFront::Refused`].
+    /// The only frame of a host process that checks whether this one is running; answered with [`ToFront::Refused`].
     AreYouThere,
-    /// A line of the client, with its newline where it had one.
+    /// A line of the client, with its newline if it had one.
     Line(Vec<u8>),
     /// The client sends nothing more.
     End,
     /// The answer to this call was written to the client.
     Delivered(u64),
-    /// A signal that the front got.
+    /// A signal that the front received.
     Signal(i32),
 }
 
-/// What the keeper tells the front.
+/// A frame from the host process to the front.
 #[derive(Debug)]
 pub(crate) enum ToFront {
-    /// The keeper takes this front.
+    /// The host process accepts this front.
     Welcome,
-    /// The keeper has another front, or serves another client.
+    /// The host process has another front, or serves another client.
     Refused,
     /// A line for the client.
     Line(Vec<u8>),
-    /// The same; [`ToKeeper::Delivered`] with this number follows when it is written.
+    /// A line for the client; [`ToKeeper::Delivered`] with this number follows when it is written.
     Answer(u64, Vec<u8>),
-    /// For standard error.
+    /// Output for standard error.
     Stderr(Vec<u8>),
-    /// A request of this id has its answer, or needs none.
+    /// The request with this id has its answer, or needs none.
     Done(Vec<u8>),
-    /// The name that `get_result` was given in the list of tools.
+    /// The name of `get_result` in the list of tools.
     ResultTool(String),
-    /// The keeper has nothing more for this front, which leaves with this code.
+    /// The host process has nothing more for this front, which exits with this code.
     Exit(i32),
 }
 
-/// Who attaches to a keeper.
+/// The first frame of a front or host process that attaches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) settings: WrapSettings,
-    /// The first message of the client, where it is known already: a keeper that served another client takes only an
-    /// equal one.
+    /// The first message of the client, if it is already known: a host process that served another client accepts only
+    /// an equal one.
     pub(crate) greeting: Option<Greeting>,
-    /// Which front it is.
+    /// The name of the front.
     #[serde(default)]
     pub(crate) front: String,
-    /// What the client said to a server that is gone, to be said again.
+    /// The client's lines to a server that is gone, to be sent again.
     #[serde(default)]
     pub(crate) replay: Vec<String>,
-    /// Whether this front had another keeper, which was killed: its client may still answer a question of the server of
-    /// that one.
+    /// True if this front had another host process, which was killed: its client may still answer a question of that
+    /// process's server.
     #[serde(default)]
     pub(crate) had_keeper: bool,
-    /// The name of `get_result` that this client was told.
+    /// The name of `get_result` that this client knows.
     #[serde(default)]
     pub(crate) result_tool: Option<String>,
 }
 
-/// Who a client is: the method and the params of its first message, if that is a greeting of the older era; otherwise no
-/// method, and what it says of itself in each request.
+/// The identity of a client: the method and the params of its first message, if that is a greeting of the older era;
+/// otherwise no method, and the client's description of itself in each request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Greeting {
     pub(crate) method: String,
     pub(crate) params: String,
 }
 
-/// Writes a frame, in one write where it is small.
+/// Writes a frame, in a single write if it is small.
 async fn write(to: &mut (impl AsyncWrite + Unpin), letter: u8, parts: &[&[u8]]) -> io::Result<()> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     if length > MAX_FRAME {
@@ -149,7 +149,7 @@ impl ToKeeper {
         }
     }
 
-    /// How many bytes wait with it.
+    /// Returns the number of bytes that wait with it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
@@ -208,7 +208,7 @@ impl ToFront {
         }))
     }
 
-    /// How many bytes wait with it.
+    /// Returns the number of bytes that wait with it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Line(bytes) | Self::Answer(_, bytes) | Self::Stderr(bytes) => bytes.len(),

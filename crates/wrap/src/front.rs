@@ -1,5 +1,6 @@
-//! The front: the process on the client's pipe. It passes bytes between the client and a keeper, finds or starts that
-//! keeper, and outlives it: when a keeper is killed the client is told what is known, and a new one goes on.
+//! The front: the process on the client's pipe. It passes bytes between the client and a host process (`keeper` in
+//! names of this version). It finds or starts that host process and outlives it: when a host process is killed, the
+//! front reports to the client what is known and starts a new one.
 
 mod pipes;
 
@@ -27,47 +28,47 @@ use crate::session::{Session, greeting};
 use crate::settings::WrapSettings;
 use pipes::{ClientLine, Happened, Link, Stdout};
 
-/// How long a client that sent a signal waits for the server to end.
+/// The time that a client that sent a signal waits for the server to end.
 const SIGNAL_GRACE: Duration = Duration::from_secs(2);
-/// How long a keeper may take to say whether it takes a front.
+/// The time within which a host process must accept or refuse a front.
 const WELCOME_WAIT: Duration = Duration::from_secs(5);
-/// So many keepers may be killed before the front gives up.
+/// The number of host processes that may be killed before the front gives up.
 const MAX_KEEPERS: u32 = 5;
 
-/// What a front is made of.
+/// The parts of a front.
 pub struct FrontOptions {
     /// The settings.
     pub settings: WrapSettings,
-    /// Which keepers fit.
+    /// Identifies the host processes that this front may use.
     pub identity: Identity,
-    /// Where their sockets are.
+    /// The folder that holds their sockets.
     pub data_dir: PathBuf,
-    /// This program, to be started as a keeper.
+    /// This program, to be started as a host process.
     pub program: PathBuf,
-    /// With these arguments.
+    /// The arguments of every host process.
     pub arguments: Vec<OsString>,
-    /// And with these the first time.
+    /// Additional arguments of the first host process.
     pub first_arguments: Vec<OsString>,
-    /// Opens the log of keepers.
+    /// Opens the log of host processes.
     pub open_log: Box<dyn Fn() -> io::Result<std::fs::File> + Send + Sync>,
 }
 
 /// A request that the client waits for.
 struct Waiting {
     line: Vec<u8>,
-    /// Set for a call of a tool, which is never sent twice.
+    /// Set for a tool call, which is never sent twice.
     call: Option<Caller>,
 }
 
 struct Front {
     options: FrontOptions,
-    /// Its name for keepers.
+    /// The name of this front for host processes.
     token: String,
     session: Session,
     waiting: BTreeMap<String, Waiting>,
     result_tool: Option<String>,
     has_ended: bool,
-    /// Whether a keeper was there before.
+    /// True if this front has had a host process before.
     had_keeper: bool,
     leave_at: Option<Instant>,
     link: Option<Link>,
@@ -122,7 +123,7 @@ impl Front {
         let waiting =
             paths::files(&self.options.data_dir, &format!("{}.", self.options.identity.0), ".sock");
         if !waiting.is_empty() {
-            // A keeper may wait for this very client; its greeting tells.
+            // A host process may be waiting for this very client; the client's greeting shows it.
             first = Some(input.recv().await);
             let line = match &first {
                 Some(Some(ClientLine::Whole(line))) => Some(&**line),
@@ -139,7 +140,7 @@ impl Front {
         let mut keepers = 1;
         loop {
             let backlog = self.link.as_ref().map(|link| link.backlog.clone()).unwrap_or_default();
-            // Its end is not read then.
+            // In this state the end of the input is not read.
             let is_unread = self.has_ended || backlog.is_full();
             let next_line = async {
                 backlog.room().await;
@@ -171,13 +172,13 @@ impl Front {
                     }
                 },
                 () = until(self.leave_at) => return Ok(0),
-                // Only then may the next front have its keeper, and with it the calls under way.
+                // Only after this may the next front get this host process, and with it the calls under way.
                 () = pipes::client_gone(), if is_unread => return Ok(0),
             }
         }
     }
 
-    /// Asks the keepers that are there, one after the other.
+    /// Asks the running host processes, one after the other, to accept this front.
     async fn adopt(&mut self, sockets: Vec<PathBuf>, line: Option<&[u8]>) {
         let message = line.and_then(Message::read);
         let greeting = message.as_ref().and_then(greeting);
@@ -210,7 +211,7 @@ impl Front {
         }
     }
 
-    /// Starts a keeper at the other end of a socket pair.
+    /// Starts a host process at the other end of a socket pair.
     async fn start_keeper(&mut self) -> io::Result<()> {
         use std::os::unix::process::CommandExt as _;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -219,15 +220,15 @@ impl Front {
         arguments.splice(1..1, self.options.first_arguments.drain(..));
         let mut keeper = Command::new(&self.options.program)
             .arg0("outlast")
-            // Has it close what the client left open, as no child of ours and in a session of its own, before its main
-            // (`inherited.c`).
+            // Makes the child close the descriptors that the client left open, before its main, as a process in its own
+            // session that is not a child of this one (`inherited.c`).
             .env("OUTLAST_STARTED_DETACHED", "1")
             .args(arguments)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()?;
-        // Its first process leaves at once; the keeper is no child of ours.
+        // Its first process exits at once; the host process is not a child of this process.
         std::thread::spawn(move || drop(keeper.wait()));
         ours.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(ours)?;
@@ -237,7 +238,7 @@ impl Front {
         if !self.waiting.values().any(greets) {
             hello.replay = self.session.replay();
         }
-        // Fails only when the keeper is gone already, which the link's reader tells.
+        // Fails only when the host process is already gone, which the link's reader reports.
         drop(ToKeeper::Hello(Box::new(hello)).write(&mut stream).await);
         self.link = Some(Link::new(stream, self.stdout.clone(), self.happened.clone()));
         Ok(())
@@ -247,7 +248,7 @@ impl Front {
         match line {
             Some(ClientLine::Whole(line)) => self.client_line(line),
             Some(ClientLine::TooLong(id)) => {
-                // Not waited for: the client may read nothing now.
+                // Not awaited: the client may not be reading at the moment.
                 outlast_engine::spawn(refuse_line(self.stdout.clone(), id));
             }
             Some(ClientLine::Endless) => {
@@ -289,7 +290,8 @@ impl Front {
         self.send(ToKeeper::Signal(signal));
     }
 
-    /// The keeper was killed: what it had sent may or may not have happened. Says whether the client is still there.
+    /// Answers the lost calls after the host process was killed: the requests that it had sent may or may not have
+    /// happened. Returns false if the client is gone.
     async fn lose_calls(&mut self) -> bool {
         self.link = None;
         let lost = self.waiting.extract_if(.., |_, waiting| waiting.call.is_some());
@@ -304,7 +306,7 @@ impl Front {
         !(self.has_ended && self.waiting.is_empty())
     }
 
-    /// What is no call is asked again.
+    /// Sends the requests again that are not calls.
     fn send_again(&mut self) {
         for waiting in self.waiting.values() {
             self.send(ToKeeper::Line(waiting.line.clone()));
@@ -315,7 +317,7 @@ impl Front {
     }
 }
 
-/// Answers a line of the client that is too long to be passed on.
+/// Answers a line of the client that is too long to relay.
 async fn refuse_line(stdout: Stdout, id: Option<String>) {
     let message =
         format!("the message is longer than {MAX_LINE_TEXT} and was not sent to the server");

@@ -1,4 +1,4 @@
-//! A call that takes longer than its client waits: handed off, attached to, cancelled, delivered.
+//! The life of a call that takes longer than its client waits: hand-off, attachment, cancellation, delivery.
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
 use crate::rows::{Row, RowEvent};
 
 impl Keeper {
-    /// A call of the client: a new one, or one that goes on (H5).
+    /// Begins a call of the client: a new one, or one that continues (H5).
     pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
         let params: CallParams<'_> = message.params();
         let caller = Caller::of(&params, id);
@@ -39,7 +39,7 @@ impl Keeper {
         self.pass_to_server(line);
     }
 
-    /// A caller waits for a call that goes on, or gets what came of it.
+    /// Attaches a caller to a call that continues, or delivers its outcome.
     pub(crate) fn attach(&mut self, number: u64, caller: Caller) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.caller = Some(caller);
@@ -50,7 +50,7 @@ impl Keeper {
         }
     }
 
-    /// Sends the caller its answer. The call is forgotten when the front says that it was written.
+    /// Sends the answer to the caller. The call is forgotten when the front reports that the answer was written.
     pub(crate) fn deliver(&mut self, number: u64) {
         let max = self.settings.max_result;
         let Some(call) = self.calls.get_mut(&number) else { return };
@@ -74,20 +74,20 @@ impl Keeper {
         self.tell_done(&caller.id);
     }
 
-    /// The front has written the answer.
+    /// Handles the front's report that it has written the answer.
     pub(crate) fn delivered(&mut self, number: u64) {
         let Some(call) = self.calls.get_mut(&number).filter(|call| call.is_delivering) else {
             return;
         };
         if matches!(call.row, CallRow::Making) {
-            // Forgotten when the row has the result as well.
+            // The call is forgotten when the row has the result as well.
             call.is_received = true;
         } else {
             self.forget_call(number);
         }
     }
 
-    /// Makes the row of a call, where it has none.
+    /// Creates the row of a call, if it has none.
     pub(crate) fn make_row(&mut self, number: u64) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         if !matches!(call.row, CallRow::None) {
@@ -104,9 +104,9 @@ impl Keeper {
         });
     }
 
-    /// The row is durable: the caller can be told of it.
+    /// Handles a durable row: from now on the caller can receive the job's id.
     pub(crate) fn row_made(&mut self, number: u64, made: Result<Row, String>) {
-        // A call that was cancelled meanwhile: its run ends with the row.
+        // Without a call it was cancelled meanwhile; its run ends when the row is dropped.
         let Some(call) = self.calls.get_mut(&number) else { return };
         match made {
             Ok(row) => {
@@ -136,7 +136,7 @@ impl Keeper {
         }
     }
 
-    /// The call's time is over: it is stored, then its caller is told so.
+    /// Hands off a call whose time is over: stores it first, then notifies its caller.
     pub(crate) fn hand_off(&mut self, number: u64) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         let job = match &call.row {
@@ -161,7 +161,7 @@ impl Keeper {
         self.answer(&caller.id, tool_error(&caller, &text, Some(&job)));
     }
 
-    /// The client's `notifications/cancelled` (H6).
+    /// Handles the client's `notifications/cancelled` (H6).
     pub(crate) fn cancel(&mut self, line: &[u8], message: &Message<'_>) {
         let params: CancelParams<'_> = message.params();
         let Some(request) = params.request else { return self.pass_to_server(line.to_vec()) };
@@ -175,7 +175,7 @@ impl Keeper {
         let forwards = self.settings.on_cancel.forwards(reason);
         let line = replaced(line, &mut [(request.get(), own_id(number))]);
         if forwards {
-            // The server owes no answer to a cancelled call; one that comes is dropped.
+            // The server need not answer a cancelled call; an answer that comes anyway is dropped.
             if let Some(call) = self.forget_call(number) {
                 call.tell_row(RowEvent::Lost("the call was cancelled".to_owned()));
             }
@@ -184,7 +184,7 @@ impl Keeper {
         self.caller_left(number);
     }
 
-    /// The call goes on without its caller, and is stored.
+    /// Lets a call continue without its caller, and stores it.
     pub(crate) fn caller_left(&mut self, number: u64) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.caller = None;

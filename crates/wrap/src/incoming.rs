@@ -1,4 +1,4 @@
-//! A line of the client on its way to the server. All but a few pass as they are.
+//! The path of a client's line to the server. Almost all lines pass unchanged.
 
 use serde_json::value::RawValue;
 
@@ -10,8 +10,8 @@ use crate::result_tool::NAME as RESULT_TOOL;
 impl Keeper {
     pub(crate) fn client_line(&mut self, line: Vec<u8>) {
         if !line.ends_with(b"\n") {
-            // The last line of a client. Its server sees the end of it with the end of its input; where a server goes on for
-            // the next client, nothing may stand before the first line of that one.
+            // The client's last line. Its server gets the line at the end of its input. If the server continues for the
+            // next client, nothing may precede the first line of that client.
             self.last_words = Some(line);
             return;
         }
@@ -22,7 +22,7 @@ impl Keeper {
                     if self.greeted.is_some() {
                         return self.greet_adopted(id);
                     }
-                    // The client before it left without an answer: the server is greeted by this one.
+                    // The client before this one left without an answer, so the server gets this client's greeting.
                     self.is_adopted = false;
                 }
                 self.session.observe(&line, &message);
@@ -31,7 +31,7 @@ impl Keeper {
                     if self.result_tool.is_asked_by(&params) {
                         return self.find_result(&params, Caller::of(&params, id));
                     }
-                    // A client that asks for a task gets the server's own.
+                    // A client that asks for a task gets the server's own task.
                     if params.task.is_none() {
                         return self.begin_call(&line, &message, id);
                     }
@@ -55,7 +55,7 @@ impl Keeper {
                     return self.pass_to_server(with_id(&line, &question.id));
                 }
                 Some(_) => {}
-                // To a question of a server that is gone, or to one that was answered already.
+                // An answer to a question of a server that is gone, or to one that was already answered.
                 None if self.renames_questions => return,
                 None => {}
             },
@@ -64,8 +64,9 @@ impl Keeper {
         self.pass_to_server(line);
     }
 
-    /// Relays a request that is not a call. The first client's keeps its id. The server may still owe earlier clients an answer
-    /// to the id or progress for the token of a later one, so those of a later client are replaced.
+    /// Relays a request that is not a call. A request of the first client keeps its id. The server may still send an
+    /// answer to an id, or progress for a token, of an earlier client, so the ids and tokens of later clients are
+    /// replaced.
     fn pass_request(&mut self, line: &[u8], message: &Message<'_>, id: &str, method: &str) {
         let token = message.params::<MetaParams<'_>>().meta().progress_token.map(RawValue::get);
         let request = Request { method: method.to_owned(), id: id.to_owned() };
@@ -84,7 +85,7 @@ impl Keeper {
         self.pass_to_server(replaced(line, &mut parts));
     }
 
-    /// The client needs no answer to a request that is not a call.
+    /// Cancels a request that is not a call: the client no longer needs its answer.
     pub(crate) fn cancel_request(&mut self, line: &[u8], id: &str) {
         let key = id_key(id);
         let mut asked = self.outstanding.iter();
@@ -105,14 +106,14 @@ impl Keeper {
         }
     }
 
-    /// A client that comes back is greeted as it was the first time.
+    /// Greets a client that comes back with the answer to the first greeting.
     fn greet_adopted(&mut self, id: &str) {
         let Some(greeted) = &self.greeted else { return };
         let answer = with_id(greeted, id);
         self.answer(id, answer);
     }
 
-    /// Sends to the server, which is started for it where it has ended.
+    /// Sends a line to the server, and starts the server first if it has ended.
     pub(crate) fn pass_to_server(&mut self, line: Vec<u8>) {
         self.ensure_server();
         match &mut self.handshake {

@@ -1,7 +1,7 @@
-//! The calls that no client has received yet, in a file beside the socket, so that they are known after a kill -9 of the
-//! keeper (H4, H5): the next keeper of the same command, folder and environment takes the file over before it reads a line of
-//! its client, and the same call made again is not made a second time. Digests and ids alone are written, and no disk is waited for: what is written is safe
-//! from the death of a process, not from that of the machine.
+//! The calls that no client has received yet, in a file next to the socket, so that they are known after a kill -9 of
+//! the host process (H4, H5). The next host process with the same command, folder and environment takes the file over
+//! before it reads a line of its client, so that a repeated call is not made a second time. The file holds only digests
+//! and ids. Writes do not wait for the disk: they survive the death of a process, not that of the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -15,31 +15,31 @@ use tokio::time::Instant;
 
 use crate::paths;
 
-/// What a keeper left is told for so long.
+/// The time for which the calls of an earlier host process are reported.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// A file of so many bytes is begun anew with what is still open.
+/// A file of this size is replaced by a new one with the calls that are still open.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// How long a process that was killed, or is leaving, may hold the lock of its file.
+/// The time for which a process that was killed, or is exiting, may hold the lock of its file.
 const DYING: Duration = Duration::from_secs(10);
-/// How often that lock is tried.
+/// The interval between attempts to take that lock.
 const LOCK_LOOK: Duration = Duration::from_millis(10);
 
 /// A call that no client has received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Unreceived {
-    /// Of the tool and its arguments.
+    /// The digest of the tool and its arguments.
     pub(crate) digest: String,
-    /// Of the answers that it brought to questions of the server.
+    /// The digest of the answers that it brought to questions of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
-    /// Of the greeting of its client.
+    /// The short name of its client's greeting.
     pub(crate) greeting: String,
-    /// The front of its client.
+    /// The name of its client's front.
     pub(crate) front: String,
-    /// Whether its caller was told that it goes on, or has left: nobody else tells what became of it.
+    /// True if its caller was notified that it continues, or has left: nobody else reports its outcome.
     #[serde(default)]
     pub(crate) goes_on: bool,
-    /// Its row.
+    /// The id of its row.
     #[serde(default)]
     pub(crate) job: Option<String>,
 }
@@ -47,23 +47,23 @@ pub(crate) struct Unreceived {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     call: u64,
-    /// `None`: a client has it.
+    /// `None` if a client has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     is: Option<Unreceived>,
 }
 
-/// The file of one keeper. Without one, because it cannot be written, calls go on as well.
+/// The file of one host process. Calls continue without one if it cannot be written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
     file: Option<File>,
     bytes: u64,
     pub(crate) unreceived: BTreeMap<u64, Unreceived>,
-    /// Those of them that were left by other keepers.
+    /// The calls among them that other host processes left.
     pub(crate) left: BTreeSet<u64>,
 }
 
-/// The file of a keeper that is gone. It is locked, so that no other keeper takes it over as well.
+/// The file of a host process that is gone. It is locked, so that no other host process takes it over as well.
 #[derive(Debug)]
 pub(crate) struct LeftJournal {
     path: PathBuf,
@@ -72,7 +72,7 @@ pub(crate) struct LeftJournal {
 }
 
 impl Journal {
-    /// The journal of the new keeper with this socket.
+    /// Opens the journal of a new host process with this socket.
     pub(crate) fn open(socket: &Path) -> Self {
         let path = socket.with_extension("calls");
         let file = create(&path)
@@ -81,21 +81,21 @@ impl Journal {
         Self { path, file, bytes: 0, unreceived: BTreeMap::new(), left: BTreeSet::new() }
     }
 
-    /// The files of other keepers of this identity.
+    /// Returns the files of other host processes of this identity.
     pub(crate) fn others(&self, data_dir: &Path, identity: &str) -> Vec<PathBuf> {
         let mut files = paths::files(data_dir, &format!("{identity}."), ".calls");
         files.retain(|path| *path != self.path);
         files
     }
 
-    /// Adds the calls of a keeper that is gone, numbered from `last` on; returns the last number.
+    /// Adds the calls of a host process that is gone, numbered from `last` on; returns the last number.
     pub(crate) fn add_left(&mut self, left: LeftJournal, mut last: u64) -> u64 {
         for call in left.calls {
             last += 1;
             self.note(last, Some(call));
             self.left.insert(last);
         }
-        // Only now: killed in between, both files have it.
+        // Removed only now: after a kill in between, both files have the calls.
         drop(std::fs::remove_file(&left.path));
         last
     }
@@ -104,7 +104,7 @@ impl Journal {
         self.note(call, Some(is));
     }
 
-    /// Its caller was told that it goes on, or has left.
+    /// Records that its caller was notified that it continues, or has left.
     pub(crate) fn goes_on(&mut self, call: u64, job: Option<String>) {
         if let Some(is) = self.unreceived.get(&call) {
             let is = Unreceived { goes_on: true, job, ..is.clone() };
@@ -118,7 +118,7 @@ impl Journal {
         }
     }
 
-    /// The keeper ends.
+    /// Removes the file when the host process ends.
     pub(crate) fn close(mut self) {
         if self.unreceived.is_empty() && self.file.take().is_some() {
             drop(std::fs::remove_file(&self.path));
@@ -149,7 +149,7 @@ impl Journal {
         file.write_all(bytes)
     }
 
-    /// A new file with what is open, in the place of the old one.
+    /// Replaces the old file with a new one that holds the open calls.
     fn begin_anew(&mut self) -> io::Result<()> {
         let new = self.path.with_extension("new");
         let file = create(&new)?;
@@ -165,7 +165,7 @@ impl Journal {
     }
 }
 
-/// Removes what is too old to be told, of any identity.
+/// Removes the files of any identity that are too old to be reported.
 pub(crate) fn sweep(data_dir: &Path) {
     let left = paths::files(data_dir, "", ".calls").into_iter();
     for path in left.chain(paths::files(data_dir, "", ".new")) {
@@ -186,15 +186,15 @@ fn line(entry: &Entry) -> Vec<u8> {
     line
 }
 
-/// A file that is locked as long as its keeper lives.
+/// Creates a file that is locked as long as its host process is running.
 fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     file.try_lock()?;
     Ok(file)
 }
 
-/// Takes over the files whose keepers are gone. Waits for the locks of those that are about to be: the kernel may close the
-/// connections of a killed process a while before it frees its locks.
+/// Takes over the files whose host processes are gone. Waits for the locks of those that are about to exit: the kernel
+/// may close the connections of a killed process some time before it frees its locks.
 pub(crate) async fn take_over(files: Vec<PathBuf>) -> Vec<LeftJournal> {
     let mut taken = Vec::new();
     for path in files {
@@ -226,12 +226,12 @@ pub(crate) async fn take_over(files: Vec<PathBuf>) -> Vec<LeftJournal> {
     taken
 }
 
-/// Whether anything can be learned from this file.
+/// Returns true if this file has open calls.
 fn has_open_calls(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| !still_open(&text).is_empty())
 }
 
-/// The file of a keeper that is gone; `None` if it is locked.
+/// Returns the file of a host process that is gone; `None` if it is locked.
 fn try_to_take_over(path: &Path) -> io::Result<Option<LeftJournal>> {
     let mut file = File::open(path)?;
     if file.try_lock().is_err() || std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
@@ -244,7 +244,7 @@ fn try_to_take_over(path: &Path) -> io::Result<Option<LeftJournal>> {
     Ok(Some(LeftJournal { path: path.to_owned(), _lock: file, calls }))
 }
 
-/// The calls without an end. The last line of a keeper that was killed may be half a line.
+/// Returns the calls without an end. The last line of a host process that was killed may be half a line.
 fn still_open(text: &str) -> Vec<Unreceived> {
     let mut open = BTreeMap::new();
     for entry in text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok()) {
@@ -276,7 +276,7 @@ mod tests {
         journal.unreceived.values().map(|call| call.digest.as_str()).collect()
     }
 
-    /// A journal with what others left.
+    /// Opens a journal with the calls that others left.
     async fn open(folder: &Path, identity: &str) -> Journal {
         let mut journal = Journal::open(&paths::new_file(folder, identity, "sock"));
         let mut last = 0;
@@ -302,7 +302,7 @@ mod tests {
         }
         first.received(2);
         first.goes_on(3, Some("j".to_owned()));
-        // Killed: nothing but the end of its files.
+        // After a kill there is only the end of its files.
         drop(first);
         let second = open().await;
         assert_eq!(digests(&second), ["1", "3"]);
@@ -320,7 +320,7 @@ mod tests {
         assert!(paths::files(folder.path(), "i.", ".calls").is_empty());
     }
 
-    /// A process that was killed may hold its locks longer than its connections.
+    /// A killed process may hold its locks longer than its connections.
     #[tokio::test]
     async fn h4_the_calls_of_a_keeper_that_is_dying_are_waited_for() {
         let folder = folder();

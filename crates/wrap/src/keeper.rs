@@ -1,5 +1,6 @@
-//! The keeper: a process of its own that owns the wrapped server and the calls that are under way. One front at a time is
-//! attached to it; when that one leaves, the calls go on, and an equal client finds them again (H7).
+//! The host process (`keeper` in names of this version): a separate process that owns the wrapped server and the calls
+//! under way. One front at a time is attached to it. When that front leaves, the calls continue, and an equal client
+//! finds them again (H7).
 
 mod fronts;
 mod ending;
@@ -31,46 +32,46 @@ use crate::settings::WrapSettings;
 use crate::tool_changes::{self, ToolDigests};
 use fronts::FrontLink;
 
-/// What a keeper is made of.
+/// The parts of a host process.
 pub struct KeeperOptions {
     /// The server.
     pub command: ServerCommand,
-    /// Who it is, for fronts that look for it.
+    /// The identity by which fronts find it.
     pub identity: Identity,
-    /// Which server it is, whatever the environment: command or address, and folder.
+    /// The identity of the server, independent of the environment: command or address, and folder.
     pub server: Identity,
-    /// Where its socket is.
+    /// The folder of its socket.
     pub data_dir: PathBuf,
-    /// Where calls are stored.
+    /// The store of the calls.
     pub rows: Arc<dyn CallRows>,
-    /// How long after the last end a keeper without a client waits for the client to come back, and how long a question of
-    /// the server waits for one before it is answered with `cancel`.
+    /// The time after the last end of a call that a host process without a client waits for the client to come back. A
+    /// question of the server waits for a client this long before it is answered with `cancel`.
     pub idle: Duration,
-    /// How long after its last client has left a server may take to answer the calls that go on.
+    /// The time that a server may take to answer the remaining calls after its last client has left.
     pub give_up: Duration,
 }
 
 /// The wrapped server's program.
 #[derive(Clone)]
 pub struct ServerCommand {
-    /// Where it is, if it is no program.
+    /// The server's address, if it is not a program.
     pub endpoint: Option<Endpoint>,
-    /// By name or path.
+    /// The program, by name or path.
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Has a guard watch over the process group of this leader, so that it ends with the keeper.
+    /// Makes a guard watch the process group of this leader, so that the group ends with the host process.
     pub watch: Arc<dyn Fn(u32) + Send + Sync>,
-    /// The group has ended.
+    /// Reports that the group has ended.
     pub release: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
-/// The digest of command, folder and environment: what a keeper and a front must share.
+/// The digest of command, folder and environment, which a host process and a front must share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity(pub(crate) String);
 
 impl Identity {
-    /// Of these parts.
+    /// Computes the identity of these parts.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -81,31 +82,31 @@ impl Identity {
     }
 }
 
-/// What happens to a keeper.
+/// An event that a host process handles.
 pub(crate) enum Event {
     /// Counted in [`Keeper::to_server`] until it is handled.
     FromFront(u64, ToKeeper),
     FrontGone(u64),
     NewFront(UnixStream, Box<Hello>),
-    /// What other keepers left, before the first line of this front.
+    /// The calls that other host processes left, before the first line of this front.
     TookOver(u64, Vec<LeftJournal>),
     /// Counted in [`Keeper::to_client`] until it is handled.
     ServerLine(u64, Vec<u8>),
-    /// A line that is longer than [`crate::line::MAX_LINE`]; nothing more is read of that server.
+    /// A line longer than [`crate::line::MAX_LINE`]; nothing more is read from that server.
     ServerLineTooLong(u64),
-    /// It runs on, and can hear or say nothing more: it is being ended.
+    /// The server is running but can no longer receive or send anything: it is being ended.
     ServerClosedPipe(u64, &'static str),
     ServerStderr(Vec<u8>),
     ServerExited(u64, i32),
-    /// One at an address has forgotten the session.
+    /// A server at an address has forgotten the session.
     SessionLost(u64),
     RowMade(u64, Result<Row, String>),
-    /// What `get_result` found in the store, for the caller that asked.
+    /// The result of the `get_result` lookup in the store, for the caller that asked.
     Found(crate::result_tool::Asked, Result<Found, String>),
 }
 
 impl Event {
-    /// The bytes that are counted as waiting until it is handled: from the server, and from the client.
+    /// Returns the bytes that count as waiting until the event is handled: from the server, and from the client.
     fn counted(&self) -> (usize, usize) {
         match self {
             Self::ServerLine(_, line) => (line.len(), 0),
@@ -118,7 +119,7 @@ impl Event {
 /// A request of the server that waits for a client's answer.
 #[derive(Debug)]
 pub(crate) struct Question {
-    /// As the client gets it.
+    /// The line as the client gets it.
     pub(crate) line: Vec<u8>,
     /// The server's id.
     pub(crate) id: String,
@@ -134,80 +135,82 @@ pub(crate) struct Request {
     pub(crate) id: String,
 }
 
-/// What the greeting has come to with the server that runs.
+/// The state of the greeting of the current server.
 #[derive(Debug, Default)]
 pub(crate) struct Handshake {
-    /// The id of the greeting that is said again.
+    /// The id of the repeated greeting.
     pub(crate) greeting_id: String,
-    /// What waits until it is answered.
+    /// The lines that wait until it is answered.
     pub(crate) waiting: Vec<Vec<u8>>,
 }
 
-/// The state of a keeper; one event at a time changes it.
+/// The state of a host process; it handles one event at a time.
 pub(crate) struct Keeper {
     pub(crate) command: ServerCommand,
     pub(crate) settings: WrapSettings,
     pub(crate) idle: Duration,
     pub(crate) give_up: Duration,
-    /// When the last client left, if none is there.
+    /// The time at which the last client left, if none is attached.
     pub(crate) left_at: Option<Instant>,
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) rows: Rows,
 
     pub(crate) front: Option<FrontLink>,
     pub(crate) fronts: u64,
-    /// What waits for the client; the same for every front.
+    /// The bytes that wait for the client; the same counter for every front.
     pub(crate) to_client: Arc<Backlog>,
-    /// What waits for the server; the same for every server.
+    /// The bytes that wait for the server; the same counter for every server.
     pub(crate) to_server: Arc<Backlog>,
 
     pub(crate) server: Option<ServerProcess>,
     pub(crate) servers: u64,
     pub(crate) handshake: Option<Handshake>,
-    /// Ids of requests of our own, whose answers no client gets.
+    /// The ids of outlast's requests, whose answers no client gets.
     pub(crate) own_requests: HashSet<String>,
-    /// When to be stricter with a server whose input is closed.
+    /// The time of the next, stricter step against a server whose input is closed.
     pub(crate) insist_at: Option<Instant>,
     pub(crate) insisted: u32,
 
     pub(crate) session: Session,
     /// The server's answer to the greeting.
     pub(crate) greeted: Option<Vec<u8>>,
-    /// Whether the client's greeting is answered with [`Keeper::greeted`].
+    /// True if the client's greeting is answered with [`Keeper::greeted`].
     pub(crate) is_adopted: bool,
 
     pub(crate) calls: BTreeMap<u64, Call>,
-    /// What no client has received, of this keeper and of those before it.
+    /// The calls that no client has received, of this host process and of earlier ones.
     pub(crate) journal: Journal,
     pub(crate) data_dir: PathBuf,
     pub(crate) identity: Identity,
-    /// The last number of a call, or of another request that has an id of ours.
+    /// The last number of a call, or of another request with one of our ids.
     pub(crate) last_call: u64,
-    /// Calls that earlier keepers left and that are looked for in the store, each with the front and the request that asked.
+    /// Calls that earlier host processes left and that are being looked up in the store, each with the front and the
+    /// request that asked.
     pub(crate) looked_up: HashMap<u64, (u64, String)>,
     pub(crate) last_end: Instant,
-    /// Whether the server's last words were half a line.
+    /// True if the server's last output was half a line.
     pub(crate) is_half_a_line: bool,
-    /// The client's other requests without an answer, by the id that the server has.
+    /// The client's other unanswered requests, by the id that the server has.
     pub(crate) outstanding: HashMap<String, Request>,
-    /// The client's progress tokens of requests with an id of ours, by that number.
+    /// The client's progress tokens of requests with one of our ids, by the number in that id.
     pub(crate) tokens: HashMap<u64, String>,
-    /// What the client said last, if it is no whole line.
+    /// The client's last input, if it is not a whole line.
     pub(crate) last_words: Option<Vec<u8>>,
-    /// By the id that the client has.
+    /// The open questions of the server, by the id that the client has.
     pub(crate) questions: BTreeMap<String, Question>,
-    /// Whether questions get ids of ours: the client may still answer those of an earlier server.
+    /// True if questions get our ids, because the client may still answer those of an earlier server.
     pub(crate) renames_questions: bool,
-    /// Names them, together with a number.
+    /// The first part of those ids; a number follows.
     pub(crate) question_mark: String,
     pub(crate) last_question: u64,
     pub(crate) result_tool: ResultTool,
     pub(crate) tools: ToolDigests,
 }
 
-/// Runs a keeper whose first front is at the other end of standard input.
+/// Runs a host process whose first front is at the other end of standard input.
 pub async fn run(options: KeeperOptions) -> io::Result<()> {
-    // One that was killed before it said a word leaves nothing to keep; before the first, no other front is taken.
+    // A front that was killed before its first frame leaves nothing to do. No other front is accepted before the first
+    // one.
     let Some((first, hello)) = fronts::hear(first_front()?).await else { return Ok(()) };
     let KeeperOptions { command, identity, server, data_dir, rows, idle, give_up } = options;
     paths::sweep(&data_dir);
@@ -232,7 +235,7 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     done
 }
 
-/// Takes standard input as a socket and leaves nothing in its place.
+/// Takes standard input as a socket and replaces it with `/dev/null`.
 fn first_front() -> io::Result<UnixStream> {
     let stream = std::os::unix::net::UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let null = std::fs::File::open("/dev/null")?;
@@ -292,7 +295,7 @@ impl Keeper {
         }
     }
 
-    /// Works until there is nothing left to keep.
+    /// Handles events until nothing is left to do.
     async fn work(
         &mut self,
         mut happened: mpsc::Receiver<Event>,
@@ -357,7 +360,7 @@ impl Keeper {
                 self.server_exited(code);
             }
             Event::SessionLost(generation) if self.is_server(generation) => self.session_lost(),
-            // Of a front or a server that this keeper no longer has.
+            // From a front or a server that this host process no longer has.
             Event::FromFront(..) | Event::FrontGone(_) => {}
             Event::ServerLine(..) | Event::ServerLineTooLong(_) => {}
             Event::ServerClosedPipe(..) | Event::ServerExited(..) | Event::SessionLost(_) => {}
@@ -369,10 +372,10 @@ impl Keeper {
         }
     }
 
-    /// A call begins: it is noted before the server hears of it.
+    /// Adds a call. The journal records it before the server receives it.
     pub(crate) fn add_call(&mut self, number: u64, call: Call) {
         let front = self.front.as_ref().map(|front| front.token.clone()).unwrap_or_default();
-        // A call without a digest is never looked for.
+        // A call without a digest is never looked up.
         if let Some(digest) = &call.digest {
             let input = digest.input.as_ref().map(|input| crate::session::hex(input));
             let digest = crate::session::hex(&digest.call);
@@ -383,19 +386,19 @@ impl Keeper {
         self.calls.insert(number, call);
     }
 
-    /// A client has received a call, or needs no answer.
+    /// Removes a call that a client has received, or that needs no answer.
     pub(crate) fn forget_call(&mut self, number: u64) -> Option<Call> {
         self.journal.received(number);
         self.calls.remove(&number)
     }
 
-    /// The calls of which this is so.
+    /// Returns the calls that match the predicate.
     pub(crate) fn calls_where(&self, is_so: impl Fn(&Call) -> bool) -> Vec<u64> {
         let calls = self.calls.iter().filter(|(_, call)| is_so(call));
         calls.map(|(number, _)| *number).collect()
     }
 
-    /// The first call of which this is so.
+    /// Returns the first call that matches the predicate.
     pub(crate) fn call_where(&self, is_so: impl Fn(&Call) -> bool) -> Option<u64> {
         self.calls.iter().find(|(_, call)| is_so(call)).map(|(number, _)| *number)
     }

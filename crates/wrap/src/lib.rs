@@ -1,8 +1,8 @@
-//! `outlast wrap`: stands between an MCP server and its client. Every message passes byte for byte; a tool call that takes
-//! longer than the client waits is handed off, and its result is stored.
+//! `outlast wrap`: runs between an MCP server and its client. It relays every message byte for byte. It hands off a
+//! tool call that takes longer than the client waits, and stores its result.
 //!
-//! The [`front`] is the process on the client's pipe. The [`keeper`] is a process of its own that owns the wrapped server,
-//! so that a call outlives the client. They speak over a local socket (`frame`).
+//! The [`front`] is the process on the client's pipe. The [`keeper`] is the host process: a separate process that owns
+//! the wrapped server, so that a call outlives the client. The two communicate over a local socket (`frame`).
 
 pub mod front;
 pub mod keeper;

@@ -1,14 +1,14 @@
-//! The limit of a line, in both directions, and what is done with a line of a client that is longer.
+//! The maximum length of a line, in both directions, and the handling of longer lines of a client.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
-/// The longest line that is passed on, with its newline. An endless line must not fill the memory.
+/// The longest line that is relayed, with its newline. An endless line must not fill the memory.
 pub(crate) const MAX_LINE: usize = 64 * 1024 * 1024;
-/// How the limit is named to people.
+/// The limit as shown to people.
 pub(crate) const MAX_LINE_TEXT: &str = "64 MiB";
-/// How much of a client's line beyond the limit is read, only for the id of its request.
+/// The number of bytes beyond the limit that are read of a client's line, only for the id of its request.
 const MAX_DISCARDED: usize = 1024 * 1024 * 1024;
 
 /// Reads up to the end of a line, but no more than one byte over the limit. Returns the number of bytes read.
@@ -48,20 +48,20 @@ pub(crate) async fn discard_line(
     }
 }
 
-/// Finds the `id` of a JSON object that comes in pieces and is not kept.
+/// Finds the `id` of a JSON object that comes in pieces and is not stored.
 #[derive(Debug, Default)]
 struct IdScan {
     depth: u32,
     is_in_string: bool,
     is_escaped: bool,
-    /// The string or number that is being read at the top level of the object, up to [`MAX_ID`] bytes.
+    /// The string or number at the top level of the object that is being read, up to [`MAX_ID`] bytes.
     token: Vec<u8>,
     /// The last whole token before a colon.
     key: Option<Vec<u8>>,
     id: Option<Vec<u8>>,
 }
 
-/// Longer ids are not looked for.
+/// The maximum length of an id.
 const MAX_ID: usize = 1024;
 
 impl IdScan {
@@ -112,7 +112,7 @@ impl IdScan {
         }
     }
 
-    /// The id as the client wrote it, if it is a string or a number.
+    /// Returns the id as the client wrote it, if it is a string or a number.
     fn id(self) -> Option<String> {
         let id = String::from_utf8(self.id?).ok().filter(|id| id.len() <= MAX_ID)?;
         let value: serde_json::Value = serde_json::from_str(&id).ok()?;

@@ -1,12 +1,12 @@
-//! One JSON-RPC message as a line of bytes: the few fields that are looked into, and replacing one of them in place. No byte
-//! beside the replaced field changes.
+//! One JSON-RPC message as a line of bytes: reads the few relevant fields, and replaces one of them in place. No byte
+//! outside the replaced field changes.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The fields of a message that are looked into.
+/// The relevant fields of a message.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
@@ -21,7 +21,7 @@ pub(crate) struct Message<'a> {
     pub(crate) error: Option<&'a RawValue>,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind<'a> {
     Request {
@@ -34,14 +34,14 @@ pub(crate) enum Kind<'a> {
     Response {
         id: &'a str,
     },
-    /// Nothing that is looked into.
+    /// A message of no relevant kind.
     Other,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a line; `None` where it is no JSON object of this shape: such a line passes as it is.
+    /// Reads a line; `None` if it is not a JSON object of this shape. Such a line passes unchanged.
     pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
-        // A list would be read as the fields of an object.
+        // serde would read a list as the fields of an object.
         let is_object = line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         is_object.then(|| serde_json::from_slice(line).ok()).flatten()
     }
@@ -58,14 +58,14 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The params, read as `T`.
+    /// Reads the params as `T`.
     pub(crate) fn params<T: Deserialize<'a> + Default>(&self) -> T {
         read_or_default(self.params)
     }
 }
 
-/// Returns a message whose bytes are not all UTF-8 with U+FFFD in the place of those that are not, as the SDKs read it; `None`
-/// for any other line.
+/// Returns a message whose bytes are not all UTF-8 with U+FFFD in place of the invalid bytes, as the SDKs read it;
+/// `None` for any other line.
 pub(crate) fn repaired(line: &[u8]) -> Option<Vec<u8>> {
     match String::from_utf8_lossy(line) {
         Cow::Owned(text) => Message::read(text.as_bytes()).is_some().then(|| text.into_bytes()),
@@ -73,7 +73,7 @@ pub(crate) fn repaired(line: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A part of a message as `T`; where it is none, or missing, as nothing said.
+/// Reads a part of a message as `T`; a missing or unreadable part counts as empty.
 pub(crate) fn read_or_default<'a, T: Deserialize<'a> + Default>(part: Option<&'a RawValue>) -> T {
     part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default()
 }
@@ -103,7 +103,7 @@ pub(crate) struct Meta<'a> {
     pub(crate) progress_token: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
     pub(crate) protocol_version: Option<Cow<'a, str>>,
-    /// Who the client is.
+    /// The client's description of itself.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo")]
     pub(crate) client: Option<&'a RawValue>,
     /// The request of the client to which a notification of the server belongs.
@@ -167,7 +167,7 @@ impl ToolsPage<'_> {
     }
 }
 
-/// The line with some of its parts replaced. Each part is a slice of the line itself; parts do not overlap.
+/// Returns the line with some of its parts replaced. Each part is a slice of the line itself; parts do not overlap.
 pub(crate) fn replaced(line: &[u8], parts: &mut [(&str, String)]) -> Vec<u8> {
     let start = line.as_ptr() as usize;
     let offset = |part: &str| (part.as_ptr() as usize).wrapping_sub(start);
@@ -185,7 +185,7 @@ pub(crate) fn replaced(line: &[u8], parts: &mut [(&str, String)]) -> Vec<u8> {
     made
 }
 
-/// An id however it is written: one side may escape what the other does not.
+/// Returns an id in a form independent of its notation: one side may escape characters that the other does not.
 pub(crate) fn id_key(id: &str) -> String {
     let read = id.contains('\\').then(|| serde_json::from_str::<String>(id));
     match read {
@@ -194,7 +194,7 @@ pub(crate) fn id_key(id: &str) -> String {
     }
 }
 
-/// A response line of our own to this request.
+/// Returns our own response line to this request.
 pub(crate) fn response(id: &str, key: &str, value: &str) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{key}\":{value}}}\n").into_bytes()
 }
@@ -203,7 +203,7 @@ pub(crate) fn response(id: &str, key: &str, value: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// H3: nothing but the id and the token changes, whatever else the line has.
+    /// H3: only the id and the token change, whatever else the line contains.
     #[test]
     fn h3_only_the_replaced_parts_of_a_line_change() {
         let line = r#" {"jsonrpc" : "2.0","x":1.0e3,"params":{"_meta":{"z":9007199254740993,"progressToken":"a"},"name":"n","arguments":{"b":1,"a":"\u00e9"}},"id":  7 ,"method":"tools/call"}  "#;

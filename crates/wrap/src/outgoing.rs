@@ -1,4 +1,4 @@
-//! A line of the server on its way to the client. All but a few pass as they are.
+//! The path of a server's line to the client. Almost all lines pass unchanged.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Keeper {
         if let Some(number) = number_of(&key)
             && !self.outstanding.contains_key(&key)
         {
-            // Without a call it was cancelled, or is of a client that has left.
+            // If there is no such call, it was cancelled or belongs to a client that has left.
             return self.call_ended(number, Outcome::Answered(Arc::new(line)));
         }
         if self.own_requests.remove(id) {
@@ -86,11 +86,11 @@ impl Keeper {
         }
         let request = self.outstanding.remove(&key);
         if request.is_none() && self.fronts > 1 {
-            // Of a client that has left.
+            // From a client that has left.
             return;
         }
         let method = request.as_ref().map(|request| request.method.as_str());
-        // A task may have progress after this answer.
+        // A task may report progress after this answer.
         if let Some(number) = number_of(&key).filter(|_| method != Some("tools/call")) {
             self.tokens.remove(&number);
         }
@@ -114,7 +114,7 @@ impl Keeper {
         self.answer(theirs, line);
     }
 
-    /// A notification of the server that may belong to a request of the client, or of one that has left.
+    /// Relays a notification of the server that may belong to a request of this client or of one that has left.
     fn notification(&self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
         let is_plain = self.fronts == 1 && self.outstanding.keys().all(|id| !looks_own(id));
         let asked = || message.params::<MetaParams<'_>>().meta().subscription;
@@ -124,7 +124,7 @@ impl Keeper {
         }
     }
 
-    /// The server withdraws a question, or ends a request of the client.
+    /// Handles the withdrawal of a question by the server, or the end of a client's request.
     fn server_cancels(&mut self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
         let Some(id) = message.params::<CancelParams<'_>>().request else {
             return Some(line.to_vec());
@@ -139,7 +139,8 @@ impl Keeper {
         Some(if shown == key { line.to_vec() } else { replaced(line, &mut [(id.get(), shown)]) })
     }
 
-    /// A line that names a request of the client, with the client's id of it; `None` if a client that has left has sent it.
+    /// Returns a line that names a request of the client, with the client's id of it; `None` if a client that has left
+    /// sent the request.
     fn shown_request(&self, line: &[u8], id: &str) -> Option<Vec<u8>> {
         match self.outstanding.get(&id_key(id)) {
             Some(request) if id_key(&request.id) != id_key(id) => {
@@ -150,7 +151,7 @@ impl Keeper {
         }
     }
 
-    /// Warns of tools that are described differently than the last time.
+    /// Warns of tools whose description changed since the last time.
     fn compare_tools(&mut self, line: &[u8]) {
         let result = Message::read(line).and_then(|message| message.result);
         let page: ToolsPage<'_> = read_or_default(result);
@@ -170,12 +171,13 @@ impl Keeper {
         }
     }
 
-    /// Progress of a call: under the caller's token for the caller, and into its row. Handed off, it reaches no client.
+    /// Relays the progress of a call to its caller, under the caller's token, and records it in its row. The progress
+    /// of a call that was handed off reaches no client.
     fn progress(&mut self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
         let params: ProgressParams<'_> = message.params();
         let Some(token) = params.token else { return Some(line.to_vec()) };
         let Some(number) = number_of(token.get()) else {
-            // Every token of a later client is ours.
+            // Every token of a later client is one of outlast's.
             return (self.fronts == 1).then(|| line.to_vec());
         };
         if let Some(theirs) = self.tokens.get(&number) {
@@ -187,7 +189,7 @@ impl Keeper {
         Some(replaced(line, &mut [(token.get(), theirs)]))
     }
 
-    /// The job of a call was cancelled by its owner: the server is told.
+    /// Cancels a call at the server after its owner cancelled the job.
     pub(crate) fn job_cancelled(&mut self, job: JobId) {
         let found = self.call_where(|call| call.has_row(job) && call.is_under_way());
         let Some(number) = found else { return };
@@ -199,7 +201,7 @@ impl Keeper {
         self.call_ended(number, Outcome::Lost("the call was cancelled by its owner".to_owned()));
     }
 
-    /// Questions that no client was there to answer.
+    /// Answers the questions that no client was there to answer.
     pub(crate) fn answer_old_questions(&mut self, now: Instant) {
         let idle = self.idle;
         let old = self.questions.extract_if(.., |_, question| question.since + idle <= now);

@@ -1,4 +1,4 @@
-//! The sockets of keepers: one file each, in a folder that only the user can enter.
+//! The sockets of host processes: one file each, in a folder that only the user can enter.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -11,17 +11,17 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::frame::{ToFront, ToKeeper};
 
-/// The longest path that a socket can have everywhere.
+/// The longest path that a socket can have on every system.
 const MAX_PATH: usize = 100;
-/// How long a process may take to say that it is there.
+/// The time within which a process must answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
-/// Where the sockets are, below the data directory.
+/// Returns the folder of the sockets, below the data directory.
 pub(crate) fn folder(data_dir: &Path) -> PathBuf {
     data_dir.join("wrap")
 }
 
-/// The files of this kind whose names begin so, as those of an identity begin with it and a dot.
+/// Returns the files of this kind whose names begin with the prefix. The names of an identity begin with it and a dot.
 pub(crate) fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder(data_dir)) else { return Vec::new() };
     let names = entries.filter_map(Result::ok).map(|entry| entry.path());
@@ -32,13 +32,13 @@ pub(crate) fn files(data_dir: &Path, prefix: &str, end: &str) -> Vec<PathBuf> {
     names.filter(is_one).collect()
 }
 
-/// A file of its own for a keeper.
+/// Returns a new file path for a host process.
 pub(crate) fn new_file(data_dir: &Path, identity: &str, end: &str) -> PathBuf {
     let own = uuid::Uuid::new_v4().simple().to_string();
     folder(data_dir).join(format!("{identity}.{}.{end}", own.get(..8).unwrap_or_default()))
 }
 
-/// A socket of its own for a keeper.
+/// Binds a new socket for a host process.
 pub(crate) fn bind(data_dir: &Path, identity: &str) -> io::Result<(UnixListener, PathBuf)> {
     let folder = folder(data_dir);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -48,15 +48,15 @@ pub(crate) fn bind(data_dir: &Path, identity: &str) -> io::Result<(UnixListener,
     Ok((listener, path))
 }
 
-/// Connects to a keeper.
+/// Connects to a host process.
 pub(crate) async fn connect(path: &Path) -> Option<UnixStream> {
     let stream = reach(path)?;
     stream.set_nonblocking(true).ok()?;
     UnixStream::from_std(stream).ok()
 }
 
-/// Whether a process is at the other end of a socket. One that was killed answers nothing, though it may still be connected
-/// to.
+/// Returns true if a process is at the other end of a socket. A killed process answers nothing, though a connection to
+/// it may still succeed.
 pub(crate) async fn has_keeper(path: &Path) -> bool {
     let asked = async {
         let mut stream = connect(path).await?;
@@ -66,14 +66,14 @@ pub(crate) async fn has_keeper(path: &Path) -> bool {
     tokio::time::timeout(ANSWER_WAIT, asked).await.is_ok_and(|answer| answer.is_some())
 }
 
-/// Removes the sockets of keepers that were killed.
+/// Removes the sockets of host processes that were killed.
 pub(crate) fn sweep(data_dir: &Path) {
     for path in files(data_dir, "", ".sock") {
         drop(reach(&path));
     }
 }
 
-/// The other end of a socket. The file of a keeper that was killed is removed.
+/// Connects to the other end of a socket. Removes the file of a host process that was killed.
 fn reach(path: &Path) -> Option<std::os::unix::net::UnixStream> {
     let connected = with_short_path(path, |short| std::os::unix::net::UnixStream::connect(short));
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
@@ -83,7 +83,7 @@ fn reach(path: &Path) -> Option<std::os::unix::net::UnixStream> {
     connected.ok()
 }
 
-/// A path that is too long for a socket is reached through its open folder.
+/// Passes a path that is too long for a socket as a path through its open folder.
 fn with_short_path<T>(path: &Path, action: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     if path.as_os_str().len() <= MAX_PATH {
         return action(path);

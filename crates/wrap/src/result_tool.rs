@@ -16,13 +16,13 @@ use crate::rows::{Found, StoredAnswer};
 use crate::session::hex;
 
 pub(crate) const NAME: &str = "get_result";
-/// A result that no client received answers the same call for so long after its end, as for held calls.
+/// The time after its end for which a result that no client received answers an equal call, as for held calls.
 const REPLAYED: Duration = Duration::from_secs(30 * 60);
 
 /// The tool as this client knows it.
 #[derive(Debug, Default)]
 pub(crate) struct ResultTool {
-    /// Its name, once it stands in a list.
+    /// Its name, once a list contains it.
     name: Option<String>,
     /// Names of the server's own tools, from the pages of the list seen so far.
     names: BTreeSet<String>,
@@ -35,16 +35,16 @@ pub(crate) struct Asked {
     caller: Caller,
     job: JobId,
     offset: usize,
-    /// Asked for by the same call, made again.
+    /// Set if an equal call was repeated, and asks for the earlier one.
     left_behind: Option<LeftBehind>,
-    /// Who asked.
+    /// The front that asked.
     front: u64,
 }
 
 #[derive(Debug)]
 struct LeftBehind {
     number: u64,
-    /// The call, to be made where nothing is left of the earlier one.
+    /// The call, to be made if nothing is left of the earlier one.
     line: Vec<u8>,
 }
 
@@ -69,24 +69,24 @@ struct NamedTool {
 }
 
 impl ResultTool {
-    /// A name that the client was told by an earlier keeper.
+    /// Sets the name that an earlier host process reported to the client.
     pub(crate) fn told(&mut self, name: Option<String>) {
         if name.is_some() {
             self.name = name;
         }
     }
 
-    /// The name as answers give it.
+    /// Returns the name as it appears in answers.
     pub(crate) fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or(NAME)
     }
 
-    /// The name, if the client's front does not know it yet.
+    /// Returns the name, if the client's front does not know it yet.
     pub(crate) fn news(&mut self) -> Option<String> {
         std::mem::take(&mut self.is_news).then(|| self.name.clone()).flatten()
     }
 
-    /// Whether a call is for us: under the name in the list, or with the id of a job where no list was asked for.
+    /// Returns true if a call is for this tool: by the name in the list, or by a job's id if no list was requested.
     pub(crate) fn is_asked_by(&self, params: &CallParams<'_>) -> bool {
         match &self.name {
             Some(name) => *name == params.name,
@@ -100,7 +100,7 @@ impl ResultTool {
         }
     }
 
-    /// The client asks for a list; returns whether from its beginning.
+    /// Handles the client's request for a list; returns true if it starts at the beginning.
     pub(crate) fn list_asked(&mut self, message: &Message<'_>) -> bool {
         let is_first = message.params::<ListParams>().cursor.is_none();
         if is_first {
@@ -109,7 +109,7 @@ impl ResultTool {
         is_first
     }
 
-    /// The page with the tool at its end, if it is the last page.
+    /// Returns the page, with the tool at its end if it is the last page.
     pub(crate) fn added_to(&mut self, line: Vec<u8>) -> Vec<u8> {
         let result = Message::read(&line).and_then(|message| message.result);
         let page: ToolsPage<'_> = read_or_default(result);
@@ -152,7 +152,7 @@ fn definition(name: &str) -> Value {
 }
 
 impl Keeper {
-    /// Answers `get_result`: from a call of this keeper, or from the store.
+    /// Answers `get_result`: from a call of this host process, or from the store.
     pub(crate) fn find_result(&mut self, params: &CallParams<'_>, caller: Caller) {
         let Arguments { job_id, offset } = read_or_default(params.arguments);
         let Ok(job) = job_id.parse::<JobId>() else {
@@ -166,7 +166,7 @@ impl Keeper {
             return self.attach(number, caller);
         }
         if let Some((number, false, true)) = own {
-            // The store has it, or has it soon; with this answer it is received.
+            // The store has it, or will soon; with this answer it is received.
             self.forget_call(number);
         }
         self.look_up(Asked { caller, job, offset, left_behind: None, front: self.fronts });
@@ -183,9 +183,9 @@ impl Keeper {
         });
     }
 
-    /// A call like this one that an earlier keeper left, and that no client has received.
+    /// Returns an equal call that an earlier host process left and that no client has received.
     pub(crate) fn left_behind(&self, digest: &CallDigest) -> Option<u64> {
-        // Most keepers have none, and no call needs to wait for it.
+        // Most host processes have none, and no call needs to wait for it.
         if self.journal.left.is_empty() {
             return None;
         }
@@ -202,14 +202,14 @@ impl Keeper {
             .map(|(number, _)| *number)
     }
 
-    /// Whether a caller waits for what the store has of a call that was left.
+    /// Returns true if a caller waits for the store's record of a call that was left.
     fn is_looked_up(&self, number: u64) -> bool {
         self.looked_up.get(&number).is_some_and(|(front, request)| {
             *front == self.fronts && self.outstanding.contains_key(request)
         })
     }
 
-    /// Answers a call with what became of the one that was left.
+    /// Answers a call with the outcome of the call that was left.
     pub(crate) fn answer_left_behind(&mut self, number: u64, caller: Caller, line: &[u8]) {
         let job = self.journal.unreceived.get(&number).and_then(|call| call.job.clone());
         let Some(job) = job.and_then(|job| job.parse().ok()) else {
@@ -222,14 +222,14 @@ impl Keeper {
         self.look_up(Asked { caller, job, offset: 0, left_behind, front: self.fronts });
     }
 
-    /// The store has answered.
+    /// Handles the answer of the store.
     pub(crate) fn answer_found(&mut self, asked: Asked, found: Result<Found, String>) {
         let Asked { caller, job, offset, left_behind, front } = asked;
         if let Some(left) = &left_behind {
             let asker = (front, id_key(&caller.id));
             self.looked_up.retain(|number, by| *number != left.number || *by != asker);
         }
-        // Cancelled, or the caller has left.
+        // The request was cancelled, or the caller has left.
         if front != self.fronts || self.outstanding.remove(&id_key(&caller.id)).is_none() {
             return self.close_if_done();
         }
@@ -275,7 +275,7 @@ impl Keeper {
         self.close_if_done();
     }
 
-    /// The stored answer as it came, or a part of one that is too long.
+    /// Returns the stored answer unchanged, or a part of one that is too long.
     fn page(&self, caller: &Caller, id: &str, answer: &StoredAnswer, offset: usize) -> Vec<u8> {
         let max = usize::try_from(self.settings.max_result).unwrap_or(usize::MAX);
         if offset == 0 && answer.value.len() <= max {
@@ -298,7 +298,8 @@ impl Keeper {
     }
 }
 
-/// What a long result is read as: the text of its blocks where it has nothing else, otherwise its JSON.
+/// Returns the text to page through for a long result: the text of its blocks if it has nothing else, otherwise its
+/// JSON.
 fn text_of(value: &str) -> String {
     #[derive(Deserialize)]
     struct ToolResult<'a> {

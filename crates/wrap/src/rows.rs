@@ -1,5 +1,5 @@
-//! Calls as jobs in the store: made when a call is handed off or its caller has left, carried by a worker of this process,
-//! settled with the server's own answer. The store is opened with the first of them.
+//! Calls as jobs in the store. A job is created when a call is handed off or its caller has left. A worker of this
+//! process runs it and settles it with the server's own answer. The first job opens the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,46 +20,46 @@ use tokio::sync::{OnceCell, mpsc};
 #[cfg(test)]
 mod tests;
 
-/// The name of our runs in the store, and the beginning of every profile.
+/// The name of our runs in the store, and the first part of every profile.
 const PROVIDER: &str = "wrap";
-/// A call may take as long as it likes.
+/// The time limit of a call, which is practically unlimited.
 const MAX_CALL: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A job that is still queued so long after it was made was left by a keeper that died.
+/// A job that is still queued this long after its creation was left by a host process that died.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(10);
-/// How long the worker may take to settle what has ended.
+/// The time that the worker may take to settle the calls that have ended.
 const LEAVING: Duration = Duration::from_secs(5);
-/// Up to so many bytes the blocks of a result are stored a second time, for people who list jobs.
+/// Up to this size, the blocks of a result are stored a second time, for people who list jobs.
 const SHOWN_BYTES: usize = 64 * 1024;
 
-/// The key under which the answer of a server is stored, as it came.
+/// The key under which the server's answer is stored unchanged.
 const RAW: &str = "outlast/raw";
 
-/// Where jobs live; opened by the program, which knows the configuration.
+/// The store of the jobs; opened by the program, which knows the configuration.
 #[async_trait]
 pub trait CallRows: Send + Sync {
-    /// An engine over the store for these providers; its follower ends when `stop` is asked.
+    /// Returns an engine over the store for these providers; its follower ends when `stop` is asked.
     async fn engine(&self, providers: Providers, stop: Shutdown) -> Result<Engine, String>;
-    /// Whose jobs they are.
+    /// Returns the owner of the jobs.
     fn owner(&self) -> OwnerId;
-    /// How long they are kept after their end.
+    /// Returns the retention of the jobs after their end.
     fn keep(&self) -> Duration;
-    /// Closes what was opened.
+    /// Closes the resources that were opened.
     async fn close(&self);
 }
 
-/// What the server answered: the member's name, `result` or `error`, and its value as it came.
+/// The server's answer: the name of the member, `result` or `error`, and its value as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredAnswer {
     pub(crate) key: &'static str,
     pub(crate) value: Arc<str>,
 }
 
-/// What a call tells its row.
+/// An event of a call for its row.
 #[derive(Debug)]
 pub(crate) enum RowEvent {
     Progress(Progress),
     Answered(StoredAnswer),
-    /// It may or may not have happened.
+    /// The call may or may not have happened.
     Lost(String),
 }
 
@@ -70,17 +70,17 @@ pub(crate) struct Row {
     pub(crate) tell: mpsc::UnboundedSender<RowEvent>,
 }
 
-/// What is known of a job that was asked for.
+/// The state of a job that was asked for.
 #[derive(Debug)]
 pub(crate) enum Found {
     Unknown,
     Running(Option<Progress>),
-    /// And so long ago.
+    /// The answer, and the time since the job ended.
     Answered(StoredAnswer, Duration),
     Failed(String),
 }
 
-/// The rows of this keeper.
+/// The rows of this host process.
 #[derive(Clone)]
 pub(crate) struct Rows {
     shared: Arc<Shared>,
@@ -103,9 +103,9 @@ struct Opened {
 }
 
 impl Rows {
-    /// `dropped` hears of each job that was cancelled.
+    /// Creates the rows. `dropped` receives the id of each job that was cancelled.
     pub(crate) fn new(store: Arc<dyn CallRows>, dropped: mpsc::UnboundedSender<JobId>) -> Self {
-        // Of this process alone: no other worker takes the jobs of a keeper that lives.
+        // A profile of this process alone: no other worker takes the jobs of a host process that is running.
         let profile = Profile::new(format!("{PROVIDER}/{}", uuid::Uuid::new_v4().simple()));
         let (runs, opened) = (Runs::default(), OnceCell::new());
         let shared = Shared { store, profile, runs, dropped, opened, stop: Shutdown::new() };
@@ -129,7 +129,7 @@ impl Rows {
             .await
     }
 
-    /// Makes the row of a call durable.
+    /// Creates the durable row of a call.
     pub(crate) async fn make(
         &self,
         server: &str,
@@ -137,7 +137,7 @@ impl Rows {
         arguments: &str,
     ) -> Result<Row, String> {
         let opened = self.opened().await?;
-        // Shown to people only: what is no value here is shown as its text.
+        // Shown to people only: text that is not JSON is shown as a string.
         let arguments: Value =
             serde_json::from_str(arguments).unwrap_or_else(|_| arguments.to_owned().into());
         let job = NewJob {
@@ -163,14 +163,15 @@ impl Rows {
         Ok(Row { id: started.job.id, tell })
     }
 
-    /// A job that is cancelled before the worker has begun with it never becomes a run, whose drop would tell.
+    /// Reports a job that is cancelled before the worker has begun it: it never becomes a run, whose drop would report
+    /// it.
     async fn watch_until_taken(&self, engine: &Engine, id: JobId) {
         let scope = Scope::Owner(self.shared.store.owner());
         let Ok(Some((mut reading, mut watch))) = engine.watch(&scope, &id).await else { return };
         while locked(&self.shared.runs).contains_key(&id) {
             if matches!(reading.job.state, JobState::Cancelled { .. }) {
                 if locked(&self.shared.runs).remove(&id).is_some() {
-                    // Fails only when the keeper leaves.
+                    // Fails only when the host process exits.
                     let _ = self.shared.dropped.send(id);
                 }
                 return;
@@ -182,7 +183,7 @@ impl Rows {
         }
     }
 
-    /// Waits until the job has ended, at most so long.
+    /// Waits until the job has ended, at most for `wait`.
     pub(crate) async fn find(&self, id: JobId, wait: Duration) -> Result<Found, String> {
         let opened = self.opened().await?;
         let scope = Scope::Owner(self.shared.store.owner());
@@ -210,12 +211,12 @@ impl Rows {
         is_queued && is_late && job.new.profile != self.shared.profile
     }
 
-    /// Ends the jobs of a keeper that was killed: its calls may or may not have happened.
+    /// Ends the jobs of a host process that was killed: its calls may or may not have happened.
     async fn settle_left_behind(&self, profile: &Profile) -> Result<(), String> {
         let providers = providers(profile, Runs::default(), self.shared.dropped.clone());
         let stop = Shutdown::new();
         let engine = self.shared.store.engine(providers, stop.clone()).await?;
-        // Of this profile nothing is in the queue; only such a worker leaves by itself.
+        // The queue has no jobs of this profile, but only a queue worker exits by itself.
         let worker = Worker::new(&engine, Takes::TheQueue);
         let ended =
             worker.run(Until::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
@@ -223,7 +224,7 @@ impl Rows {
         ended
     }
 
-    /// Ends the worker when what has ended is settled.
+    /// Ends the worker after it has settled the ended calls.
     pub(crate) async fn close(&self) {
         if let Some(opened) = self.shared.opened.get() {
             self.shared.stop.ask();
@@ -262,7 +263,8 @@ fn found(job: Job, now: Timestamp) -> Found {
     }
 }
 
-/// The answer as a job's output: the bytes as they came, and, where they are few, what lists of jobs show of them.
+/// Returns the answer as a job's output: the bytes as received and, if they are few, the content that lists of jobs
+/// show.
 fn output(answer: &StoredAnswer) -> Output {
     let parsed: Value = match answer.value.len() {
         0..=SHOWN_BYTES => serde_json::from_str(&answer.value).unwrap_or_default(),
@@ -295,7 +297,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The calls of this keeper as a provider: a run is a call that was sent already.
+/// The calls of this host process as a provider: a run is a call that was already sent.
 struct CallProvider {
     runs: Runs,
     dropped: mpsc::UnboundedSender<JobId>,
@@ -337,7 +339,7 @@ struct CallRun {
     job: JobId,
     key: String,
     told: mpsc::UnboundedReceiver<RowEvent>,
-    /// Told when the run is dropped before its end.
+    /// Receives the job's id when the run is dropped before its end.
     dropped: Option<mpsc::UnboundedSender<JobId>>,
 }
 
@@ -371,7 +373,7 @@ impl Run for CallRun {
 impl Drop for CallRun {
     fn drop(&mut self) {
         if let Some(dropped) = self.dropped.take() {
-            // Fails only when the keeper leaves.
+            // Fails only when the host process exits.
             let _ = dropped.send(self.job);
         }
     }

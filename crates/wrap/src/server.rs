@@ -1,4 +1,4 @@
-//! The wrapped server as a process: its pipes, its group, its end.
+//! The wrapped server as a process: its pipes, its process group and its end.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -17,13 +17,13 @@ use crate::keeper::{Event, ServerCommand};
 use crate::line::{MAX_LINE, read_line};
 use crate::web;
 
-/// How long a server may take to leave after its input was closed, and again after SIGTERM.
+/// The time that a server may take to exit after its input was closed, and again after SIGTERM.
 pub(crate) const EXIT_GRACE: Duration = Duration::from_secs(2);
-/// How long the output of a server that has exited is read: a child of its own may hold the pipe.
+/// The time for which the output of an exited server is still read: one of its children may hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
-/// How often to look whether a process group is empty.
+/// The interval of the checks that a process group is empty.
 const GROUP_LOOK: Duration = Duration::from_millis(20);
-/// The reader of one side waits while so many bytes wait for the other.
+/// The reader of one side waits while this number of bytes waits for the other side.
 const MAX_BACKLOG: usize = 8 * 1024 * 1024;
 
 /// Bytes that wait to be written.
@@ -47,7 +47,7 @@ impl Backlog {
         self.bytes.load(Ordering::Relaxed) >= MAX_BACKLOG
     }
 
-    /// Waits until there is room.
+    /// Waits until the backlog has room.
     pub(crate) async fn room(&self) {
         loop {
             let fell = self.fell.notified();
@@ -61,20 +61,20 @@ impl Backlog {
     }
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
-    /// Which of the servers that this keeper has started.
+    /// The number of this server among those that the host process has started.
     pub(crate) generation: u64,
     pub(crate) input: Option<mpsc::UnboundedSender<Vec<u8>>>,
     pub(crate) backlog: Arc<Backlog>,
-    /// Of one at an address there is none.
+    /// The process group; `None` for a server at an address.
     pub(crate) group: Option<Pid>,
     pub(crate) exited: watch::Receiver<bool>,
 }
 
 impl ServerProcess {
-    /// Starts it; what it says and its end become events.
+    /// Starts the server; its output and its exit become events.
     pub(crate) fn start(
         command: &ServerCommand,
         generation: u64,
@@ -133,7 +133,7 @@ impl ServerProcess {
             }
             let code = status.map_or(1, exit_code);
             drop(events.send(Event::ServerExited(generation, code)).await);
-            // If this process ends before that is done, the guard does it.
+            // If this process exits before that is done, the guard does it.
             if let Some(group) = group {
                 end_group(group).await;
             }
@@ -144,7 +144,7 @@ impl ServerProcess {
         Ok(Self { generation, input: Some(input), backlog, group, exited })
     }
 
-    /// Sends a line; one that ended takes none.
+    /// Sends a line; a server whose input is closed gets none.
     pub(crate) fn send(&self, line: Vec<u8>) {
         if let Some(input) = &self.input {
             self.backlog.add(line.len());
@@ -152,7 +152,7 @@ impl ServerProcess {
         }
     }
 
-    /// Says that no more comes; what was sent before is still written.
+    /// Closes the input; lines that were sent before are still written.
     pub(crate) fn close_input(&mut self) {
         self.input = None;
     }
@@ -167,17 +167,17 @@ impl ServerProcess {
 
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // Fails only when the group is gone already.
+            // Fails only when the group is already gone.
             let _ = kill_process_group(group, signal);
         }
     }
 }
 
-/// Ends a process that does not end by itself.
+/// Ends a process that does not exit by itself.
 async fn end_process(process: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
     for signal in [Signal::TERM, Signal::KILL] {
         if let Some(group) = group {
-            // Fails only when the group is gone already.
+            // Fails only when the group is already gone.
             let _ = kill_process_group(group, signal);
         }
         if let Ok(status) = timeout(EXIT_GRACE, process.wait()).await {
@@ -215,7 +215,7 @@ async fn write_lines(
         backlog.remove(line.len());
         if written.is_err() {
             let _ = closes.send("closed its input");
-            // What it still says is read.
+            // Its remaining output is still read.
             while let Some(line) = lines.recv().await {
                 backlog.remove(line.len());
             }
@@ -224,7 +224,7 @@ async fn write_lines(
     drop(stdin.flush().await);
 }
 
-/// How much was read; zero at the end, or where the server has exited and nothing more comes.
+/// Returns the number of bytes read; zero at the end, or if the server has exited and nothing more comes.
 async fn until_silent(
     exited: &mut watch::Receiver<bool>,
     reading: impl Future<Output = io::Result<usize>>,
@@ -255,7 +255,7 @@ async fn read_lines(
             drop(events.send(Event::ServerLineTooLong(generation)).await);
             return;
         }
-        // Half a line is the last one.
+        // An incomplete line is the last one.
         let is_last = !line.ends_with(b"\n");
         if line.is_empty() || !pass_line(&events, &to_client, generation, line).await || is_last {
             return;
@@ -263,7 +263,8 @@ async fn read_lines(
     }
 }
 
-/// Sends a line of the server to the keeper, which takes it off the backlog again. Returns false if the keeper is gone.
+/// Sends a line of the server to the host process, which removes it from the backlog. Returns false if the host process
+/// is gone.
 pub(crate) async fn pass_line(
     events: &mpsc::Sender<Event>,
     to_client: &Backlog,
@@ -282,7 +283,7 @@ async fn read_stderr(
 ) {
     let mut piece = vec![0; 16 * 1024];
     loop {
-        // A client that reads no standard error holds the server up, as it would without us.
+        // A client that does not read standard error delays the server, as it would without wrap.
         to_client.room().await;
         let read = until_silent(&mut exited, pipe.read(&mut piece)).await;
         let bytes = piece.get(..read).unwrap_or_default().to_vec();
@@ -292,7 +293,7 @@ async fn read_stderr(
     }
 }
 
-/// The code as a shell would show it.
+/// Returns the exit code as a shell would show it.
 fn exit_code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! What a client has said that a fresh server must be told again: the greeting, the log level, subscriptions.
+//! The client's lines that a restarted server must receive again: the greeting, the log level, subscriptions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::message::{Message, MetaParams};
 /// The client's side of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
-    /// Who the client is, by its first message, and by `initialize` where that came later.
+    /// The client's greetings: its first message, and `initialize` if that came later.
     greetings: Vec<Greeting>,
     pub(crate) initialize: Option<Vec<u8>>,
     initialized: Option<Vec<u8>>,
@@ -51,28 +51,28 @@ impl Session {
         }
     }
 
-    /// Whether a client that greets so is this one.
+    /// Returns true if a client with this greeting is this client.
     pub(crate) fn has(&self, greeting: &Greeting) -> bool {
         self.greetings.contains(greeting)
     }
 
-    /// A short name for the client.
+    /// Returns a short name for the client.
     pub(crate) fn mark(&self) -> Option<String> {
         self.greetings.last().map(Greeting::mark)
     }
 
-    /// Whether that name is of this client.
+    /// Returns true if this is a short name of this client.
     pub(crate) fn has_mark(&self, mark: &str) -> bool {
         self.greetings.iter().any(|greeting| greeting.mark() == mark)
     }
 
-    /// The lines that follow the greeting.
+    /// Returns the lines that follow the greeting.
     pub(crate) fn after_greeting(&self) -> Vec<Vec<u8>> {
         let rest = self.level.iter().chain(self.subscriptions.values());
         self.initialized.iter().chain(rest).cloned().collect()
     }
 
-    /// All of it, in order.
+    /// Returns all lines, in order.
     pub(crate) fn replay(&self) -> Vec<String> {
         let lines = self.initialize.iter().cloned().chain(self.after_greeting());
         lines.filter_map(|line| String::from_utf8(line).ok()).collect()
@@ -80,7 +80,7 @@ impl Session {
 }
 
 impl Greeting {
-    /// A short name for it.
+    /// Returns a short name for the greeting.
     fn mark(&self) -> String {
         hex(&Sha256::digest(format!("{}\0{}", self.method, self.params)))
     }
@@ -90,8 +90,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Who a client is by its first message, unless that is an answer. A client of the stateless era greets with whatever it
-/// wants first, so only what it says of itself counts.
+/// Returns the identity of a client from its first message, unless that is an answer. A client of the stateless era may
+/// send any request first, so only its description of itself counts.
 pub(crate) fn greeting(message: &Message<'_>) -> Option<Greeting> {
     let method = message.method.as_deref()?;
     if method == "initialize" {

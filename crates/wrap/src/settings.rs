@@ -1,46 +1,47 @@
-//! What a person may set: how long a call may take before it is handed off, for which tools, and what a cancel means.
+//! The settings that a person may choose: the time before a call is handed off, for which tools, and the meaning of a
+//! cancel.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The settings of one front; the keeper takes those of the front that it has.
+/// The settings of one front. The host process uses those of its current front.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrapSettings {
-    /// How long a call may take before it is handed off.
+    /// The time that a call may take before it is handed off.
     pub after: Duration,
-    /// What becomes of a client's cancel.
+    /// The effect of a client's cancel.
     pub on_cancel: OnCancel,
-    /// Tools with a policy of their own.
+    /// Tools with their own policy.
     pub tools: BTreeMap<String, ToolPolicy>,
-    /// The most bytes of a result that was handed off that one answer has.
+    /// The maximum number of bytes of a handed-off result in one answer.
     pub max_result: u64,
-    /// How the server is called in the list of jobs.
+    /// The name of the server in the list of jobs.
     pub name: String,
 }
 
-/// What becomes of a client's cancel (H6).
+/// The effect of a client's cancel (H6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCancel {
-    /// A person's reaches the server, a client's timeout does not.
+    /// A person's cancel reaches the server; a client's timeout does not.
     Auto,
-    /// The call goes on.
+    /// The call continues.
     Keep,
-    /// It reaches the server.
+    /// The cancel reaches the server.
     Forward,
 }
 
-/// When a tool's calls are handed off (H9).
+/// The policy by which a tool's calls are handed off (H9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolPolicy {
-    /// Not at all.
+    /// Calls are never handed off.
     Never,
-    /// When they take longer than this.
+    /// Calls are handed off when they take longer than this.
     After(Duration),
-    /// Before they have an answer.
+    /// Calls are handed off before they have an answer.
     AtOnce,
 }
 
@@ -57,7 +58,7 @@ impl Default for WrapSettings {
 }
 
 impl WrapSettings {
-    /// How long a call of this tool may take before it is handed off; `None` for as long as it takes.
+    /// Returns the time that a call of this tool may take before it is handed off; `None` for unlimited time.
     pub(crate) fn patience(&self, tool: &str) -> Option<Duration> {
         match self.tools.get(tool) {
             Some(ToolPolicy::Never) => None,
@@ -69,7 +70,7 @@ impl WrapSettings {
 }
 
 impl OnCancel {
-    /// Whether a cancel with this reason reaches the server.
+    /// Returns true if a cancel with this reason reaches the server.
     pub(crate) fn forwards(self, reason: &str) -> bool {
         const TIMEOUTS: [&str; 4] = [
             "request timed out",

@@ -1,8 +1,9 @@
-//! The tools of a wrapped server as they were described the last time, so that a change is noticed: a description is read by
-//! the model as an instruction, and a server that was trusted once can change it at any start.
+//! The last known descriptions of a wrapped server's tools, so that a change is noticed. The model reads a description
+//! as an instruction, and a server that was trusted once can change it at any start.
 //!
-//! Of each server, which is the same if its command or address and its working directory are, there is a file with digests
-//! (`KEY.tools`) and, after a change, one that names the tools (`KEY.change`). Both are in the folder of the sockets.
+//! Each server has a file with digests (`KEY.tools`) and, after a change, one that names the tools (`KEY.change`). A
+//! server is the same if its command or address and its working directory are. Both files are in the folder of the
+//! sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,9 +18,9 @@ use sha2::{Digest as _, Sha256};
 use crate::paths;
 use crate::session::hex;
 
-/// A server that was not used for this long is forgotten.
+/// A server that was not used for this time is forgotten.
 const KEPT: Duration = Duration::from_secs(180 * 24 * 3600);
-/// A change is shown for this long.
+/// The time for which a change is shown.
 const SHOWN: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The tools of a list that differ from the last list.
@@ -29,7 +30,7 @@ pub struct ToolChange {
     pub server: String,
     /// The tools whose description, schemas or annotations changed.
     pub changed: Vec<String>,
-    /// The tools that were not there.
+    /// The tools that are new.
     pub added: Vec<String>,
     /// The tools that are gone.
     pub removed: Vec<String>,
@@ -66,7 +67,7 @@ pub fn recent_tool_changes(data_dir: &Path) -> Vec<(ToolChange, Duration)> {
     changes
 }
 
-/// Removes what is kept of servers that are no longer used.
+/// Removes the files of servers that are no longer used.
 pub(crate) fn sweep(data_dir: &Path) {
     for end in [".tools", ".change"] {
         for path in paths::files(data_dir, "", end) {
@@ -78,16 +79,16 @@ pub(crate) fn sweep(data_dir: &Path) {
 }
 
 fn age(path: &Path) -> Option<Duration> {
-    // Changed in the future, by a clock that was put back, is changed now.
+    // A modification time in the future, after the clock was set back, counts as now.
     Some(std::fs::metadata(path).ok()?.modified().ok()?.elapsed().unwrap_or_default())
 }
 
 /// The tools of one server.
 #[derive(Debug)]
 pub(crate) struct ToolDigests {
-    /// Where they are kept, without an ending.
+    /// The path of its files, without an extension.
     place: PathBuf,
-    /// Of the pages of the list that is being read.
+    /// The digests of the pages of the list that is being read.
     listed: BTreeMap<String, String>,
     /// True if that list was read from its beginning.
     is_whole: bool,
@@ -99,7 +100,7 @@ impl ToolDigests {
         Self { place, listed: BTreeMap::new(), is_whole: false }
     }
 
-    /// A list is asked for from its beginning.
+    /// Begins a list that is requested from its beginning.
     pub(crate) fn begin(&mut self) {
         self.listed.clear();
         self.is_whole = true;
@@ -110,14 +111,14 @@ impl ToolDigests {
         let tools: Vec<Value> = serde_json::from_str(tools).unwrap_or_default();
         for tool in tools {
             if let Some(name) = tool["name"].as_str() {
-                // Keys are in order however the server writes them.
+                // Keys are in order, in whichever order the server writes them.
                 let digest = hex(&Sha256::digest(tool.to_string()));
                 self.listed.insert(name.to_owned(), digest);
             }
         }
     }
 
-    /// The last page is read: keeps the list and returns what differs from the one before, if there was one.
+    /// Ends a list after its last page: stores it and returns its differences from the one before, if there was one.
     pub(crate) fn end(&mut self, server: &str) -> io::Result<Option<ToolChange>> {
         if !std::mem::take(&mut self.is_whole) {
             return Ok(None);
@@ -127,7 +128,7 @@ impl ToolDigests {
         let before = std::fs::read(&path).ok();
         let before: Option<BTreeMap<String, String>> =
             before.and_then(|text| serde_json::from_slice(&text).ok());
-        // Written each time: its date says when the server was last used.
+        // Written each time: its date shows when the server was last used.
         write(&path, &serde_json::to_vec(&listed)?)?;
         let Some(before) = before else { return Ok(None) };
         let names: BTreeSet<&String> = before.keys().chain(listed.keys()).collect();
@@ -148,7 +149,7 @@ impl ToolDigests {
     }
 }
 
-/// A name as people may be shown it: the server chose it.
+/// Returns a name in a form that is safe to show to people: the server chose it.
 fn shown(name: &str) -> String {
     let printable = name.chars().filter(|c| c.is_ascii_graphic() || c.is_alphanumeric());
     printable.take(64).collect()
@@ -184,7 +185,7 @@ mod tests {
         let mut digests = ToolDigests::new(folder.path(), "k");
         let first = [r#"[{"name":"read","description":"Reads.","a":1}]"#, r#"[{"name":"old"}]"#];
         assert_eq!(list(&mut digests, &first), None);
-        // The order of keys and pages is no change.
+        // A different order of keys and pages is not a change.
         let same = [r#"[{"name":"old"},{"a":1,"name":"read","description":"Reads."}]"#];
         assert_eq!(list(&mut ToolDigests::new(folder.path(), "k"), &same), None);
         let other =

@@ -1,5 +1,5 @@
-//! A wrapped server at an address: each line of the client is a request over streamable HTTP, each message of an answer a line.
-//! Both eras; the headers of each are made from what the line says.
+//! A wrapped server at an address: each line of the client becomes a request over streamable HTTP, and each message of
+//! an answer becomes a line. Supports both eras; the headers of each are derived from the content of the line.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +19,15 @@ use crate::line::MAX_LINE;
 use crate::message::{CallParams, CancelParams, Kind, Message, id_key, repaired, response};
 use crate::server::{Backlog, ServerProcess, pass_line};
 
-/// How long the end of a session may take.
+/// The time limit for ending a session.
 const DELETE_WAIT: Duration = Duration::from_secs(1);
-/// How long to wait before a broken stream is asked for again, and how often that is done without any event between.
+/// The delay before a broken stream is requested again, and the number of attempts without any event in between.
 const AGAIN: Duration = Duration::from_secs(1);
 const MAX_AGAIN: u32 = 5;
-/// How long later messages wait until the server has taken a notification. After the first one that it holds, none waits.
+/// The time that later messages wait until the server has accepted a notification. After the first one that the server
+/// holds, none waits.
 const NOTIFICATION_WAIT: Duration = Duration::from_secs(1);
-/// How long a notification that the server holds keeps its connection.
+/// The time for which a notification that the server holds keeps its connection.
 const NOTIFICATION_LIMIT: Duration = Duration::from_secs(60);
 
 const SSE: &str = "text/event-stream";
@@ -50,19 +51,19 @@ struct Web {
 /// A request whose answer has not ended.
 struct OpenRequest {
     task: AbortHandle,
-    /// Whether it is of the newest era.
+    /// True if it is of the newest era.
     is_modern: bool,
 }
 
-/// Whether a request without an answer may have been carried out.
+/// The certainty with which an unanswered request was not carried out.
 #[derive(Clone, Copy)]
 enum Certainty {
-    /// It certainly was not.
+    /// It was certainly not carried out.
     NotCarriedOut,
     Unknown,
 }
 
-/// What the greeting of the older era has brought.
+/// The values from the greeting of the older era.
 #[derive(Clone, Default)]
 struct WebSession {
     id: Option<String>,
@@ -79,7 +80,7 @@ struct Target {
     task: Option<String>,
 }
 
-/// Begins to pass lines to this address; no request is made before the first line.
+/// Starts relaying lines to this address; makes no request before the first line.
 pub(crate) fn start(
     endpoint: &Endpoint,
     generation: u64,
@@ -120,7 +121,7 @@ pub(crate) fn start(
 }
 
 impl Web {
-    /// Sends lines until no more comes; requests go side by side.
+    /// Sends lines until the input ends; requests run concurrently.
     async fn pass(
         self: Arc<Self>,
         lines: &mut mpsc::UnboundedReceiver<Vec<u8>>,
@@ -158,11 +159,11 @@ impl Web {
                     NOTIFICATION_LIMIT
                 }
                 Kind::Notification { .. } | Kind::Response { .. } => NOTIFICATION_LIMIT,
-                // May be a batch, whose answers take their time.
+                // It may be a batch, whose answers take some time.
                 Kind::Other => Duration::MAX,
             };
             let opens = message.method.as_deref() == Some("notifications/initialized");
-            // A notification has reached the server before what follows it, unless the server holds it.
+            // A notification reaches the server before the lines that follow it, unless the server holds it.
             let (taken, is_taken) = oneshot::channel();
             requests.spawn(async move {
                 drop(tokio::time::timeout(limit, web.post(line)).await);
@@ -178,8 +179,8 @@ impl Web {
         }
     }
 
-    /// Cancels an open request of the newest era, where the end of the response stream is the cancel. Returns false if the
-    /// server gets the notification.
+    /// Cancels an open request of the newest era, in which closing the response stream is the cancellation. Returns
+    /// false if the server must get the notification.
     fn close_request(&self, cancel: &Message<'_>, open: &mut HashMap<String, OpenRequest>) -> bool {
         let params: CancelParams<'_> = cancel.params();
         let key = params.request.map(|request| id_key(request.get())).unwrap_or_default();
@@ -199,7 +200,7 @@ impl Web {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A request with what every request has.
+    /// Builds a request with the common headers.
     fn request(&self, method: Method, accepts: &str, session: &WebSession) -> RequestBuilder {
         let mut request = self.endpoint.request(&self.client, method).header(ACCEPT, accepts);
         if let Some(id) = &session.id {
@@ -211,7 +212,7 @@ impl Web {
         request
     }
 
-    /// Sends one message and passes on what is answered.
+    /// Sends one message and relays the messages of the answer.
     async fn post(&self, line: Vec<u8>) {
         let message = Message::read(&line);
         let (id, method) = match message.as_ref().map(Message::kind) {
@@ -252,7 +253,7 @@ impl Web {
         if answer.status() == StatusCode::NOT_FOUND && session.id.is_some() {
             let why = "has forgotten the session, which is opened again";
             self.fail(id.as_deref(), why, Certainty::NotCarriedOut).await;
-            // With the session, what was under way is gone: as if the server had been started again.
+            // The calls under way are gone with the session, as if the server had been restarted.
             self.lost.send_replace(true);
             return;
         }
@@ -291,7 +292,7 @@ impl Web {
         }
     }
 
-    /// Reads events until the answer to this request; a stream that breaks is taken up again where its events have ids.
+    /// Reads events until the answer to this request. Resumes a broken stream if its events have ids.
     async fn read_events(
         &self,
         answer: Response,
@@ -331,7 +332,7 @@ impl Web {
         }
     }
 
-    /// Messages of the server that belong to no request, where it offers them.
+    /// Reads messages of the server that belong to no request, if the server offers them.
     async fn listen(&self) {
         loop {
             let request = self.request(Method::GET, SSE, &self.known());
@@ -339,13 +340,13 @@ impl Web {
             if !answer.status().is_success() {
                 return;
             }
-            // Ends with the connection; no answer is waited for.
+            // Ends with the connection; it waits for no answer.
             drop(self.read_events(answer, None, "").await);
             tokio::time::sleep(AGAIN).await;
         }
     }
 
-    /// A message of the server, as one line.
+    /// Passes on a message of the server as one line.
     async fn say(&self, mut message: Vec<u8>, method: &str) {
         if method == "initialize"
             && let Ok(greeted) = serde_json::from_slice::<Value>(&message)
@@ -377,7 +378,7 @@ impl Web {
         pass_line(&self.events, &self.to_client, self.generation, line).await;
     }
 
-    /// Tells the server that the session is over.
+    /// Notifies the server that the session is over.
     async fn delete(&self) {
         let session = self.known();
         if session.id.is_some() {
@@ -387,14 +388,14 @@ impl Web {
     }
 }
 
-/// The meaning of an answer without a message in it.
+/// Returns the meaning of an answer that contains no message.
 fn meaning(status: StatusCode) -> (&'static str, Certainty) {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
             "refused the request; check the token and the headers that wrap sends",
             Certainty::NotCarriedOut,
         ),
-        // A proxy may say so of a request that went on.
+        // A proxy may send this for a request that it has passed on.
         StatusCode::REQUEST_TIMEOUT => ("did not answer", Certainty::Unknown),
         _ if status.is_redirection() => (
             "redirects requests, which wrap does not follow; give wrap the final address",

@@ -1,5 +1,5 @@
-//! The pipes of a front: the client's input cut into lines, and the connection to a keeper, whose lines go to the client as
-//! they come.
+//! The pipes of a front: the client's input, split into lines, and the connection to a host process, whose lines go to
+//! the client as they arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::frame::{ToFront, ToKeeper, is_hung_up};
 use crate::line::{MAX_LINE, discard_line, read_line};
 use crate::server::Backlog;
 
-/// How often a front looks whether a client that sends nothing more still reads.
+/// The interval of the checks that a client that sends nothing more still reads.
 const CLIENT_LOOK: Duration = Duration::from_millis(20);
 
-/// Lines of the client, each with its newline where it has one; `None` when it sends nothing more.
+/// Lines of the client, each with its newline if it has one; `None` when the client sends nothing more.
 pub(super) type Input = mpsc::Receiver<ClientLine>;
 
 /// A line of the client.
 #[derive(Debug)]
 pub(super) enum ClientLine {
     Whole(Vec<u8>),
-    /// Longer than [`MAX_LINE`], and not kept; with the id of its request, if it is one.
+    /// A line longer than [`MAX_LINE`], which is not stored; with the id of its request, if it is one.
     TooLong(Option<String>),
-    /// Longer than is read at all. Nothing more comes.
+    /// A line longer than the front reads at all. Nothing follows it.
     Endless,
 }
 
-/// What a front hears of its keeper.
+/// An event from the host process.
 #[derive(Debug)]
 pub(super) enum Happened {
     Done(String),
@@ -40,7 +40,7 @@ pub(super) enum Happened {
 }
 
 pub(super) fn read_stdin() -> Input {
-    // Each line may be long: few of them wait here.
+    // A line may be long, so few of them wait here.
     let (lines, input) = mpsc::channel(1);
     outlast_engine::spawn(async move {
         let mut stdin = BufReader::with_capacity(64 * 1024, tokio::io::stdin());
@@ -63,7 +63,7 @@ pub(super) fn read_stdin() -> Input {
     input
 }
 
-/// Waits until the client reads no answer any more. A client that only sends nothing more still reads.
+/// Waits until the client no longer reads answers. A client that has only stopped sending still reads.
 pub(super) async fn client_gone() {
     loop {
         tokio::time::sleep(CLIENT_LOOK).await;
@@ -73,7 +73,7 @@ pub(super) async fn client_gone() {
     }
 }
 
-/// Standard output. One line at a time is written to it, however long.
+/// Standard output. It takes one whole line at a time, of any length.
 #[derive(Clone, Debug)]
 pub(super) struct Stdout(Arc<tokio::sync::Mutex<tokio::io::Stdout>>);
 
@@ -91,11 +91,11 @@ impl Stdout {
     }
 }
 
-/// The connection to a keeper.
+/// The connection to a host process.
 #[derive(Debug)]
 pub(super) struct Link {
     out: mpsc::UnboundedSender<ToKeeper>,
-    /// What waits for the keeper.
+    /// The bytes that wait for the host process.
     pub(super) backlog: Arc<Backlog>,
 }
 
@@ -115,7 +115,7 @@ impl Link {
 
     pub(super) fn send(&self, message: ToKeeper) {
         self.backlog.add(message.size());
-        // Fails only when the keeper is gone, which its reader tells.
+        // Fails only when the host process is gone, which its reader reports.
         let _ = self.out.send(message);
     }
 }
@@ -134,7 +134,7 @@ async fn write(
     }
 }
 
-/// Passes what the keeper says on to the client.
+/// Relays the messages of the host process to the client.
 async fn read(
     stream: OwnedReadHalf,
     stdout: Stdout,
@@ -156,7 +156,7 @@ async fn read(
                 }
                 written
             }
-            // A client that does not read it any more still gets its answers.
+            // A client that no longer reads standard error still gets its answers.
             ToFront::Stderr(bytes) => {
                 drop(stderr.write_all(&bytes).await);
                 drop(stderr.flush().await);

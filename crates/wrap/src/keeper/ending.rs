@@ -1,4 +1,4 @@
-//! What ends: the client's input, the server, the keeper itself.
+//! The end of the client's input, of the server and of the host process.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -10,13 +10,13 @@ use crate::frame::ToFront;
 use crate::message::response;
 use crate::server::{EXIT_GRACE, ServerProcess};
 
-/// The id of a greeting that is said again.
+/// The id of a repeated greeting.
 const AGAIN: &str = "outlast-again";
 
 /// The exit code of a process that SIGKILL ended.
 const KILLED: i32 = 137;
 
-/// Whether a server may leave as it did, so that its front leaves with its exit code.
+/// The two kinds of exit of a server. After an expected one its front exits with the server's exit code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IsExpected {
     Yes,
@@ -24,7 +24,7 @@ enum IsExpected {
 }
 
 impl Keeper {
-    /// Starts the server where none runs; one that runs again is greeted as the first was.
+    /// Starts the server if none is running. A restarted server gets the same greeting as the first.
     pub(crate) fn ensure_server(&mut self) {
         if self.server.is_some() {
             return;
@@ -57,14 +57,14 @@ impl Keeper {
         }
     }
 
-    /// Sends past the handshake.
+    /// Sends a line without waiting for the handshake.
     pub(crate) fn send_now(&self, line: Vec<u8>) {
         if let Some(server) = &self.server {
             server.send(line);
         }
     }
 
-    /// The server that was started again has answered the greeting.
+    /// Handles the answer of a restarted server to the greeting.
     pub(crate) fn greeted_again(&mut self, line: Vec<u8>) {
         let Some(handshake) = self.handshake.take() else { return };
         for (at, line) in self.session.after_greeting().into_iter().enumerate() {
@@ -81,7 +81,7 @@ impl Keeper {
         for line in handshake.waiting {
             self.send_now(line);
         }
-        // What the client knows of the lists may be out of date.
+        // The client's copies of the lists may be out of date.
         for list in changed_lists(&line) {
             let note = format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{list}/list_changed\"}}\n"
@@ -91,7 +91,7 @@ impl Keeper {
         self.greeted = Some(line);
     }
 
-    /// The client sends nothing more. It still gets the answers it waits for.
+    /// Handles the end of the client's input. The client still gets the answers that it waits for.
     pub(super) fn client_ended(&mut self) {
         let ends_at = Instant::now() + self.settings.after;
         if let Some(front) = &mut self.front {
@@ -100,7 +100,8 @@ impl Keeper {
         self.close_if_done();
     }
 
-    /// A client that sends nothing more and waits for nothing: without calls that go on its server ends too.
+    /// Closes the connection of a client that sends nothing more and waits for nothing. If no calls continue, its
+    /// server ends too.
     pub(crate) fn close_if_done(&mut self) {
         let Some(front) = &self.front else { return };
         let Some(ends_at) = front.ends_at else { return };
@@ -128,7 +129,7 @@ impl Keeper {
         }
     }
 
-    /// Stops a server that broke a limit, and ends everything that waits for it. Its exit is not waited for.
+    /// Stops a server that broke a limit, and ends everything that waits for it. Does not wait for its exit.
     pub(super) fn stop_server(&mut self, why: &str) {
         tracing::error!(server = self.settings.name, "stopped the server: it {why}");
         if let Some(server) = &self.server {
@@ -137,20 +138,20 @@ impl Keeper {
         self.server_gone(KILLED, &format!("the server {why} and was stopped"), IsExpected::No);
     }
 
-    /// The server has closed one of its pipes and is being ended.
+    /// Handles a server that has closed one of its pipes and is being ended.
     pub(super) fn server_closed_pipe(&mut self, what: &str) {
         tracing::error!(server = self.settings.name, "ending the server: it {what}");
         let is_expected = self.is_end_expected();
         self.server_gone(KILLED, &format!("the server {what} and was stopped"), is_expected);
     }
 
-    /// The server has ended.
+    /// Handles the exit of the server.
     pub(super) fn server_exited(&mut self, code: i32) {
         let is_expected = self.is_end_expected();
         self.server_gone(code, &format!("the server ended (exit code {code})"), is_expected);
     }
 
-    /// The server has forgotten the session, which the next message opens again.
+    /// Handles a server that has forgotten the session, which the next message opens again.
     pub(super) fn session_lost(&mut self) {
         self.server_gone(0, "the server has forgotten the session", IsExpected::No);
     }
@@ -167,7 +168,7 @@ impl Keeper {
         self.insist_at = None;
         self.tokens.clear();
         for id in std::mem::take(&mut self.questions).into_keys() {
-            // An answer to it must not be taken for one to the next server.
+            // An answer to it must not be taken for an answer to the next server.
             let note = format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id},\"reason\":\"the server ended\"}}}}\n"
             );
@@ -177,7 +178,7 @@ impl Keeper {
         self.handshake = None;
         let had_calls = self.calls.values().any(|call| call.is_under_way());
         if std::mem::take(&mut self.is_half_a_line) && had_calls {
-            // More follows for the client than the server's last words.
+            // The client gets more output after the server's last half line.
             self.tell_front(ToFront::Line(b"\n".to_vec()));
         }
         self.lose_calls(&format!("{what} before it answered"));
@@ -187,7 +188,7 @@ impl Keeper {
         } else if is_expected == IsExpected::Yes {
             self.dismiss_front(code);
         } else {
-            // Started again by the next message. Other requests get no answer any more.
+            // The next message starts the server again. Other requests no longer get an answer.
             let asked: Vec<Request> = self.outstanding.drain().map(|(_, asked)| asked).collect();
             for Request { id, .. } in asked {
                 let message = format!("{what} before it answered");
@@ -199,14 +200,14 @@ impl Keeper {
         }
     }
 
-    /// Calls under way end: they may or may not have happened.
+    /// Ends the calls under way: they may or may not have happened.
     pub(super) fn lose_calls(&mut self, why: &str) {
         for number in self.calls_where(Call::is_under_way) {
             self.call_ended(number, Outcome::Lost(why.to_owned()));
         }
     }
 
-    /// What came of a call goes to its caller and into its row.
+    /// Passes the outcome of a call to its caller and its row.
     pub(crate) fn call_ended(&mut self, number: u64, outcome: Outcome) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         if call.outcome.is_some() {
@@ -220,7 +221,7 @@ impl Keeper {
         self.deliver(number);
     }
 
-    /// When something is to be done though nothing happens.
+    /// Returns the time of the next action that no event triggers.
     pub(super) fn next_timer(&self) -> Option<Instant> {
         let is_stored = |call: &&Call| !matches!(call.row, CallRow::Making);
         let waited_for = self.calls.values().filter(|call| call.caller.is_some());
@@ -262,13 +263,15 @@ impl Keeper {
         self.close_if_done();
     }
 
-    /// When calls that no client waits for are given up: a server that never answers must not run for ever.
+    /// Returns the time at which calls that no client waits for are given up: a server that never answers must not run
+    /// for ever.
     fn calls_given_up_at(&self) -> Option<Instant> {
         let is_waited_for = self.calls.values().any(Call::is_under_way);
         self.left_at.filter(|_| is_waited_for)?.checked_add(self.give_up)
     }
 
-    /// Whether the keeper can go: no client, no call under way, and none that a client may come back for.
+    /// Returns true if the host process can exit: no client, no call under way, and no call that a client may come back
+    /// for.
     pub(super) fn has_nothing_left(&self) -> bool {
         let under_way = self
             .calls
@@ -278,7 +281,7 @@ impl Keeper {
         self.front.is_none() && !under_way && !waits
     }
 
-    /// Ends the server: its input is closed, then it is asked, then it is killed.
+    /// Ends the server: closes its input, then asks it to exit, then kills it.
     pub(super) async fn end_server(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         server.close_input();
@@ -297,7 +300,7 @@ impl Keeper {
     }
 }
 
-/// The lists that a server says can change.
+/// Returns the lists that the server declares as changeable.
 fn changed_lists(greeting: &[u8]) -> Vec<&'static str> {
     let greeting: serde_json::Value = serde_json::from_slice(greeting).unwrap_or_default();
     let capabilities = &greeting["result"]["capabilities"];

@@ -1,4 +1,5 @@
-//! Fronts come and go: the first over standard input, later ones over the socket. A keeper has one at a time.
+//! Attaching and detaching of fronts: the first over standard input, later ones over the socket. A host process has one
+//! at a time.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -17,38 +18,38 @@ use crate::journal::{self, LeftJournal};
 use crate::message::{Message, id_key};
 use crate::server::Backlog;
 
-/// How long a front may take to say who it is.
+/// The time within which a front must send its first frame.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 
-/// How often a new front looks whether the end of the former one has been read.
+/// The interval at which a new front checks that the end of the former one has been read.
 const FORMER_LOOK: Duration = Duration::from_millis(10);
 
-/// How often the end of a front is looked for while its messages are not read.
+/// The interval of the checks for the end of a front while its messages are not read.
 const END_LOOK: Duration = Duration::from_millis(100);
 
 /// The front that is attached.
 #[derive(Debug)]
 pub(crate) struct FrontLink {
     pub(crate) number: u64,
-    /// Its name, also for keepers after this one.
+    /// The name of the front, also for later host processes.
     pub(crate) token: String,
     out: mpsc::UnboundedSender<ToFront>,
-    /// Its connection, to look whether it still has another end.
+    /// Its connection, used to check that the other end is still open.
     connection: Option<OwnedFd>,
-    /// Until when the answers of a client that sends nothing more are waited for.
+    /// The time limit for the answers of a client that sends nothing more.
     pub(crate) ends_at: Option<Instant>,
-    /// Whether it was told to leave.
+    /// True if the front was asked to exit.
     pub(crate) is_leaving: bool,
 }
 
 impl FrontLink {
-    /// Whether its end is on the way: what it sent before is read first.
+    /// Returns true if the end of this front is on its way. What it sent before is read first.
     fn is_about_to_end(&self) -> bool {
         self.is_leaving || self.connection.as_ref().is_some_and(is_hung_up)
     }
 }
 
-/// Takes connections.
+/// Accepts connections.
 pub(super) async fn accept(listener: UnixListener, events: mpsc::Sender<Event>) {
     while let Ok((stream, _)) = listener.accept().await {
         outlast_engine::spawn(greet(stream, events.clone()));
@@ -61,12 +62,12 @@ async fn greet(stream: UnixStream, events: mpsc::Sender<Event>) {
     }
 }
 
-/// Hears who a front is.
+/// Reads the first frame of a front.
 pub(super) async fn hear(mut stream: UnixStream) -> Option<(UnixStream, Box<Hello>)> {
     match tokio::time::timeout(HELLO_WAIT, ToKeeper::read(&mut stream)).await {
         Ok(Ok(Some(ToKeeper::Hello(hello)))) => Some((stream, hello)),
         Ok(Ok(Some(ToKeeper::AreYouThere))) => {
-            // Fails only when who asked is gone.
+            // Fails only when the process that asked is gone.
             drop(ToFront::Refused.write(&mut stream).await);
             None
         }
@@ -86,7 +87,7 @@ async fn read(
         tokio::select! {
             biased;
             () = to_server.room() => {}
-            // While the server reads nothing, the end of the client's messages is not read either.
+            // While the server does not read, the end of the client's messages is not read either.
             () = gone_for(idle, stream.get_ref().as_ref()) => break,
         }
         let Ok(Some(message)) = ToKeeper::read(&mut stream).await else { break };
@@ -98,7 +99,7 @@ async fn read(
     drop(events.send(Event::FrontGone(number)).await);
 }
 
-/// Waits until a front has been gone this long.
+/// Waits until a front has been gone for this time.
 async fn gone_for(limit: Duration, stream: &UnixStream) {
     while !is_hung_up(stream) {
         tokio::time::sleep(END_LOOK).await;
@@ -128,7 +129,7 @@ async fn write(
 }
 
 impl Keeper {
-    /// A front wants to attach: the first, or an equal one after the former left.
+    /// Attaches a front: the first one, or an equal one after the former has left. Refuses any other.
     pub(super) fn new_front(&mut self, stream: UnixStream, hello: Box<Hello>) {
         let is_equal = self.fronts == 0
             || hello.greeting.as_ref().is_some_and(|greeting| self.session.has(greeting));
@@ -171,7 +172,7 @@ impl Keeper {
         let (events, to_server) = (self.events.clone(), self.to_server.clone());
         let idle = self.idle;
         outlast_engine::spawn(async move {
-            // No call is taken before it is known what was left.
+            // No call is accepted before it is known which calls were left.
             let left = journal::take_over(others).await;
             if events.send(Event::TookOver(number, left)).await.is_ok() {
                 read(reader, number, events, to_server, idle).await;
@@ -182,7 +183,7 @@ impl Keeper {
         }
     }
 
-    /// Adds what other keepers left to the calls that no client has received.
+    /// Adds the calls that other host processes left to the calls that no client has received.
     pub(super) fn took_over(&mut self, front: u64, left: Vec<LeftJournal>) {
         for journal in left {
             self.last_call = self.journal.add_left(journal, self.last_call);
@@ -195,7 +196,7 @@ impl Keeper {
         }
     }
 
-    /// This front was there when its keeper was killed, and has told its client of the calls that were waited for.
+    /// Removes the calls that this front has already answered: it was there when their host process was killed.
     fn leave_out_told(&mut self, front: &str) {
         let calls = self.journal.unreceived.iter();
         let left = calls.filter(|(number, _)| self.journal.left.contains(number));
@@ -206,7 +207,7 @@ impl Keeper {
         }
     }
 
-    /// What the server asks of the client that has come back; not before that has been greeted.
+    /// Sends the server's open questions to a client that has come back, after that client has been greeted.
     pub(crate) fn show_questions(&mut self) {
         let questions: Vec<_> = self.questions.values().map(|it| it.line.clone()).collect();
         for line in questions {
@@ -214,7 +215,7 @@ impl Keeper {
         }
     }
 
-    /// Sends to the front, if there is one.
+    /// Sends a message to the front, if there is one.
     pub(crate) fn tell_front(&mut self, message: ToFront) {
         let Some(front) = &self.front else { return };
         self.to_client.add(message.size());
@@ -230,12 +231,12 @@ impl Keeper {
         self.tell_done(id);
     }
 
-    /// The request of this id has its answer, or needs none.
+    /// Reports that the request with this id has its answer, or needs none.
     pub(crate) fn tell_done(&mut self, id: &str) {
         self.tell_front(ToFront::Done(id_key(id).into_bytes()));
     }
 
-    /// The front is told to leave; it is gone when its connection ends.
+    /// Asks the front to exit; it is gone when its connection ends.
     pub(crate) fn dismiss_front(&mut self, code: i32) {
         self.tell_front(ToFront::Exit(code));
         if let Some(front) = &mut self.front {
@@ -243,7 +244,7 @@ impl Keeper {
         }
     }
 
-    /// The front has left: its calls go on.
+    /// Detaches a front that has left; its calls continue.
     pub(super) fn front_gone(&mut self) {
         self.front = None;
         self.left_at = Some(Instant::now());
@@ -261,7 +262,8 @@ impl Keeper {
         }
     }
 
-    /// A signal to the front, as the server would have got it. One that ends a client does not end its calls.
+    /// Handles a signal to the front as the server would have received it. A signal that ends a client does not end its
+    /// calls.
     pub(super) fn signalled(&mut self, signal: i32) {
         let known =
             [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];

@@ -6,7 +6,7 @@ use outlast_store::{MemoryStore, SystemClock};
 
 use super::*;
 
-/// A store whose jobs no worker gets: a worker that asks for one waits.
+/// A store that gives no job to a worker: a worker that asks for one waits.
 struct Untaken(MemoryStore);
 
 #[async_trait]
