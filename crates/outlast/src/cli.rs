@@ -46,18 +46,18 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The command line as it was typed.
+    /// Parses the command line.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         Self::from_arg_matches(&Self::definition().try_get_matches()?)
     }
 
-    /// Everything that the help, the manual pages and the completions are made from.
+    /// Returns the definition from which the help, the manual pages and the completions are generated.
     pub(crate) fn definition() -> clap::Command {
         examples::added_to(Self::command())
     }
 }
 
-/// What `outlast --help` ends with.
+/// The end of the output of `outlast --help`.
 const FIRST_STEPS: &str = "\
 First steps:
   outlast demo                                     # see a job survive kill -9; no key needed
@@ -65,7 +65,7 @@ First steps:
   outlast init claude-code                         # let an MCP client use it
   outlast doctor                                   # see what is missing";
 
-/// One of the words that an option takes, and what it means.
+/// Defines a word that an option accepts, and its meaning.
 fn word(name: &'static str, meaning: &'static str) -> PossibleValue {
     PossibleValue::new(name).help(meaning)
 }
@@ -98,7 +98,7 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    /// The options that a process started by this one needs too.
+    /// Returns the options that a process started by this one needs too.
     pub(crate) fn passed_on(&self) -> impl Iterator<Item = (&'static str, OsString)> {
         let Self { store, data_dir, config, .. } = self;
         let given = [

@@ -46,7 +46,7 @@ use crate::detached::own_jobs::OwnJobs;
 use crate::error::{CommandError, CommandResult, OrUsage as _};
 use crate::logging::{self, Relay};
 
-/// Runs the command that was asked for.
+/// Runs the command of the command line.
 pub(crate) fn run(cli: Cli) -> CommandResult {
     let Cli { global, command } = cli;
     if matches!(command, Command::Guard) {
@@ -79,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Simulate(args) => simulate::run(args).await,
         }
     });
-    // A thread may still sit in a read of standard input; nothing waits for it.
+    // A thread may still be blocked in a read of standard input; nothing waits for it.
     runtime.shutdown_background();
     done
 }
@@ -87,18 +87,18 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
 /// A setting, the flag that sets it, and the value if the flag is given.
 type FlagValue = (&'static Setting, &'static str, Option<String>);
 
-/// The configuration under these flags.
+/// Loads the configuration with these flags.
 fn configured(global: &Global, flags: &[FlagValue]) -> CommandResult<Config> {
     Config::load(flags_of(global, flags)?).map_err(misconfigured)
 }
 
-/// The configuration cannot be used; with what would be right.
+/// Returns the error for an unusable configuration, with a correct value.
 fn misconfigured(error: ConfigError) -> CommandError {
     let hint = error.hint();
     CommandError::usage(error, hint)
 }
 
-/// What the command line says about the configuration.
+/// Returns the configuration's values from the command line.
 fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
     let text = |dir: &PathBuf| {
         let text = dir.to_str().map(str::to_owned);
@@ -115,13 +115,13 @@ fn flags_of(global: &Global, flags: &[FlagValue]) -> CommandResult<Flags> {
     Ok(Flags { config: global.config.clone(), values })
 }
 
-/// Starts the log for a command whose own words a person reads: only errors, unless more was asked for.
+/// Starts the log of a command that prints its own messages: errors only, unless the user asks for more.
 fn start_quiet_log(global: &Global, config: &Config) -> CommandResult<()> {
     let filter = if config.log_is_set { &config.log } else { "error" };
     start_log_at(global, config, filter, Relay::None)
 }
 
-/// The task that writes conversations as files, where they are written.
+/// The task that writes conversations as files, if they are written.
 struct MirrorTask {
     task: Option<JoinHandle<()>>,
     stop: CancellationToken,
@@ -137,7 +137,7 @@ impl MirrorTask {
         Self { task, stop }
     }
 
-    /// Writes the last states and ends. Called after the workers have left, so that the files show what they left behind.
+    /// Writes the last states and ends. Called after the workers have left, so that the files show their final work.
     async fn finish(self) {
         self.stop.cancel();
         if let Some(task) = self.task
@@ -153,7 +153,7 @@ fn start_log(global: &Global, config: &Config) -> CommandResult<()> {
     start_log_at(global, config, &config.log, Relay::None)
 }
 
-/// Starts the log of a server, which has the lines of detached workers about its jobs too.
+/// Starts the log of a server, which also has the lines of detached workers about its jobs.
 fn start_server_log(
     global: &Global,
     config: &Config,

@@ -1,4 +1,4 @@
-//! The configuration: flag, then environment, then file, then default. The only place that reads the environment.
+//! The configuration: flag, then environment, then file, then default. Only this module reads the environment.
 
 pub(crate) mod settings;
 mod layers;
@@ -41,34 +41,34 @@ pub(crate) use worker_digest::{FileRead, PartsDigest};
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 pub(crate) use wrap::wrap_environment;
 
-/// Everything a command may need to know, parsed once.
+/// The parsed configuration of a command.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) perplexity: Perplexity,
-    /// Who may be asked for research, in order.
+    /// The research providers that may be asked, in order.
     pub(crate) providers: Vec<ResearchProvider>,
-    /// Whether they were named; by default those are there that can be asked.
+    /// True if the providers were named; the default is every provider that can be asked.
     pub(crate) providers_are_named: bool,
-    /// How deep research in conversations is answered.
+    /// The way in which research in conversations is answered.
     pub(crate) research_mode: ResearchMode,
     pub(crate) tools: Vec<ToolSet>,
-    /// Whether they were named; the default leaves out what nothing can answer.
+    /// True if the tools were named; the default leaves out those that no provider can answer.
     pub(crate) tools_are_named: bool,
-    /// Whether workflows are started as jobs rather than held.
+    /// True if workflows are started as jobs rather than held.
     pub(crate) async_mode: bool,
-    /// The one workflow that can be started, if there is only one.
+    /// The workflow that can be started, if there is only one.
     pub(crate) fixed_workflow: Option<String>,
-    /// How long `get_job` waits.
+    /// The time that `get_job` waits.
     pub(crate) long_poll: Duration,
     pub(crate) workflows: Vec<Workflow>,
     /// Servers whose tools are workflows, by name.
     pub(crate) upstreams: BTreeMap<String, Upstream>,
-    /// Through which other servers are called.
+    /// The proxy for calls to other servers.
     pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) concurrency: usize,
-    /// Whether a stdio server leaves its jobs to a worker that outlives it.
+    /// Decides if a stdio server leaves its jobs to a worker that outlives it.
     pub(crate) detach: Detach,
-    /// How long such a worker stays when there is nothing to do.
+    /// The time that such a worker stays without work.
     pub(crate) worker_idle: Duration,
     settings_digest: String,
     /// The file that was read, if there is one.
@@ -77,10 +77,10 @@ pub(crate) struct Config {
     pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
-    /// Whether a layer has it.
+    /// True if any layer sets the log filter.
     pub(crate) log_is_set: bool,
     pub(crate) log_format: LogFormat,
-    /// The time for which jobs in hand may go on after SIGTERM.
+    /// The time for which running jobs may continue after SIGTERM.
     pub(crate) drain_timeout: Duration,
     pub(crate) store: StoreUrl,
     /// The settings of database connections that an address may leave out.
@@ -90,32 +90,32 @@ pub(crate) struct Config {
     /// The store's clock, by which providers date their runs.
     pub(crate) clock: StoreClock,
     pub(crate) data_dir: PathBuf,
-    /// The user's directory for state that does not belong to the data; `None` where there is no home directory.
+    /// The user's directory for state that does not belong to the data; `None` without a home directory.
     pub(crate) state_dir: Option<PathBuf>,
     /// Folders of documents.
     pub(crate) library: Vec<PathBuf>,
-    /// Who may send text of theirs to another provider.
+    /// The permissions to send text of these documents to another provider.
     pub(crate) sharing: DocumentSharing,
-    /// The programs that read its PDFs and office files, and where they are looked for.
+    /// The programs that read its PDFs and office files, and the path on which they are searched.
     pub(crate) pdftotext: PathBuf,
     pub(crate) pandoc: PathBuf,
     pub(crate) search_path: String,
-    /// Where conversations are shown as files; `None` where they are not.
+    /// The folder in which conversations are written as files; `None` if they are not.
     pub(crate) conversation_logs: Option<PathBuf>,
     pub(crate) max_jobs_per_owner: u32,
     pub(crate) max_bytes_per_owner: u64,
     pub(crate) spend_limits: SpendLimits,
     pub(crate) polls: PollLimits,
     pub(crate) http: Http,
-    /// Who is told when a job has ended (G7).
+    /// The recipient of notices about ended jobs (G7).
     pub(crate) notify: Option<Notify>,
-    /// When calls of wrapped servers are handed off (H4, H9).
+    /// The settings of wrapped servers, such as the time of a hand-off (H4, H9).
     pub(crate) wrap: WrapSettings,
     /// Values that were replaced by their default, each with its reason.
     pub(crate) warnings: Vec<String>,
 }
 
-/// The limits of research by any provider, and what is spoken at Perplexity.
+/// The limits of research by any provider, and the API that is used at Perplexity.
 #[derive(Debug)]
 pub(crate) struct Perplexity {
     pub(crate) api: Dialect,
@@ -149,16 +149,16 @@ impl LogFormat {
     }
 }
 
-/// Whether a stdio server leaves its jobs to a worker that outlives it.
+/// The choice to leave the jobs of a stdio server to a worker that outlives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detach {
-    /// Unless this process is the first of a container, which ends with it.
+    /// Detaches, unless this process is the first of a container, which ends with it.
     Auto,
     Always,
     Never,
 }
 
-/// What is spoken there.
+/// The API that is used at Perplexity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// The Agent API.
@@ -177,10 +177,10 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Where jobs live.
+/// The location of the job store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
-    /// In this process alone; gone with it.
+    /// In this process only; its jobs are lost when the process exits.
     Memory,
     /// In this file.
     Sqlite(PathBuf),
@@ -189,7 +189,7 @@ pub(crate) enum StoreUrl {
 }
 
 impl StoreUrl {
-    /// Reads `sqlite:FILE`, `postgres://...` or `memory:`; an error says what is allowed and never repeats the text.
+    /// Reads `sqlite:FILE`, `postgres://...` or `memory:`; an error names the allowed forms and never repeats the text.
     pub(crate) fn parse(text: &str, defaults: &ConnectionDefaults) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("memory", "")) => Ok(Self::Memory),
@@ -216,13 +216,13 @@ impl Detach {
 }
 
 impl Secret {
-    /// The address of a database without its password, for PostgreSQL's own programs.
+    /// Returns the address of a database without its password, for PostgreSQL's own programs.
     pub(crate) fn without_password(&self) -> String {
         outlast_store::without_password(&self.0).unwrap_or_else(|| redact::REDACTED.to_owned())
     }
 }
 
-/// Without a password, fit for texts and logs.
+/// Shows the address without a password, fit for texts and logs.
 impl std::fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -239,7 +239,8 @@ impl Config {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
-    /// Whether the store keeps notices of ends: only where this process tells them, or others that have the same file.
+    /// Returns the choice to record notices of ends: they are recorded only if this process, or another with the same
+    /// file, delivers them.
     pub(crate) fn end_notices(&self) -> EndNotices {
         match self.notify {
             Some(_) => EndNotices::Kept,
@@ -269,7 +270,7 @@ impl Config {
         let library = layers.paths(settings::LIBRARY_FOLDERS);
         let providers = layers.providers(&library, perplexity.timeout)?;
         let mut tools = layers.tools(providers.first())?;
-        // Either asks for the other.
+        // Either setting implies the other.
         let async_mode =
             layers.flag(settings::SERVER_ASYNC_MODE)? || tools.contains(&ToolSet::Jobs);
         if async_mode && !tools.contains(&ToolSet::Jobs) {
@@ -330,7 +331,7 @@ impl Config {
             polls: PollLimits {
                 in_all: layers.number(settings::LIMITS_MAX_POLLS, 1..=1_000_000)? as usize,
                 per_job: layers.number(settings::LIMITS_MAX_POLLS_PER_JOB, 1..=1_000_000)? as usize,
-                // A server with tokens of several owners says otherwise.
+                // A server with tokens of several owners sets another value.
                 sharing: Sharing::OneOwner,
             },
             http: layers.http()?,

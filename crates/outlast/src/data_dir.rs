@@ -1,6 +1,7 @@
-//! The data directory: made for its user alone, and not written while other users can change what is in it.
+//! The data directory: created for its user alone, and not written while other users can change its content.
 //!
-//! Only the directory itself and what outlast makes in it are judged, never its parents: a sticky `/tmp` is fine.
+//! Only the directory itself and the entries that outlast creates in it are checked, never its parents: a sticky `/tmp`
+//! is fine.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, Metadata};
@@ -12,7 +13,7 @@ use rustix::fs::OFlags;
 
 use crate::error::{CommandError, CommandResult};
 
-/// The directories that outlast makes in the data directory and that hold sockets or locks.
+/// The directories that outlast creates in the data directory for sockets and locks.
 const SUBDIRECTORIES: [&str; 2] = ["wrap", "workers"];
 
 /// The reason why a directory is not written.
@@ -24,14 +25,14 @@ pub(crate) struct UnsafeDirectory {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Problem {
-    /// Its owner, and the user of this process.
+    /// It belongs to another user: its owner, and the user of this process.
     Foreign { owner: u32, user: u32 },
-    /// Its permissions.
+    /// Other users may write to it: its permissions.
     Writable { mode: u32 },
 }
 
 impl UnsafeDirectory {
-    /// The next step for a person.
+    /// Returns the next step for a person.
     pub(crate) fn fix(&self) -> String {
         let path = self.path.display();
         match self.problem {
@@ -60,7 +61,7 @@ impl fmt::Display for UnsafeDirectory {
     }
 }
 
-/// Makes the data directory, if it is not there, with mode 0700, and refuses one that other users can change.
+/// Creates the data directory with mode 0700, if it does not exist, and refuses one that other users can change.
 pub(crate) fn prepare(data_dir: &Path) -> CommandResult<()> {
     if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(data_dir) {
         let why = format!("the data directory {} cannot be made: {error}", data_dir.display());
@@ -69,11 +70,11 @@ pub(crate) fn prepare(data_dir: &Path) -> CommandResult<()> {
     check(data_dir)
 }
 
-/// Makes a directory in the data directory, if it is not there, and refuses one in which no file can be made.
+/// Creates a directory in the data directory, if it does not exist, and refuses one in which no file can be created.
 pub(crate) fn prepare_below(data_dir: &Path, name: &str) -> CommandResult<()> {
     let path = data_dir.join(name);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-    // Its permissions alone do not tell: the file system may be read-only, or full.
+    // Its permissions alone are not enough: the file system may be read-only, or full.
     made.and_then(|()| tempfile::Builder::new().prefix(".trial").tempfile_in(&path))
         .map(drop)
         .map_err(|error| {
@@ -85,12 +86,12 @@ pub(crate) fn prepare_below(data_dir: &Path, name: &str) -> CommandResult<()> {
         })
 }
 
-/// Refuses a data directory that other users can change. One that is not there is fine.
+/// Refuses a data directory that other users can change. A missing one is fine.
 pub(crate) fn check(data_dir: &Path) -> CommandResult<()> {
     judge(data_dir).map_err(|found| CommandError::wrong(found.to_string(), found.fix()))
 }
 
-/// Looks whether other users can change the data directory or what outlast made in it.
+/// Checks that other users cannot change the data directory or the entries that outlast created in it.
 pub(crate) fn judge(data_dir: &Path) -> Result<(), UnsafeDirectory> {
     let user = rustix::process::geteuid().as_raw();
     let below = SUBDIRECTORIES.iter().map(|name| data_dir.join(name));
@@ -106,13 +107,13 @@ pub(crate) fn judge(data_dir: &Path) -> Result<(), UnsafeDirectory> {
 fn problem_of(directory: &Metadata, user: u32) -> Option<Problem> {
     let (owner, mode) = (directory.uid(), directory.mode() & 0o7777);
     if owner != user {
-        // Also for root: another user's directory is that user's to change at any time.
+        // Also for root: another user's directory can be changed by that user at any time.
         return Some(Problem::Foreign { owner, user });
     }
     (mode & 0o022 != 0).then_some(Problem::Writable { mode })
 }
 
-/// Opens a log for appending; makes it with mode 0600. A link in its place is not followed, and a FIFO does not block.
+/// Opens a log for appending; creates it with mode 0600. Does not follow a symbolic link, and does not block on a FIFO.
 pub(crate) fn open_log(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
@@ -160,7 +161,7 @@ mod tests {
         std::fs::create_dir(data.join("wrap")).unwrap();
         set_mode(&data.join("wrap"), 0o777);
         assert!(judge(&data).unwrap_err().to_string().contains("wrap"));
-        // A parent that all may write is not judged.
+        // A parent that everyone may write is not checked.
         set_mode(&data.join("wrap"), 0o700);
         set_mode(root.path(), 0o1777);
         assert!(judge(&data).is_ok());

@@ -1,8 +1,8 @@
-//! The detached worker (H1): a worker in a session of its own that carries the jobs of stdio servers and goes on when their
-//! clients have left. A server that leaves its jobs to one is its *front* (`front.rs`).
+//! The detached worker (H1): a worker in a separate session that runs the jobs of stdio servers and continues after
+//! their clients have left. A server that leaves its jobs to one is its *front* (`front.rs`).
 //!
-//! A worker is found by a socket whose name is a digest of all that decides what the worker does (`identity.rs`), beside the
-//! store. The store carries the work; the socket says only that there is some.
+//! A worker is found by a socket next to the store, whose name is a digest of everything that decides the worker's
+//! behaviour (`identity.rs`). The work is in the store; the socket only announces that there is some.
 
 mod identity;
 pub(crate) mod socket;

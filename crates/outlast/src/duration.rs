@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// Reads one.
+/// Parses a duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     nanos(text)
         .and_then(|nanos| {
             let (seconds, rest) = (nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND);
             Some(Duration::new(u64::try_from(seconds).ok()?, u32::try_from(rest).ok()?))
         })
-        // Longer than all clocks count.
+        // Longer than all clocks can count.
         .filter(|duration| u64::try_from(duration.as_millis()).is_ok())
         .ok_or_else(|| HINT.to_owned())
 }
 
-/// Reads one that is to be waited for: no time at all is no limit.
+/// Parses a time limit: zero is refused, since it would not be a limit.
 pub(crate) fn limit(text: &str) -> Result<Duration, String> {
     match parse(text)? {
         Duration::ZERO => {
@@ -36,7 +36,7 @@ pub(crate) enum DurationValue {
 }
 
 impl DurationValue {
-    /// The duration as a text that [`parse`] reads.
+    /// Returns the duration as a text that [`parse`] reads.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -49,10 +49,10 @@ impl DurationValue {
 const HINT: &str =
     "write a number of seconds, or a number and a unit: 30, 1.5s, 500ms, 5m, 2h or 7d";
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
-/// No fraction is finer than a billionth.
+/// The smallest fraction is a billionth.
 const MAX_FRACTION_DIGITS: usize = 9;
 
-/// Counts in whole numbers, so that every fraction is exact.
+/// Computes in whole numbers, so that every fraction is exact.
 fn nanos(text: &str) -> Option<u128> {
     let is_of_number = |character: char| character.is_ascii_digit() || character == '.';
     let end = text.find(|character| !is_of_number(character)).unwrap_or(text.len());

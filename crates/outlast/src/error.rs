@@ -1,12 +1,12 @@
-//! Why a command did not do what it was asked, with the next step and the exit code.
+//! The failure of a command, with the next step and the exit code.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// What came of a command, or of a part of one.
+/// The result of a command, or of a part of one.
 pub(crate) type CommandResult<T = ExitCode> = Result<T, CommandError>;
 
-/// All went well.
+/// The result of a command that succeeded.
 pub(crate) const DONE: CommandResult = Ok(ExitCode::SUCCESS);
 
 /// A command's failure as a person reads it.
@@ -21,59 +21,59 @@ pub(crate) struct CommandError {
 const FAILED: u8 = 1;
 /// The exit code of a command line or a configuration that is wrong.
 const USAGE: u8 = 2;
-/// The exit code where the time given ended first.
+/// The exit code of a command whose time limit was reached first.
 pub(crate) const TIMED_OUT: u8 = 3;
 
 impl CommandError {
-    /// The command line or the configuration is wrong; `hint` says what would be right.
+    /// Creates an error of the command line or the configuration; `hint` states a correct value.
     pub(crate) fn usage(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self { error: error.into(), hint: Some(hint.into()), exit_code: USAGE }
     }
 
-    /// The same, in words of our own.
+    /// Creates the same error from a text.
     pub(crate) fn wrong(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::usage(anyhow::Error::msg(why.into()), hint)
     }
 
-    /// Work that failed, in words of our own, with a next step.
+    /// Creates an error for work that failed, from a text and a next step.
     pub(crate) fn failed(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::from(anyhow::Error::msg(why.into())).hint(hint)
     }
 
-    /// The time given ended first.
+    /// Creates an error for a time limit that was reached first.
     pub(crate) fn timed_out(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), hint: None, exit_code: TIMED_OUT }
     }
 
-    /// The same failure with a next step.
+    /// Adds a next step.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same failure, of the command line or the configuration where that is so.
+    /// Makes it an error of the command line or the configuration if `is_usage`.
     pub(crate) fn usage_if(self, is_usage: bool) -> Self {
         Self { exit_code: if is_usage { USAGE } else { self.exit_code }, ..self }
     }
 
-    /// The next step, if one is known.
+    /// Returns the next step, if one is known.
     pub(crate) fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// What the shell sees.
+    /// Returns the exit code for the shell.
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
     }
 }
 
-/// Refuses a command line or a configuration: what is wrong with it, and what would be right.
+/// Refuses a command line or a configuration with the mistake and a correct value.
 pub(crate) fn refuse<T>(why: impl Into<String>, hint: impl Into<String>) -> CommandResult<T> {
     Err(CommandError::wrong(why, hint))
 }
 
-/// Whatever went wrong is wrong with the command line or the configuration.
+/// Turns any error into an error of the command line or the configuration.
 pub(crate) trait OrUsage<T> {
-    /// `hint` says what would be right.
+    /// Adds a `hint` with a correct value.
     fn or_usage(self, hint: impl Into<String>) -> CommandResult<T>;
 }
 
@@ -89,7 +89,7 @@ impl<E: Into<anyhow::Error>> From<E> for CommandError {
     }
 }
 
-/// The whole chain in one line: what was attempted, and why it did not work.
+/// Writes the whole chain in one line: the attempt, then the reasons for its failure.
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#}", self.error)

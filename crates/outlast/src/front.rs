@@ -1,7 +1,7 @@
-//! The store of a process that may leave its jobs to a detached worker. It looks like any other store, so that the engine knows
-//! nothing of it. A stdio server leaves all jobs except quick answers to its worker (H1); where no worker can be started, it runs
-//! them itself. Other processes run their jobs themselves. Once the configuration file has changed, no process takes a job any more:
-//! jobs are left to a worker of the present file.
+//! The store of a process that may leave its jobs to a detached worker. It looks like any other store, so that the
+//! engine does not depend on it. A stdio server leaves all jobs except quick answers to its worker (H1); if no worker
+//! can be started, it runs them itself. Other processes run their jobs themselves. Once the configuration file has
+//! changed, no process claims a job any more: jobs are left to a worker of the present file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,40 +18,40 @@ use tokio::sync::Notify;
 use crate::detached::Workers;
 use crate::detached::socket::Message;
 
-/// A worker that lives has taken by then what it was told of, or has it in its queue.
+/// By this time a running worker has taken the job that it was notified of, or has it in its queue.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
-/// The pause after a job could be left to no worker.
+/// The pause after a job that no worker could take.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The store of a front.
 pub(crate) struct FrontStore {
     store: Arc<dyn Store>,
     workers: Workers,
-    /// This process runs its jobs itself, by its nature or because no worker can be started.
+    /// True if this process runs its jobs itself, by its nature or because no worker can be started.
     carries_itself: AtomicBool,
     /// The last logged reason for leaving jobs to a worker of the present file, or to no one.
     logged: Mutex<String>,
-    /// Rung when that was found out.
+    /// Notified when no worker could be started.
     fell_back: Notify,
-    /// Rung when something was left to the worker.
+    /// Notified when a job was left to the worker.
     left: Notify,
-    /// Rung when a job could be left to no worker.
+    /// Notified when no worker could take a job.
     left_to_no_one: Notify,
 }
 
-/// Who runs a process's jobs while its configuration is current.
+/// The process that runs a process's jobs while its configuration is current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunsJobs {
     InDetachedWorker,
     Here,
 }
 
-/// Who carries a job.
+/// The process that runs a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CarriedBy {
     DetachedWorker,
     ThisProcess,
-    /// It waits until a worker of the present configuration can be started.
+    /// The job waits until a worker of the present configuration can be started.
     NoOne,
 }
 
@@ -68,8 +68,8 @@ impl FrontStore {
         }
     }
 
-    /// Waits until the worker of this process should look for jobs again: it turned out that this process must carry them
-    /// itself, the detached worker may have been killed before it took what was left to it, or no worker could be started.
+    /// Waits until the worker of this process should look for jobs again: this process must run them itself, the
+    /// detached worker may have been killed before it took its jobs, or no worker could be started.
     pub(crate) async fn must_look_again(&self) {
         tokio::select! {
             () = self.fell_back.notified() => {}
@@ -78,7 +78,7 @@ impl FrontStore {
         }
     }
 
-    /// Ends what this process has started and what cannot outlive it.
+    /// Ends the workers that this process has started and that cannot outlive it.
     pub(crate) async fn close(&self) {
         self.workers.stop_later().await;
     }
@@ -98,7 +98,7 @@ impl FrontStore {
         self.carries_itself.load(Ordering::Acquire) && self.workers.is_current()
     }
 
-    /// Tells the detached worker; it is started if there is none.
+    /// Notifies the detached worker, and starts it if there is none.
     async fn leave(&self, message: Message) -> CarriedBy {
         if !self.workers.is_current() {
             return self.leave_to_present(message).await;
@@ -122,7 +122,8 @@ impl FrontStore {
         CarriedBy::ThisProcess
     }
 
-    /// Tells the worker of the present file. This process must not run the job: its command lines and settings are outdated.
+    /// Notifies the worker of the present file. This process must not run the job: its command lines and settings are
+    /// outdated.
     async fn leave_to_present(&self, message: Message) -> CarriedBy {
         match self.workers.tell_present(message).await {
             Ok(()) => {
@@ -146,7 +147,7 @@ impl FrontStore {
         }
     }
 
-    /// Leaves a job that waits to the worker.
+    /// Leaves a waiting job to the worker.
     async fn leave_job(&self, job: &Job) -> CarriedBy {
         let is_ours = is_quick(&job.new) && self.workers.is_current();
         if job.state.kind() != StateKind::Queued || is_ours {
@@ -160,7 +161,7 @@ impl FrontStore {
     }
 }
 
-/// Whether the answer comes in seconds: not worth a second process.
+/// Returns true if the answer takes only seconds, which is not worth a second process.
 fn is_quick(job: &NewJob) -> bool {
     if job.profile.provider() == Profile::WORKFLOW || job.visibility.goes_through_queue() {
         return false;
@@ -181,7 +182,7 @@ impl StoreWrapper for FrontStore {
         match method {
             // See below.
             StoreMethod::Insert | StoreMethod::Claim | StoreMethod::Take => {}
-            // What a worker would do with these, a front may do.
+            // A front may do with these what a worker would do.
             StoreMethod::Rev
             | StoreMethod::Orphans
             | StoreMethod::Renew
@@ -215,7 +216,7 @@ impl StoreWrapper for FrontStore {
         }
     }
 
-    /// The caller is answered when a worker knows of the job: a client that leaves at once must not take it along.
+    /// Answers the caller after a worker knows of the job: a client that leaves at once must not take the job with it.
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
         let is_run_here =
             self.runs_jobs_here() || is_quick(&insert.job) && self.workers.is_current();

@@ -1,5 +1,5 @@
 //! Kill points: places on the one path where a process can be told to kill itself with SIGKILL, so that tests need
-//! neither sleeps nor luck. A wrapper around the store, so the path itself knows nothing of them.
+//! neither sleeps nor luck. They are in a wrapper around the store, so the path itself does not depend on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use outlast_core::{
 };
 use rustix::process::Signal;
 
-/// How a provider that makes a free container first records its paid step (`anthropic/cursor.rs`).
+/// The prefix with which a provider that first creates a free container records its paid step (`anthropic/cursor.rs`).
 const SENDING: &str = "sending@";
 const SENT: &str = "sent";
 
@@ -42,23 +42,23 @@ pub(crate) enum KillPoint {
 }
 
 impl KillPoint {
-    /// Dies here.
+    /// Kills this process.
     pub(crate) fn die() {
         let died = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-        // Not reached. If it were, the test that waits for a death by SIGKILL would see another one.
+        // Not reached. If it were, a test that waits for a death by SIGKILL would see another exit.
         tracing::error!(?died, "a kill point did not kill");
         std::process::abort();
     }
 }
 
-/// A store that dies at a point.
+/// A store that kills its process at a point.
 pub(crate) struct KillPointStore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) point: KillPoint,
 }
 
 impl KillPointStore {
-    /// Dies here if this is the place.
+    /// Kills this process if this is the chosen point.
     fn reached(&self, here: KillPoint) {
         if self.point == here {
             KillPoint::die();
@@ -110,7 +110,7 @@ impl StoreWrapper for KillPointStore {
     }
 
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
-        // Inserted and nothing more, as where the process has no worker for it.
+        // Only inserted, as if the process had no worker for it.
         insert.carrier = insert.carrier.filter(|_| self.point != KillPoint::AfterInsert);
         let inserted = self.store.insert(insert).await?;
         if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {

@@ -1,4 +1,4 @@
-//! The log: standard error, one line an event, quiet about other people's crates and about what it has just said.
+//! The log: on standard error, one line for each event. It leaves out most events of other crates, and repetitions.
 
 pub(crate) mod json;
 mod unrepeated;
@@ -18,12 +18,12 @@ use crate::detached::log_relay::{JobDatagrams, LogRelay};
 use crate::detached::own_jobs::{OwnJobs, OwnJobsLayer};
 use unrepeated::Unrepeated;
 
-/// The other processes that the log has to do with.
+/// The other processes with which log lines are exchanged.
 pub(crate) enum Relay {
     None,
-    /// A detached worker: the lines about jobs also go to the servers that inserted them.
+    /// A detached worker: it sends the lines about jobs also to the servers that inserted them.
     ToServers(LogRelay),
-    /// A server: the lines about its jobs come from detached workers.
+    /// A server: it receives the lines about its jobs from detached workers.
     FromWorkers(Arc<OwnJobs>),
 }
 
@@ -33,7 +33,7 @@ static FORMAT: OnceLock<LogFormat> = OnceLock::new();
 /// The filter of this process.
 static FILTER: OnceLock<Targets> = OnceLock::new();
 
-/// Starts the log on standard error, or in a file. `-v` and `-q` win over the configured filter.
+/// Starts the log on standard error, or in a file. `-v` and `-q` override the configured filter.
 pub(crate) fn start<W>(
     writer: W,
     global: &Global,
@@ -53,7 +53,7 @@ where
     let filter = filter(level)?;
     let log = tracing_subscriber::fmt::layer()
         .with_writer(writer)
-        // Colour would need a feature that is off; to ask for it on a terminal would panic.
+        // Colour would need a feature that is off; requesting it on a terminal would panic.
         .with_ansi(false)
         .event_format(Unrepeated::new(Format::default().without_time().with_target(false), format));
     let _ = FORMAT.set(format);
@@ -68,7 +68,7 @@ where
         let lines = lines.event_format(JobDatagrams::new(format));
         lines.with_filter(filter_fn(LogRelay::is_relayed).with_max_level_hint(LevelFilter::INFO))
     });
-    // After the log itself: what waits for the line about an insert comes after it.
+    // Added after the log itself, so that lines that wait for the line about an insert come after it.
     let from_workers = from_workers.map(|own_jobs| {
         let inserts = filter_fn(OwnJobs::is_insert).with_max_level_hint(LevelFilter::INFO);
         OwnJobsLayer(own_jobs).with_filter(inserts)
@@ -78,10 +78,10 @@ where
     Ok(())
 }
 
-/// Writes a line of another process to standard error, unless this one would not have logged it.
+/// Writes a line of another process to standard error, unless this process would not have logged it.
 pub(crate) fn write_relayed(level: Level, target: &str, line: &str) {
     if FILTER.get().is_some_and(|filter| filter.would_enable(target, &level)) {
-        // Nobody to tell if nobody reads.
+        // A failed write is ignored: nobody reads standard error then.
         let mut line = match FORMAT.get() {
             // A worker that another server started may write text.
             Some(LogFormat::Json) if !line.starts_with('{') => json::wrap_text(level, target, line),
@@ -92,13 +92,13 @@ pub(crate) fn write_relayed(level: Level, target: &str, line: &str) {
     }
 }
 
-/// What is logged at a level, or at levels by target such as `outlast_server=debug,warn`.
+/// Parses the filter: a level, or levels by target such as `outlast_server=debug,warn`.
 fn filter(levels: &str) -> Result<Targets, String> {
     // A word alone would name a target, and the log of a mistyped level would be empty.
     for word in levels.split(',').filter(|part| !part.contains('=')) {
         word.trim().parse::<LevelFilter>().map_err(|error| error.to_string())?;
     }
-    // rmcp reports a client that left as an error of its own; what matters of that is logged by us.
+    // rmcp reports a client that left as an error; outlast logs the relevant part of that itself.
     let all = format!("rmcp=off,hyper_util=warn,reqwest=warn,{levels}").parse::<Targets>();
     all.map_err(|error| error.to_string())
 }

@@ -1,6 +1,6 @@
 //! outlast: a tool call that outlasts its client.
 //!
-//! Reads the command line and the configuration, runs one command, and turns what came of it into an exit code.
+//! Reads the command line and the configuration, runs one command, and turns its result into an exit code.
 
 mod cli;
 mod config;

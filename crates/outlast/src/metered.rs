@@ -1,4 +1,4 @@
-//! Counts what passes through the ports. Wrappers, so that the path itself knows nothing of figures.
+//! Counts the calls through the ports. Wrappers do this, so that the path itself does not depend on metrics.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use outlast_engine::Providers;
 use outlast_server::Metrics;
 use serde_json::Value;
 
-/// The same providers, counted.
+/// Returns the same providers, with their calls counted.
 pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Providers {
     let metered = |provider: Arc<dyn Provider>| -> Arc<dyn Provider> {
         Arc::new(MeteredProvider { provider, metrics: Arc::clone(metrics) })
@@ -26,11 +26,11 @@ pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Provide
 pub(crate) struct MeteredStore {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    /// When the jobs in hand were claimed here.
+    /// The times at which running jobs were claimed here.
     claimed: Mutex<HashMap<JobId, Instant>>,
 }
 
-/// The largest number of jobs in hand whose times are taken: a job whose lease is lost unnoticed leaves its entry behind.
+/// The maximum number of running jobs that are timed: a job whose lease is lost unnoticed leaves its entry behind.
 const MAX_TIMED: usize = 20_000;
 
 impl MeteredStore {
@@ -78,7 +78,7 @@ impl StoreWrapper for MeteredStore {
             | StoreMethod::Cancel
             | StoreMethod::RecordLateRun
             | StoreMethod::RecordStop => self.wrote(error),
-            // Written only where there is something to claim or to renew: counted there.
+            // Written only if there is something to claim or to renew, and counted there.
             StoreMethod::Claim | StoreMethod::Renew => {}
             // Reads, and writes that follow one of the counted ones.
             StoreMethod::Rev
@@ -259,7 +259,7 @@ impl Provider for MeteredProvider {
     }
 }
 
-/// A run whose end is counted, good or bad.
+/// A run whose end is counted, successful or not.
 struct MeteredRun {
     run: Box<dyn Run>,
     provider: &'static str,

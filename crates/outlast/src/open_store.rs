@@ -1,4 +1,4 @@
-//! The configured store, open, and an engine over it.
+//! The open store of the configuration, and an engine over it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::kill_points::{KillPoint, KillPointStore};
 use crate::metered::MeteredStore;
 use crate::wire::notifier;
 
-/// An engine over an open store, and what belongs to it.
+/// An engine over an open store, and the parts that belong to it.
 pub(crate) struct OpenEngine {
     pub(crate) engine: Engine,
     /// Follows the store's changes for the engine, until it is asked to stop.
     pub(crate) follower: JoinHandle<()>,
-    /// The files of the owner's conversations, where there are any.
+    /// The files of the owner's conversations, if they are written.
     pub(crate) mirror: Option<Arc<Mirror>>,
 }
 
@@ -41,24 +41,24 @@ pub(crate) struct OpenStore {
     pub(crate) backend: Backend,
 }
 
-/// What only some stores can do is asked of them.
+/// The concrete store, for operations that only some stores have.
 pub(crate) enum Backend {
     Memory,
     Sqlite(Arc<SqliteStore>),
     Postgres(Arc<PostgresStore>),
 }
 
-/// Whether opening waits for a database that is away. A person at a terminal gets the error at once.
+/// Decides if opening waits for a database that is unreachable. A person at a terminal gets the error at once.
 #[derive(Clone, Copy)]
 pub(crate) enum Patience {
     None,
     AsConfigured,
 }
 
-/// The longest path of a database, in bytes; SQLite opens none that is longer.
+/// The longest path of a database that SQLite opens, in bytes.
 const MAX_DATABASE_PATH: usize = 504;
 
-/// Refuses a path that SQLite cannot open, which says nothing of the reason itself.
+/// Refuses a path that SQLite cannot open, because SQLite itself does not report the reason.
 pub(crate) fn check_path_length(url: &StoreUrl) -> CommandResult<()> {
     let StoreUrl::Sqlite(path) = url else { return Ok(()) };
     let length = std::path::absolute(path).map_or(0, |path| path.as_os_str().len());
@@ -78,7 +78,7 @@ impl OpenStore {
         Self::open_by(config, None, Judgement::default(), Patience::None).await
     }
 
-    /// Opens it by this clock in the place of its own.
+    /// Opens it with this clock instead of its own.
     pub(crate) async fn open_by(
         config: &Config,
         clock: Option<Arc<dyn Clock>>,
@@ -121,7 +121,7 @@ impl OpenStore {
         }
     }
 
-    /// Opens it for a command that only reads: nothing is made or changed, and where there is no store there are no jobs.
+    /// Opens it for a command that only reads: nothing is created or changed, and a missing store has no jobs.
     pub(crate) async fn to_read(config: &Config) -> CommandResult<Self> {
         let url = &config.store;
         let path = match url {
@@ -137,12 +137,12 @@ impl OpenStore {
         let read = SqliteStore::read(path, Arc::new(SystemClock));
         match read.map_err(|error| cannot_open(error, url))? {
             Some(sqlite) => Ok(Self::sqlite_store(sqlite)),
-            // Of an older schema: it is brought up to date first.
+            // It has an older schema, which is upgraded first.
             None => Self::open(config).await,
         }
     }
 
-    /// The same for a database, which may be a standby.
+    /// Opens a database for reading, which may be a standby.
     async fn database_to_read(config: &Config, address: &str) -> CommandResult<Self> {
         let limits = ConnectionLimits { connect: Duration::ZERO, ..config.connection_limits };
         let read = PostgresStore::read(address, limits).await;
@@ -155,7 +155,7 @@ impl OpenStore {
         }
     }
 
-    /// Opens it for a command that changes what is there: where there is no store, none is made.
+    /// Opens it for a command that changes existing jobs: a missing store is not created.
     pub(crate) async fn existing(config: &Config) -> CommandResult<Self> {
         match &config.store {
             StoreUrl::Sqlite(path) if !is_there(&config.store, path)? => {
@@ -177,13 +177,13 @@ impl OpenStore {
         Self { store: store.clone(), backend: Backend::Sqlite(store) }
     }
 
-    /// The same store, which kills this process at a point.
+    /// Returns the same store, which kills this process at a point.
     pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
         Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
     }
 
-    /// The same store, whose jobs may be left to a detached worker, and what leaves them.
+    /// Returns the same store, whose jobs may be left to a detached worker, and the part that leaves them.
     pub(crate) fn fronted(
         self,
         workers: Option<(Workers, RunsJobs)>,
@@ -193,13 +193,13 @@ impl OpenStore {
         (Self { store: front.clone(), backend: self.backend }, Some(front))
     }
 
-    /// The same store, whose changes are told to other processes on it; this one listens under `own`.
+    /// Returns the same store, which notifies other processes on it of its changes; this process listens under `own`.
     pub(crate) fn telling(self, folder: Option<SocketFolder>, own: String) -> Self {
         let Some(folder) = folder else { return self };
         Self { store: Arc::new(TellingStore { store: self.store, folder, own }), ..self }
     }
 
-    /// The same store, its writes counted.
+    /// Returns the same store, with its writes counted.
     pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
         if let Backend::Postgres(store) = &self.backend {
             let store = Arc::downgrade(store);
@@ -209,7 +209,7 @@ impl OpenStore {
         Self { store: Arc::new(MeteredStore::new(self.store, metrics)), ..self }
     }
 
-    /// Makes an engine over it.
+    /// Creates an engine over it.
     pub(crate) async fn engine(
         &self,
         config: &Config,
@@ -230,8 +230,8 @@ impl OpenStore {
         Ok(OpenEngine { engine, follower, mirror })
     }
 
-    /// The files of the owner's conversations. A store in memory has none; beside a file are the mirror's locks too, so that
-    /// all processes on it share them.
+    /// Returns the writer of the owner's conversation files. A store in memory has none; for a file, the mirror's locks
+    /// are next to it too, so that all processes on it share them.
     fn mirror(&self, config: &Config, providers: &Providers) -> CommandResult<Option<Arc<Mirror>>> {
         let Some(logs_dir) = &config.conversation_logs else { return Ok(None) };
         let state_dir = match (&config.store, &self.backend) {
@@ -247,7 +247,7 @@ impl OpenStore {
         Ok(Some(Arc::new(mirror)))
     }
 
-    /// Closes it; everything acknowledged was durable before.
+    /// Closes it; every acknowledged write was already durable.
     pub(crate) async fn close(self) {
         match self.backend {
             Backend::Memory => {}
@@ -257,12 +257,13 @@ impl OpenStore {
     }
 }
 
-/// The directory with the marks of databases: of the user's state, or the data where there is no home directory.
+/// Returns the directory with the marks of databases: in the user's state directory, or in the data directory without a
+/// home directory.
 pub(crate) fn marks_of(config: &Config) -> &Path {
     config.state_dir.as_deref().unwrap_or(&config.data_dir)
 }
 
-/// How the database stands; a store that is closed has no connection.
+/// Returns the state of the database; a closed store has no connection.
 fn database_figures(store: Option<&PostgresStore>) -> DatabaseFigures {
     let connections = store.map(PostgresStore::connections);
     let Connections { open, idle, waiting, lag, silent_for, sound_for } =
@@ -276,7 +277,7 @@ fn or_system(clock: Option<Arc<dyn Clock>>) -> Arc<dyn Clock> {
     clock.unwrap_or_else(|| Arc::new(SystemClock))
 }
 
-/// What the configuration tells an engine.
+/// Returns the engine's options from the configuration.
 pub(crate) fn options(config: &Config) -> Options {
     Options {
         concurrency: config.concurrency,
@@ -290,7 +291,7 @@ pub(crate) fn options(config: &Config) -> Options {
     }
 }
 
-/// Refuses the owner that stands for "the person at this machine" where many machines share the store.
+/// Refuses the owner that means "the person at this machine" if many machines share the store.
 pub(crate) fn check_owner(config: &Config) -> CommandResult<()> {
     if matches!(config.store, StoreUrl::Postgres(_)) && config.owner.as_str() == LOCAL {
         let why = format!(
@@ -301,7 +302,8 @@ pub(crate) fn check_owner(config: &Config) -> CommandResult<()> {
     Ok(())
 }
 
-/// Whether there is a store at this path. Its log without it is one that was lost, and an error.
+/// Returns true if there is a store at this path. A log file without its store means that the store was lost, and is an
+/// error.
 fn is_there(url: &StoreUrl, path: &Path) -> CommandResult<bool> {
     let found = outlast_store::is_there(path);
     found.map_err(|error| cannot_open(error, url))
@@ -311,7 +313,7 @@ fn cannot_open(error: StoreError, url: &StoreUrl) -> CommandError {
     unusable(error, format!("open the job store at {url}"), url)
 }
 
-/// What was attempted with a store that cannot be used.
+/// Describes the attempted operation on a store that cannot be used.
 pub(crate) fn unusable(error: StoreError, attempt: String, url: &StoreUrl) -> CommandError {
     let hint = store_hint(&error, url);
     CommandError::usage(anyhow::Error::new(error).context(attempt), hint)
@@ -320,7 +322,7 @@ pub(crate) fn unusable(error: StoreError, attempt: String, url: &StoreUrl) -> Co
 const OUTDATED: &str = "stop every process that uses the store, then run `outlast store restore --in-place`: it ends \
                         what may have been run and paid for since, and the store can be used again";
 
-/// What can be done about a store that cannot be used.
+/// Returns the next step for a store that cannot be used.
 pub(crate) fn store_hint(error: &StoreError, url: &StoreUrl) -> &'static str {
     let is_database = matches!(url, StoreUrl::Postgres(_));
     match error {

@@ -1,11 +1,11 @@
-//! A clock that a test can set while the server runs: the machine's, shifted by what a file says.
+//! A clock that a test can set while the server runs: the machine's clock, shifted by the content of a file.
 
 use std::path::PathBuf;
 
 use outlast_core::{Clock, Timestamp};
 use outlast_store::SystemClock;
 
-/// The machine's clock, so many milliseconds ahead as the file says at that moment; none if it says nothing.
+/// The machine's clock, ahead by the milliseconds that the file holds at that moment; by none if it holds nothing.
 pub(crate) struct TestClock {
     pub(crate) file: PathBuf,
 }

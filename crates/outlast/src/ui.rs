@@ -1,4 +1,4 @@
-//! The only place that prints. Standard output is data; everything else goes to standard error.
+//! The only module that prints. Standard output is for data; everything else goes to standard error.
 
 mod wrap;
 mod progress;
@@ -44,18 +44,18 @@ pub(crate) fn set_color(color: Color) {
     .write_global();
 }
 
-/// Whether only data and errors are shown.
+/// True if only data and errors are shown.
 static QUIET: AtomicBool = AtomicBool::new(false);
-/// Why data could not be written, as far as that is known.
+/// The reason why data could not be written, if known.
 static LOST: Mutex<Option<std::io::Error>> = Mutex::new(None);
 
-/// Leaves out progress and remarks (`-q`): what is left is data, questions and errors.
+/// Omits progress and remarks (`-q`): data, questions and errors remain.
 pub(crate) fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
 
-/// Makes sure that all data has been written, or says why it has not. A reader that has gone away (`| head`) is no
-/// reason to complain.
+/// Makes sure that all data has been written, or returns the reason. A reader that has gone away (`| head`) is not an
+/// error.
 pub(crate) fn finish() -> CommandResult<()> {
     note(std::io::stdout().flush());
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -68,13 +68,13 @@ pub(crate) fn finish() -> CommandResult<()> {
     }
 }
 
-/// What the parser has to say: help, the version, or what is wrong with the command line.
+/// Prints the parser's output: help, the version, or the mistake in the command line.
 pub(crate) fn told_by_parser(told: &clap::Error) -> ExitCode {
     note(told.print());
     ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2))
 }
 
-/// Keeps the first reason why data was lost.
+/// Stores the first reason why data was lost.
 fn note(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -83,41 +83,42 @@ fn note(written: std::io::Result<()>) {
     }
 }
 
-/// A line of data.
+/// Prints a line of data.
 pub(crate) fn line(text: &str) {
     out(&format!("{text}\n"));
 }
 
-/// JSON as data. What would steer the terminal is escaped, so that a program reads the same value.
+/// Prints JSON as data. Characters that would control the terminal are escaped, so that a program reads the same value.
 pub(crate) fn json(value: &Value) {
     line(&pretty_json(value));
 }
 
-/// The same as text.
+/// Returns the same as text.
 pub(crate) fn pretty_json(value: &Value) -> String {
     escaped_json(format!("{value:#}"))
 }
 
-/// Bytes of data as they are: scripts and pages for other programs.
+/// Prints bytes of data unchanged: scripts and pages for other programs.
 pub(crate) fn raw(bytes: &[u8]) {
     note(std::io::stdout().write_all(bytes));
 }
 
-/// Text from outside as data: control characters must not steer the terminal.
+/// Prints text from outside as data: control characters must not reach the terminal.
 pub(crate) fn text(text: &str) {
     line(&shown(text));
 }
 
-/// A report as data: set for a terminal, or as it is for other readers.
+/// Prints a report as data: formatted for a terminal, unchanged for other readers.
 pub(crate) fn report(markdown: &str) {
     match terminal_width() {
-        // Cleaned where it is rendered: an entity of the Markdown can stand for a control character.
+        // Cleaned where it is rendered: an entity of the Markdown can mean a control character.
         Some(columns) => out(&markdown::rendered(markdown, columns.min(WIDEST_PROSE))),
         None => text(markdown.trim_end()),
     }
 }
 
-/// A line of data that goes on set in where the terminal ends. Line ends in the text are spaces.
+/// Prints a line of data, with a hanging indent if it is longer than the terminal is wide. Line ends in the text become
+/// spaces.
 pub(crate) fn entry(text: &str, hang: usize) {
     let text = text.replace(['\n', '\r', '\t'], " ");
     line(&match terminal_width() {
@@ -126,34 +127,34 @@ pub(crate) fn entry(text: &str, hang: usize) {
     });
 }
 
-/// Whether data goes to a terminal.
+/// Returns true if data goes to a terminal.
 pub(crate) fn is_terminal() -> bool {
     terminal_width().is_some()
 }
 
-/// So many of these, in words that agree.
+/// Returns a number with its noun in the singular or the plural.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// A heading that is data.
+/// Prints a heading that is data.
 pub(crate) fn title(text: &str) {
     line(&format!("{BOLD}{}{BOLD:#}", one_line(text)));
 }
 
-/// A name as data, and how the thing it names ended.
+/// Prints a name as data, and how the named job ended.
 pub(crate) fn outcome(name: &str, state: StateKind, words: &str) {
     let style = state_style(state);
     let words = if words.is_empty() { String::new() } else { format!("  {}", one_line(words)) };
     line(&format!("{name}  {style}{}{style:#}{words}", state.as_str()));
 }
 
-/// Whether a person is there who can answer a question.
+/// Returns true if a person is there who can answer a question.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && watched()
 }
 
-/// Asks for a yes; anything else is a no.
+/// Asks for a yes; any other answer is a no.
 pub(crate) fn confirm(question: &str) -> bool {
     err(&format!("{CYAN}?{CYAN:#} {question} [y/N] "));
     let mut answer = String::new();
@@ -163,23 +164,23 @@ pub(crate) fn confirm(question: &str) -> bool {
     }
 }
 
-/// A name and its value, aligned.
+/// Prints a name and its value, aligned.
 pub(crate) fn fact(name: &str, value: impl Display) {
     set(&format!("{DIM}{name:>12}{DIM:#}  {}", one_line(&value.to_string())), 14);
 }
 
-/// A line for each value of this name: none where there is none.
+/// Prints a line for each value of this name.
 pub(crate) fn facts(name: &str, values: impl IntoIterator<Item = impl Display>) {
     values.into_iter().for_each(|value| fact(name, value));
 }
 
-/// The same, with the state's colour.
+/// Prints a name and its value in the colour of a state.
 pub(crate) fn fact_styled(name: &str, value: &str, state: StateKind) {
     let style = state_style(state);
     set(&format!("{DIM}{name:>12}{DIM:#}  {style}{}{style:#}", one_line(value)), 14);
 }
 
-/// A line that is not data.
+/// Prints a line that is not data.
 pub(crate) fn remark(text: &str) {
     if is_quiet() {
         return;
@@ -188,7 +189,7 @@ pub(crate) fn remark(text: &str) {
     told(&format!("{text}\n"), indent);
 }
 
-/// What the rows of a progress display stand for, a line each, for a person who watches.
+/// Prints the meaning of the rows of a progress display, a line each, for a person who watches.
 pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
     if !watched() {
         return;
@@ -199,28 +200,28 @@ pub(crate) fn captions<'a>(rows: impl Iterator<Item = (String, &'a str)>) {
     }
 }
 
-/// A blank line between what is data and what is not, where one reads both.
+/// Prints a blank line between data and other output, if the same reader sees both.
 pub(crate) fn gap() {
     if watched() && terminal_width().is_some() {
         remark("");
     }
 }
 
-/// What a command that goes on by itself waits for, told to a person who watches.
+/// Tells a person who watches why a command is waiting.
 pub(crate) fn waiting(text: &str) {
     if watched() {
         remark(&dim(text));
     }
 }
 
-/// A next step for a person who watches; scripts need none.
+/// Prints a next step for a person who watches; scripts need none.
 pub(crate) fn aside(text: &str) {
     if watched() && terminal_width().is_some() {
         remark(&dim(text));
     }
 }
 
-/// A line that is not data, with a mark in front.
+/// Prints a line that is not data, after a mark.
 pub(crate) fn mark(mark: Mark, text: &str) {
     if is_quiet() {
         return;
@@ -234,7 +235,7 @@ pub(crate) fn mark(mark: Mark, text: &str) {
     told(&format!("{style}{sign}{style:#} {text}\n"), 2);
 }
 
-/// A finding as data: how it is, what it is about, what was found, and under it what to do.
+/// Prints a finding as data: its verdict, its subject, its text, and below it the remedy.
 pub(crate) fn finding(verdict: Verdict, name: &str, text: &str, fix: Option<&str>) {
     let (style, sign) = match verdict {
         Verdict::Pass => (GREEN, "\u{2713}"),
@@ -248,54 +249,54 @@ pub(crate) fn finding(verdict: Verdict, name: &str, text: &str, fix: Option<&str
     }
 }
 
-/// What a check found.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     Pass,
-    /// A server would start, but not do all that is expected of it.
+    /// A server would start, but lack some of its functions.
     Warn,
     /// A server would not work.
     Fail,
-    /// It could not be looked at.
+    /// It could not be checked.
     Skipped,
 }
 
-/// What a line reports.
+/// The kind of a report line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
-    /// It worked.
+    /// A success.
     Good,
-    /// Something died.
+    /// The death of a process.
     Bad,
     /// The next step.
     Step,
-    /// Once more.
+    /// A repetition.
     Again,
 }
 
-/// A heading that is not data.
+/// Prints a heading that is not data.
 pub(crate) fn heading(text: &str) {
     if !is_quiet() {
         err(&format!("\n{BOLD}{text}{BOLD:#}\n"));
     }
 }
 
-/// Text set back, that is not data.
+/// Returns subdued text that is not data.
 pub(crate) fn dim(text: &str) -> String {
     format!("{DIM}{text}{DIM:#}")
 }
 
-/// A failure, and after a blank line the next step.
+/// Prints a failure, and after a blank line the next step.
 pub(crate) fn error(failed: &CommandError) {
-    // Some of it may be another program's words.
+    // Parts of it may come from another program.
     told(&format!("{RED}error:{RED:#} {}\n", visible(&failed.to_string())), 2);
     if let Some(hint) = failed.next_step() {
         told(&format!("\n{CYAN}hint:{CYAN:#} {}\n", visible(hint)), 2);
     }
 }
 
-/// As much as fits into so many columns.
+/// Cuts the text to this number of columns.
 pub(crate) fn short(text: &str, columns: usize) -> String {
     let clean = one_line(text);
     if clean.width() <= columns {
@@ -314,7 +315,7 @@ pub(crate) fn short(text: &str, columns: usize) -> String {
     format!("{start}\u{2026}")
 }
 
-/// A duration as people say it: the largest unit, or two.
+/// Formats a duration in one or two of its largest units.
 pub(crate) fn ago(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
@@ -325,7 +326,7 @@ pub(crate) fn ago(duration: Duration) -> String {
     }
 }
 
-/// How long something took, to the second.
+/// Formats the time that something took, to the second.
 pub(crate) fn took(duration: Duration) -> String {
     match duration.as_secs() {
         0..60 => format!("{:.1} s", duration.as_secs_f64()),
@@ -344,13 +345,13 @@ fn state_style(state: StateKind) -> Style {
     }
 }
 
-/// The width to fit data into; `None` when it does not go to a terminal.
+/// Returns the width for data; `None` if it does not go to a terminal.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// Text from outside on one line: line ends and control characters become spaces.
+/// Puts text from outside on one line: line ends and control characters become spaces.
 fn one_line(text: &str) -> String {
     let is_end = |character: char| matches!(character, '\u{2028}' | '\u{2029}');
     let space = |character: char| match character.is_control() || is_end(character) {
@@ -360,12 +361,14 @@ fn one_line(text: &str) -> String {
     visible(&text.chars().map(space).collect::<String>()).into_owned()
 }
 
-/// Text from outside as data: hidden characters appear by their number on a terminal, other readers get them.
+/// Prepares text from outside as data: on a terminal hidden characters appear as their numbers; other readers get them
+/// unchanged.
 fn shown(text: &str) -> Cow<'_, str> {
     if is_terminal() { visible(text) } else { Cow::Owned(printable(text)) }
 }
 
-/// The text without control characters, except our own colours. The last step before every write: no caller can forget it.
+/// Removes control characters, except those of outlast's colours. This is the last step before every write, so no
+/// caller can forget it.
 fn without_controls(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_shown) {
         return Cow::Borrowed(text);
@@ -384,7 +387,7 @@ fn without_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// The length of the order for colour (`ESC [ digits m`) that the text begins with; 0 if it begins with anything else.
+/// Returns the length of the colour sequence (`ESC [ digits m`) at the start of the text; 0 if there is none.
 fn color_code(text: &str) -> usize {
     let Some(numbers) = text.strip_prefix("\x1b[") else { return 0 };
     let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';');
@@ -394,12 +397,12 @@ fn color_code(text: &str) -> usize {
     }
 }
 
-/// Whether lines on standard error may have colour.
+/// Returns true if lines on standard error may have colour.
 fn has_colour() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
-/// Whether a person is watching standard error.
+/// Returns true if a person is watching standard error.
 fn watched() -> bool {
     std::io::stderr().is_terminal()
 }
@@ -408,12 +411,12 @@ fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// A line of data in our own words, styled; broken between words on a terminal.
+/// Prints a line of data in our own words, styled; broken between words on a terminal.
 fn set(text: &str, hang: usize) {
     line(&terminal_width().map_or(text.to_owned(), |columns| wrap::wrapped(text, columns, hang)));
 }
 
-/// What is not data; broken between words on a terminal.
+/// Prints a line that is not data; broken between words on a terminal.
 fn told(text: &str, hang: usize) {
     let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map(|size| size.ws_col);
     match columns {

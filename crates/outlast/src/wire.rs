@@ -1,4 +1,4 @@
-//! The one place where concrete types meet: from the configuration to providers.
+//! The place where concrete types meet: creates the configured providers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,17 +32,17 @@ use crate::kill_points::KillPoint;
 /// A provider and the profile of its jobs.
 pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
-/// Every provider that can be set up, to be asked what may be done with the jobs of a store that is restored. Jobs of the
-/// others count as paid for, so a provider that cannot be set up is left out.
+/// Returns every provider that can be set up, to learn their recovery semantics for the jobs of a restored store. Jobs
+/// of other providers count as paid for, so a provider that cannot be set up is left out.
 pub(crate) fn natures(config: &Config) -> CommandResult<Providers> {
     let mut providers = workflow_providers(config, None)?;
     providers.extend(research_providers(config).unwrap_or_default());
     Ok(providers)
 }
 
-/// The configured research providers in line, each with the profile of its jobs: the first answers new questions, every one
-/// goes on with its own conversations (P1). Empty where none is configured; one that was named and cannot be set up is an
-/// error.
+/// Returns the configured research providers in order, each with the profile of its jobs. The first answers new
+/// questions, and every one continues its own conversations (P1). Empty if none is configured; a named provider that
+/// cannot be set up is an error.
 pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>> {
     let mut providers = Vec::new();
     for provider in &config.providers {
@@ -51,7 +51,7 @@ pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>
             Err(failed) if config.providers_are_named || providers.is_empty() => {
                 return Err(failed);
             }
-            // Nothing new is asked of it; only its own conversations have to wait.
+            // It gets no new questions; only its own conversations have to wait.
             Err(failed) => {
                 let provider = provider.name();
                 tracing::warn!(provider, error = %failed, "it cannot be used; its conversations cannot be continued");
@@ -79,7 +79,7 @@ fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandRes
     })
 }
 
-/// Asks a vendor whether it takes its key; nothing is bought.
+/// Asks a vendor if it accepts its key; nothing is bought.
 pub(crate) async fn check_vendor(
     config: &Config,
     vendor: &VendorSettings,
@@ -94,7 +94,7 @@ pub(crate) async fn check_vendor(
     })
 }
 
-/// What speaks to a vendor.
+/// The client for a vendor's API.
 enum Adapter {
     Agent(Agent),
     Sonar(Sonar),
@@ -103,7 +103,7 @@ enum Adapter {
     Gemini(Gemini),
 }
 
-/// The adapter for a vendor, which needs a key.
+/// Creates the adapter for a vendor, which needs a key.
 fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter> {
     let VendorSettings { name, api_key, base_url, model, proxy, timeout } = settings.clone();
     let vendor = name.vendor();
@@ -130,7 +130,7 @@ fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter>
     made.or_usage(format!("check {base_url} and {proxy}"))
 }
 
-/// What tells ends of jobs, if `[notify]` is configured.
+/// Returns the notifier of job ends, if `[notify]` is configured.
 pub(crate) fn notifier(config: &Config) -> CommandResult<Option<Arc<dyn Notifier>>> {
     let notifier: Arc<dyn Notifier> = match &config.notify {
         None => return Ok(None),
@@ -154,19 +154,19 @@ pub(crate) fn notifier(config: &Config) -> CommandResult<Option<Arc<dyn Notifier
     Ok(Some(notifier))
 }
 
-/// Whether jobs are shared with other machines.
+/// Returns true if jobs are shared with other machines.
 fn is_shared(config: &Config) -> bool {
     matches!(config.store, StoreUrl::Postgres(_))
 }
 
-/// The documents in these folders as a research provider, and the profile of its jobs.
+/// Returns the documents in these folders as a research provider, and the profile of its jobs.
 pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> CommandResult<Profiled> {
     let cache_dir = config.data_dir.join("library");
     let converters = converters(config)?;
     let clock = Arc::new(config.clock.clone());
     let library = Library::new(LibraryOptions {
         folders,
-        // Documents of another machine may be others under the same path.
+        // Another machine may have different documents under the same path.
         machine: is_shared(config).then(outlast_provider::host_name),
         cache_dir,
         converters,
@@ -177,7 +177,7 @@ pub(crate) fn library_provider(config: &Config, folders: Vec<PathBuf>) -> Comman
     Ok((library.profile(), Arc::new(library)))
 }
 
-/// The programs that read a library's PDFs and office files.
+/// Returns the programs that read a library's PDFs and office files.
 pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
     Ok(Converters {
         launcher: vec![own_program()?.into(), LIMITED.into()],
@@ -188,23 +188,24 @@ pub(crate) fn converters(config: &Config) -> CommandResult<Converters> {
     })
 }
 
-/// What a worker must have to run this workflow's jobs.
+/// Returns the profile that a worker must have to run this workflow's jobs.
 ///
-/// Its name and the file that has it, not what it stands for: a queued job runs the command line of the day it is run,
-/// so that a corrected one corrects what waits for it; and two files with a workflow of the same name on one store never run
-/// each other's. Jobs of versions that recorded the name alone belong to no file: they wait, and `jobs show` says why.
+/// It holds the workflow's name and file, not its command line: a queued job runs the command line of the day on which
+/// it is run, so that a corrected one also applies to waiting jobs. Two files with workflows of the same name on one
+/// store never run each other's jobs. Jobs of versions that recorded only the name belong to no file: they wait, and
+/// `jobs show` gives the reason.
 pub(crate) fn workflow_profile(workflow: &Workflow) -> Profile {
     Profile::new(format!("workflow {} of {}", workflow.name, workflow.file.display()))
 }
 
-/// Who does the configured workflows, by the profile of their jobs.
+/// Returns the providers of the configured workflows, by the profile of their jobs.
 pub(crate) fn workflow_providers(
     config: &Config,
     point: Option<KillPoint>,
 ) -> CommandResult<Providers> {
     let program = own_program()?;
     let guard = Arc::new(Guard::new(program.clone(), vec!["guard".into()]));
-    // A command has a working directory of its own.
+    // Each command has a separate working directory.
     let scratch = std::path::absolute(&config.data_dir).context("find the data directory")?;
     let clock = config.clock.clone();
     let children = Children { launcher: program, guard, scratch, point, clock };
@@ -221,13 +222,13 @@ pub(crate) fn workflow_providers(
     providers.collect()
 }
 
-/// The servers whose tools are workflows, by their names in the configuration. None is connected to yet.
+/// Returns the servers whose tools are workflows, by their names in the configuration. None is connected yet.
 fn upstreams<'a>(
     config: &'a Config,
     guard: &Arc<Guard>,
 ) -> CommandResult<HashMap<&'a str, Arc<Upstream>>> {
     let upstreams = config.upstreams.iter().map(|(name, upstream)| {
-        // The tasks of a server that is our child are known on this machine alone.
+        // The tasks of a child process are known on this machine alone.
         let is_child = matches!(upstream, config::Upstream::Program(_));
         let known_as = match is_child && is_shared(config) {
             true => format!("{name}@{}", outlast_provider::host_name()),
@@ -239,12 +240,12 @@ fn upstreams<'a>(
     upstreams.collect()
 }
 
-/// The same for a process that only asks them for their tools.
+/// Returns the same servers for a process that only lists their tools.
 pub(crate) fn upstreams_to_ask(config: &Config) -> CommandResult<HashMap<&str, Arc<Upstream>>> {
     upstreams(config, &Arc::new(Guard::new(own_program()?, vec!["guard".into()])))
 }
 
-/// What the commands of all workflows share.
+/// The common part of the commands of all workflows.
 struct Children {
     launcher: PathBuf,
     guard: Arc<Guard>,
@@ -318,7 +319,7 @@ fn server(config: &Config, name: &str, upstream: &config::Upstream) -> CommandRe
     }
 }
 
-/// This program, also after its file was replaced by a newer one.
+/// Returns the path of this program, even after its file was replaced by a newer one.
 pub(crate) fn own_program() -> CommandResult<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
@@ -326,13 +327,13 @@ pub(crate) fn own_program() -> CommandResult<PathBuf> {
     Ok(std::env::current_exe().context("find this program's own file")?)
 }
 
-/// What can be done about a missing research provider.
+/// The ways to get a missing research provider.
 pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
                     1. a key:      set PERPLEXITY_API_KEY; or OUTLAST_PROVIDERS to openai, anthropic or gemini, and its key\n  \
                     2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
                     3. neither:    run `outlast demo`, which brings a simulated provider";
 
-/// No research provider is configured; with the ways to get one.
+/// Returns the error for a missing research provider, with the ways to get one.
 pub(crate) fn no_provider() -> CommandError {
     CommandError::wrong("no research provider is configured", WAYS)
 }

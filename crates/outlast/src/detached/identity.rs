@@ -1,5 +1,6 @@
-//! Whose jobs a detached worker carries: those of processes with the same store, configuration file, environment and program. So
-//! no project runs the commands of another, and no worker goes on with a program or a key that was replaced.
+//! The identity of a detached worker. It runs the jobs of processes with the same store, configuration file,
+//! environment and program. So no project runs the commands of another, and no worker continues with a program or a key
+//! that was replaced.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,15 +8,15 @@ use std::path::PathBuf;
 
 use crate::config::{Config, PartsDigest, Secret, StoreUrl};
 
-/// How many hexadecimal digits of the digest are used: the path of a socket is short.
+/// The number of hexadecimal digits of the digest that are used: the path of a socket is short.
 const DIGITS: usize = 16;
 
-/// The digest of all that decides what a worker does.
+/// The digest of everything that decides the behaviour of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(String);
 
 impl Identity {
-    /// The identity of a worker with this configuration, which works on these folders if there are any.
+    /// Computes the identity of a worker with this configuration and these folders, if there are any.
     pub(crate) fn of(config: &Config, library: &[PathBuf]) -> Self {
         let mut digest = PartsDigest::default();
         digest.add(config.worker_digest());
@@ -37,17 +38,17 @@ impl Identity {
         Self(digest.text().chars().take(DIGITS).collect())
     }
 
-    /// The name under which a worker's socket stands.
+    /// Returns the name of a worker's socket.
     pub(crate) fn socket_name(&self) -> String {
         format!("{WORKER_PREFIX}{self}{SOCKET_SUFFIX}")
     }
 }
 
-/// How names of workers' sockets begin.
+/// The prefix of the names of workers' sockets.
 pub(super) const WORKER_PREFIX: &str = "worker-";
-/// How names of fronts' sockets begin.
+/// The prefix of the names of fronts' sockets.
 pub(super) const FRONT_PREFIX: &str = "front-";
-/// How names of sockets end.
+/// The suffix of the names of sockets.
 pub(super) const SOCKET_SUFFIX: &str = ".sock";
 
 impl fmt::Display for Identity {

@@ -1,4 +1,4 @@
-//! What a detached worker says of itself, in a file beside its socket: for people, and to end it.
+//! A detached worker's description of itself, in a file next to its socket: for people, and for ending the worker.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -26,13 +26,13 @@ pub(crate) struct WorkerInfo {
 }
 
 impl WorkerInfo {
-    /// The name of its socket.
+    /// Returns the name of its socket.
     pub(crate) fn socket_name(&self) -> String {
         format!("{WORKER_PREFIX}{}{SOCKET_SUFFIX}", self.id)
     }
 }
 
-/// The file; removed with the value.
+/// The description file; removed when this is dropped.
 pub(super) struct InfoFile(PathBuf);
 
 impl InfoFile {
@@ -66,7 +66,7 @@ impl Drop for InfoFile {
     }
 }
 
-/// The workers of a store that live. What a killed one left is removed.
+/// Returns the running workers of a store. Removes the files of killed ones.
 pub(crate) fn living(folder: &SocketFolder) -> Vec<WorkerInfo> {
     let mut living = Vec::new();
     for name in folder.names().filter(|name| name.starts_with(WORKER_PREFIX)) {

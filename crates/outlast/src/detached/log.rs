@@ -1,4 +1,5 @@
-//! The log of detached workers: a file in the data directory, which begins anew when it is large; the one before is kept.
+//! The log of detached workers: a file in the data directory that is started again when it is large; the previous one
+//! is kept.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::data_dir::open_log;
 
-/// How large the file may become.
+/// The maximum size of the file.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
-/// Where it is.
+/// Returns its path.
 pub(crate) fn path(data_dir: &Path) -> PathBuf {
     data_dir.join("worker.log")
 }
@@ -30,7 +31,7 @@ impl RotatingLog {
         Ok(Self { path, file, max_bytes })
     }
 
-    /// Begins the file anew if it is large, unless another worker has done so.
+    /// Starts the file again if it is large, unless another worker has done so.
     fn rotate(&self, file: &mut File) -> io::Result<()> {
         let open = file.metadata()?;
         if open.len() < self.max_bytes {

@@ -1,9 +1,10 @@
 //! The log lines of a detached worker about its jobs, for the servers that inserted them (B15).
 //!
-//! The worker sends each line to the sockets of all servers on the store, with the job that it is about; a server writes those
-//! of its own jobs to its standard error (`own_jobs.rs`). So the worker keeps no state, and a worker that takes over a killed
-//! one's job reaches the right server too. A thread sends, so that no server can hold the worker up; the queue before it and
-//! the wait for each server are bounded, and a server is told how many lines it did not get.
+//! The worker sends each line to the sockets of all servers on the store, with the job that it is about; a server
+//! writes those of its own jobs to its standard error (`own_jobs.rs`). So the worker keeps no state, and a worker that
+//! continues a killed worker's job reaches the right server too. A thread sends the lines, so that no server can delay
+//! the worker. The queue before it and the wait for each server are bounded, and a server is informed of the number of
+//! lines that it missed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,27 +29,27 @@ use crate::logging::json;
 
 /// The number of lines that may wait to be sent.
 const MAX_WAITING: usize = 1024;
-/// The longest line; the rest of a longer one is only in the worker's own log.
+/// The longest relayed line; the rest of a longer one is only in the worker's own log.
 const MAX_LINE: usize = 16 * 1024;
-/// The largest datagram: a line, and what is before it.
+/// The largest datagram: a line and its header.
 pub(super) const MAX_DATAGRAM: usize = MAX_LINE + 256;
-/// How long a server may take to make room for a line. Afterwards it is not waited for until it has taken one.
+/// The time that a server may take to make room for a line. Afterwards it is not waited for until it has accepted one.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// How datagrams with a line begin, and those with the number of lines that were lost.
+/// The prefix of datagrams with a line; the next constant is that of datagrams with the number of lost lines.
 const LINE: &str = "log ";
 const LOST: &str = "lost ";
 
-/// The field by which a line is about a job.
+/// The field that names the job of a line.
 const JOB: &str = "job.id";
 
 enum Item {
     Datagram(Vec<u8>),
-    /// Answered when everything before it was sent.
+    /// Answered after everything before it was sent.
     Flush(SyncSender<()>),
 }
 
-/// Takes the lines, as the writer of a layer of the log.
+/// Receives the lines, as the writer of a log layer.
 #[derive(Clone)]
 pub(crate) struct LogRelay {
     queue: SyncSender<Item>,
@@ -76,7 +77,7 @@ impl LogRelay {
         }
     }
 
-    /// Returns whether an event is relayed: what an operator should know of a job.
+    /// Returns true if an event is relayed: it tells an operator something important about a job.
     pub(crate) fn is_relayed(event: &tracing::Metadata<'_>) -> bool {
         event.is_event() && *event.level() <= Level::INFO && event.fields().field(JOB).is_some()
     }
@@ -107,7 +108,7 @@ impl<'a> MakeWriter<'a> for LogRelay {
 struct Sender {
     folder: SocketFolder,
     socket: UnixDatagram,
-    /// The servers that did not take a line in time, with the number of lines they did not get.
+    /// The servers that did not accept a line in time, with the number of lines that they missed.
     behind: HashMap<String, u64>,
     /// Lines for which the queue had no room.
     lost: Arc<AtomicU64>,
@@ -138,7 +139,7 @@ impl Sender {
     fn send(&mut self, front: String, datagram: &[u8], lost: u64) {
         let was_behind = self.behind.remove(&front);
         let missed = was_behind.unwrap_or(0) + lost;
-        // One that was not reading is not waited for again.
+        // A server that was not reading is not waited for again.
         if self.socket.set_nonblocking(was_behind.is_some()).is_err() {
             return;
         }
@@ -162,7 +163,7 @@ impl Sender {
     }
 }
 
-/// Writes an event as a datagram: its level, target and job, then the line as the worker's log has it.
+/// Writes an event as a datagram: its level, target and job, then the line as in the worker's log.
 pub(crate) struct JobDatagrams {
     text: Format<Full, ()>,
     format: LogFormat,
@@ -201,7 +202,7 @@ where
     }
 }
 
-/// The job that an event is about.
+/// Returns the job that an event is about.
 pub(super) fn job_of(event: &Event<'_>) -> Option<JobId> {
     let mut found = JobField(None);
     event.record(&mut found);
@@ -218,7 +219,7 @@ impl Visit for JobField {
     }
 }
 
-/// What a server receives.
+/// A message that a server receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Relayed<'a> {
     Line {
@@ -227,12 +228,12 @@ pub(super) enum Relayed<'a> {
         job: JobId,
         line: &'a str,
     },
-    /// This many lines of any server did not arrive.
+    /// The number of lines, of any server, that did not arrive.
     Lost(u64),
 }
 
 impl<'a> Relayed<'a> {
-    /// `None` for any other message.
+    /// Parses a datagram; `None` for any other message.
     pub(super) fn parse(datagram: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(datagram).ok()?;
         if let Some(lost) = text.strip_prefix(LOST) {

@@ -1,5 +1,5 @@
-//! The jobs that this server inserted, and the log lines about them that workers send (`log_relay.rs`). A line is written to
-//! standard error once it is known that the job is one of them, and after the server's own line about its insert.
+//! The jobs that this server inserted, and the log lines about them that workers send (`log_relay.rs`). A line is
+//! written to standard error once the job is known to be one of them, and after the server's own line about its insert.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -13,9 +13,10 @@ use tracing_subscriber::layer::{Context, Layer};
 use super::log_relay::{Relayed, job_of};
 use crate::logging;
 
-/// The number of jobs that are known; the oldest is forgotten first.
+/// The number of jobs that are remembered; the oldest is forgotten first.
 const MAX_JOBS: usize = 65_536;
-/// The number of lines that may wait for the insert of their job to be logged. Those of other servers' jobs pass by here.
+/// The number of lines that may wait for the insert of their job to be logged. Lines about other servers' jobs pass
+/// through here too.
 const MAX_WAITING: usize = 256;
 /// The message with which the engine logs an insert (B15).
 const ENQUEUED: &str = "Job enqueued";
@@ -27,7 +28,7 @@ pub(crate) struct OwnJobs(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     jobs: BTreeSet<JobId>,
-    /// The same, oldest first.
+    /// The same jobs, oldest first.
     order: VecDeque<JobId>,
     waiting: VecDeque<Waiting>,
 }
@@ -41,7 +42,7 @@ struct Waiting {
 }
 
 impl OwnJobs {
-    /// Returns whether an event may name a job of this server.
+    /// Returns true if an event may name a job of this server.
     pub(crate) fn is_insert(event: &tracing::Metadata<'_>) -> bool {
         event.is_event()
             && event.target().starts_with("outlast_engine")
@@ -62,7 +63,7 @@ impl OwnJobs {
         {
             known.jobs.remove(&oldest);
         }
-        // In their order; the lock keeps a later line from going before.
+        // In their order; the lock prevents a later line from overtaking.
         known.waiting.retain(|line| {
             if line.job == job {
                 logging::write_relayed(line.level, &line.target, &line.line);
@@ -71,7 +72,7 @@ impl OwnJobs {
         });
     }
 
-    /// Takes a message of a worker, if it is one with log lines.
+    /// Handles a message of a worker, if it contains log lines.
     pub(crate) fn take(&self, datagram: &[u8]) {
         let Some(relayed) = Relayed::parse(datagram) else { return };
         let mut known = self.known();
@@ -95,7 +96,7 @@ impl OwnJobs {
     }
 }
 
-/// The layer of a server.
+/// The log layer of a server.
 pub(crate) struct OwnJobsLayer(pub(crate) std::sync::Arc<OwnJobs>);
 
 impl<S: Subscriber> Layer<S> for OwnJobsLayer {

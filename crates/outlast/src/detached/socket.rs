@@ -1,5 +1,5 @@
-//! The sockets of the processes on one store, in a folder beside it that is the user's alone. Datagrams: each is one message, and
-//! a socket whose process is gone refuses them, which is how a dead worker is known.
+//! The sockets of the processes on one store, in a folder next to it that only the user can enter. Each datagram is one
+//! message. A socket whose process is gone refuses datagrams, which identifies a dead worker.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,22 +16,22 @@ use super::identity::{FRONT_PREFIX, SOCKET_SUFFIX, WORKER_PREFIX};
 use super::log_relay::MAX_DATAGRAM;
 use crate::config::{Config, PartsDigest, Secret, StoreUrl};
 
-/// Systems take no longer path of a socket than about this.
+/// The maximum path length of a socket on common systems.
 const MAX_PATH_BYTES: usize = 100;
 
-/// What processes on one store tell one another, in one datagram: that there is something to look at. Nothing is lost with a
-/// lost message, which the store does not say too.
+/// A message between processes on one store, in one datagram: it announces that there is something to look at. A lost
+/// message loses nothing, because the store holds the same information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The store has changed.
     Look,
-    /// Carry this held call.
+    /// Run this held call.
     Carry(JobId),
-    /// Give the jobs back and leave.
+    /// Release the jobs and exit.
     Stop,
 }
 
-/// As long as any of them.
+/// The maximum length of these messages.
 #[cfg(test)]
 const MAX_MESSAGE_BYTES: usize = 64;
 
@@ -44,7 +44,7 @@ impl Message {
         }
     }
 
-    /// `None` for what another version may say.
+    /// Parses a message; `None` for a message of another version.
     fn parse(bytes: &[u8]) -> Option<Self> {
         match std::str::from_utf8(bytes).ok()? {
             "look" => Some(Self::Look),
@@ -58,11 +58,11 @@ impl Message {
 #[derive(Clone, Debug)]
 pub(crate) struct SocketFolder {
     path: PathBuf,
-    /// Whether the store is a file, which tells its processes of no change by itself.
+    /// True if the store is a file, which does not notify its processes of changes.
     pub(crate) is_beside_a_file: bool,
 }
 
-/// A socket of this process; removed with the value.
+/// A socket of this process; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct OwnSocket {
     socket: UnixDatagram,
@@ -70,7 +70,7 @@ pub(crate) struct OwnSocket {
     inode: u64,
 }
 
-/// Why a socket cannot be had under a name.
+/// The reason why a socket cannot be bound to a name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BindError {
     /// Another process has it.
@@ -81,7 +81,7 @@ pub(crate) enum BindError {
 }
 
 impl SocketFolder {
-    /// Where the processes on the configured store meet; `None` for a store that has one process.
+    /// Returns the folder for the processes on the configured store; `None` for a store that has one process.
     pub(crate) fn of(config: &Config) -> Option<Self> {
         let (path, is_beside_a_file) = match &config.store {
             StoreUrl::Memory => return None,
@@ -96,13 +96,13 @@ impl SocketFolder {
         Some(Self { path, is_beside_a_file })
     }
 
-    /// Listens under this name, in the place of a process that has died.
+    /// Binds a socket to this name, replacing that of a dead process.
     pub(crate) fn bind(&self, name: &str) -> Result<OwnSocket, BindError> {
         self.make()?;
         if self.send(name, Message::Look).is_ok() {
             return Err(BindError::Taken);
         }
-        // Under another name first: a socket is there from the moment that its name is.
+        // Bound under another name first: a socket must be complete when its name appears.
         let partial = format!("{}.{name}", std::process::id());
         drop(fs::remove_file(self.path.join(&partial)));
         let socket = self.at(&partial, |path| UnixDatagram::bind(path))?;
@@ -113,7 +113,7 @@ impl SocketFolder {
         Ok(OwnSocket { socket, path, inode })
     }
 
-    /// A lock on a name, held as long as the file is open; `None` if another process has it.
+    /// Locks a name for as long as the file is open; `None` if another process has the lock.
     pub(crate) fn lock(&self, name: &str) -> io::Result<Option<File>> {
         self.make()?;
         let path = self.beside(name, ".lock");
@@ -130,7 +130,7 @@ impl SocketFolder {
         drop(fs::remove_file(self.beside(name, ".lock")));
     }
 
-    /// Makes the folder.
+    /// Creates the folder.
     fn make(&self) -> io::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -138,20 +138,20 @@ impl SocketFolder {
         }
     }
 
-    /// Tells the process that has the socket of this name; fails if there is none.
+    /// Sends a message to the process that has the socket of this name; fails if there is none.
     pub(crate) fn send(&self, name: &str, message: Message) -> io::Result<()> {
         let socket = std::os::unix::net::UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         let text = message.to_text();
         match self.at(name, |path| socket.send_to(text.as_bytes(), path)) {
             Ok(_) => Ok(()),
-            // It lives and has not read so many others yet, each of which makes it look.
+            // It is running and has not yet read many other messages, each of which makes it look.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// The same; the socket that a killed process left is removed.
+    /// Sends a message, or removes the socket if its process was killed.
     pub(crate) fn send_or_remove(&self, name: &str, message: Message) -> io::Result<()> {
         let sent = self.send(name, message);
         if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
@@ -160,20 +160,20 @@ impl SocketFolder {
         sent
     }
 
-    /// Removes the sockets of all processes that were killed.
+    /// Removes the sockets of all killed processes.
     pub(crate) fn remove_dead(&self) {
         for name in self.names() {
-            // A process that lives looks at the store, which does no harm.
+            // A running process looks at the store, which does no harm.
             drop(self.send_or_remove(&name, Message::Look));
         }
     }
 
-    /// The name for the socket of this process as a front.
+    /// Returns the socket name of this process as a front.
     pub(crate) fn front_name() -> String {
         format!("{FRONT_PREFIX}{}{SOCKET_SUFFIX}", std::process::id())
     }
 
-    /// The names of the sockets of all processes that are not detached workers.
+    /// Returns the socket names of all processes that are not detached workers.
     pub(crate) fn front_names(&self) -> impl Iterator<Item = String> + use<> {
         self.names().filter(|name| name.starts_with(FRONT_PREFIX))
     }
@@ -188,12 +188,12 @@ impl SocketFolder {
         self.at(name, |path| socket.send_to(bytes, path)).map(drop)
     }
 
-    /// Whether the folder is there.
+    /// Returns true if the folder exists.
     pub(crate) fn is_there(&self) -> bool {
         self.path.is_dir()
     }
 
-    /// The names of all sockets here.
+    /// Returns the names of all sockets in the folder.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + use<> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -202,12 +202,12 @@ impl SocketFolder {
         names.filter(move |name| name.ends_with(SOCKET_SUFFIX) && is_whole(name))
     }
 
-    /// The path of what stands here beside a socket.
+    /// Returns the path of a file next to a socket.
     pub(crate) fn beside(&self, name: &str, suffix: &str) -> PathBuf {
         self.path.join(format!("{}{suffix}", name.trim_end_matches(SOCKET_SUFFIX)))
     }
 
-    /// Uses the path of a socket, by a shorter one through the open folder where it is too long.
+    /// Uses the path of a socket; if it is too long, by a shorter one through the open folder.
     fn at<T>(&self, name: &str, operate: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let path = self.path.join(name);
         if path.as_os_str().len() <= MAX_PATH_BYTES || !cfg!(target_os = "linux") {
@@ -219,7 +219,8 @@ impl SocketFolder {
 }
 
 impl OwnSocket {
-    /// Hears what other processes tell, until it cannot. What is no message goes to `relayed`.
+    /// Receives the messages of other processes until the socket fails. Anything that is not a message goes to
+    /// `relayed`.
     pub(crate) async fn listen(&self, hear: impl Fn(Message), relayed: impl Fn(&[u8])) {
         let mut bytes = vec![0; MAX_DATAGRAM];
         loop {
@@ -239,7 +240,7 @@ impl OwnSocket {
         }
     }
 
-    /// Whether others still find this socket.
+    /// Returns true if others still find this socket.
     pub(crate) fn is_found(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
     }

@@ -1,4 +1,4 @@
-//! Starts a detached worker where there is none, and tells it what to do.
+//! Starts a detached worker if there is none, and sends messages to it.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -19,17 +19,17 @@ use crate::cli::Global;
 use crate::config::Config;
 use crate::data_dir;
 
-/// How long a worker may take until it answers.
+/// The time within which a worker must answer.
 const MAX_START: Duration = Duration::from_secs(10);
-/// How often it is looked for meanwhile.
+/// The interval of the checks in the meantime.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How often a worker is started that ends without a word. A signal to the whole process group may end it before it has a
-/// session of its own.
+/// The number of starts of a worker that ends without an answer. A signal to the whole process group may end it before
+/// it has a separate session.
 const SPAWNS: u32 = 3;
 /// The variable that `inherited.c` reads.
 const STARTED_DETACHED: &str = "OUTLAST_STARTED_DETACHED";
 
-/// What is needed to start a worker like this process.
+/// The values needed to start a worker like this process.
 pub(crate) struct WorkerStarter {
     identity: Identity,
     folder: SocketFolder,
@@ -41,7 +41,7 @@ pub(crate) struct WorkerStarter {
 }
 
 impl WorkerStarter {
-    /// For the worker of this configuration; `None` where the store has one process.
+    /// Returns the starter for the worker of this configuration; `None` if the store has one process.
     pub(crate) fn new(global: &Global, config: &Config, library: &[PathBuf]) -> Option<Self> {
         let folder = SocketFolder::of(config)?;
         let identity = Identity::of(config, library);
@@ -51,7 +51,7 @@ impl WorkerStarter {
         for folder in library {
             arguments.extend(["--library".into(), folder.into()]);
         }
-        // The store is no argument: every user of the machine sees those, and there may be a password in it.
+        // The store is not an argument: every user of the machine sees arguments, and it may contain a password.
         let passed_on = global.passed_on().filter(|(flag, _)| *flag != "--store");
         arguments.extend(passed_on.flat_map(|(flag, value)| [flag.into(), value]));
         if global.no_mirror {
@@ -62,13 +62,13 @@ impl WorkerStarter {
         Some(Self { identity, folder, arguments, store, data_dir, starting })
     }
 
-    /// Where the worker's log is.
+    /// Returns the path of the worker's log.
     pub(crate) fn log(&self) -> PathBuf {
         super::log::path(&self.data_dir)
     }
 
-    /// Tells the worker. One is started if there is none: then its process id is returned. Returns when a worker has been
-    /// told, or none can be.
+    /// Sends a message to the worker, and starts one if there is none; in that case returns its process id. Returns
+    /// when a worker has received the message, or none can be started.
     pub(crate) async fn tell(&self, message: Message) -> anyhow::Result<Option<u32>> {
         if self.is_told(message) {
             return Ok(None);
@@ -86,12 +86,12 @@ impl WorkerStarter {
         anyhow::bail!("the worker ended at once; {} has the reason", self.log().display())
     }
 
-    /// Whether there is a worker.
+    /// Returns true if there is a worker.
     pub(crate) fn is_there(&self) -> bool {
         self.is_told(Message::Look)
     }
 
-    /// Whether a worker was there to be told.
+    /// Sends a message; returns true if a worker was there to receive it.
     pub(super) fn is_told(&self, message: Message) -> bool {
         self.folder.send(&self.identity.socket_name(), message).is_ok()
     }
@@ -108,17 +108,17 @@ impl WorkerStarter {
         if let Some(store) = &self.store {
             worker.env("OUTLAST_STORE", store);
         }
-        // It never reads: the end of this connection is the end of the worker, which is no child of ours.
+        // It never reads: the end of this connection is the end of the worker, which is not a child of this process.
         worker.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(log);
         let mut child = worker.spawn()?;
         drop(worker);
-        // It leaves a worker behind and exits at once. Where it could not, it is the worker.
+        // It leaves a worker behind and exits at once. If it could not, it is the worker.
         outlast_engine::spawn(async move { child.wait().await });
         ours.set_nonblocking(true)?;
         Ok(UnixStream::from_std(ours)?)
     }
 
-    /// Waits until the worker answers and returns its process id; `None` if it ended without a word.
+    /// Waits until the worker answers and returns its process id; `None` if it ended without an answer.
     async fn answers(
         &self,
         mut worker: UnixStream,
@@ -130,8 +130,8 @@ impl WorkerStarter {
             if self.is_told(message) {
                 return Ok(Some(worker_pid(&heard).unwrap_or_default()));
             }
-            // Looked at once more after its end: a worker that answers has closed the connection too. One that says so
-            // leaves because another process was quicker to start one.
+            // Checked once more after its end: a worker that answers has closed the connection too. One that reports
+            // another worker exits because another process started one first.
             if has_ended && !heard.ends_with(ANOTHER_WAS_FIRST) {
                 return Ok(None);
             }
@@ -146,15 +146,15 @@ impl WorkerStarter {
     }
 }
 
-/// The last word of a worker that leaves because there is one already.
+/// The last output of a worker that exits because there is one already.
 const ANOTHER_WAS_FIRST: &[u8] = b"another worker was first\n";
 
-/// Tells the process that started this worker which process the worker is.
+/// Reports the worker's process id to the process that started it.
 pub(super) fn report_pid() {
     report(format!("pid {}\n", std::process::id()).as_bytes());
 }
 
-/// Tells the process that started this worker that there is one already.
+/// Reports to the process that started this worker that there is one already.
 pub(super) fn report_another() {
     report(ANOTHER_WAS_FIRST);
 }
@@ -164,7 +164,7 @@ fn report(line: &[u8]) {
     let _ = rustix::io::write(rustix::stdio::stdin(), line);
 }
 
-/// Gives up the connection to the process that started this worker.
+/// Closes the connection to the process that started this worker.
 pub(super) fn leave_starter() -> std::io::Result<()> {
     let null = std::fs::File::open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdin(&null)?)

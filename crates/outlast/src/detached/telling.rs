@@ -1,5 +1,5 @@
-//! A store whose changes are told to the other processes on it that listen (H2): a server hears of progress and of ends, a worker of
-//! cancellations, without waiting until the store is looked at the next time.
+//! A store that notifies the other listening processes on it of its changes (H2): a server learns of progress and ends,
+//! and a worker of cancellations, before their next look at the store.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::own_jobs::OwnJobs;
 use super::socket::{Message, SocketFolder};
 
-/// The store of a process that tells.
+/// The store of a process that notifies others.
 pub(crate) struct TellingStore {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: SocketFolder,
@@ -22,13 +22,13 @@ pub(crate) struct TellingStore {
 impl TellingStore {
     fn tell(&self) {
         for name in self.folder.names().filter(|name| *name != self.own) {
-            // A process that cannot be told looks by itself.
+            // A process that cannot be notified looks at the store by itself.
             drop(self.folder.send_or_remove(&name, Message::Look));
         }
     }
 }
 
-/// The task that hears of changes which other processes made, and takes the log lines about the jobs of this one.
+/// The task that receives notices of other processes' changes, and the log lines about this process's jobs.
 pub(crate) fn listen(
     folder: &SocketFolder,
     engine: &Engine,
@@ -54,7 +54,7 @@ pub(crate) fn listen(
     }
 }
 
-/// Ends it, and with it its socket.
+/// Ends the task, and with it its socket.
 pub(crate) async fn end(listener: Option<JoinHandle<()>>) {
     if let Some(listener) = listener {
         listener.abort();
@@ -82,7 +82,7 @@ impl StoreWrapper for TellingStore {
                     self.tell();
                 }
             }
-            // A claim is followed by a checkpoint at once; who rescues a job hears of it in its own process.
+            // A claim is followed by a checkpoint at once; the rescue of a job is known in the rescuing process.
             StoreMethod::Claim | StoreMethod::Rescue => {}
             StoreMethod::Rev
             | StoreMethod::Orphans

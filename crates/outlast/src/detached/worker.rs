@@ -1,4 +1,5 @@
-//! The work of a detached worker: jobs until there have been none for a minute, and messages from the processes that left them.
+//! The work of a detached worker: it runs jobs until there have been none for a minute, and handles messages from the
+//! processes that left them.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,17 +19,17 @@ use super::start;
 use super::workers::Workers;
 use crate::config::{Config, FileRead, StoreUrl};
 
-/// How long the store may take to know the worker.
+/// The time within which the store must know the worker.
 const MAX_REGISTRATION: Duration = Duration::from_secs(5);
-/// How often it is asked.
+/// The interval at which the store is asked.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// How often it is seen whether the store is there.
+/// The interval of the checks that the store still exists.
 const LOOK_AT_FOLDER: Duration = Duration::from_secs(5);
 
-/// How often a busy worker with an outdated configuration looks for jobs that it leaves to the next.
+/// The interval at which a busy worker with an outdated configuration looks for jobs to leave to the next worker.
 const LOOK_FOR_JOBS: Duration = Duration::from_secs(1);
 
-/// Works until idle for as long as is configured.
+/// Works until idle for the configured time.
 pub(crate) async fn work(
     engine: &Engine,
     config: &Config,
@@ -39,7 +40,7 @@ pub(crate) async fn work(
 ) -> anyhow::Result<()> {
     let folder = SocketFolder::of(config).context("a memory store has no worker of its own")?;
     let name = identity.socket_name();
-    // Before the first claim: a worker that leaves because another is there must have no job to give back.
+    // Locked before the first claim: a worker that exits because another is there must have no job to release.
     let Some(lock) = folder.lock(&name).context("lock beside the store")? else {
         tracing::info!("another worker was started first");
         start::report_another();
@@ -50,7 +51,7 @@ pub(crate) async fn work(
     let asked = Arc::clone(&base);
     let worker = Worker::new(engine, Takes::TheQueue).while_current(move || asked.is_current());
     let mut worker = outlast_engine::spawn(worker.run(Until::IdleFor(config.worker_idle)));
-    // Whoever is answered may tell a caller that a worker is there, and reads that from the store.
+    // A process that gets the answer may report to a caller that a worker is there, and reads that from the store.
     registered(engine, profiles).await;
     let info = InfoFile::write(&folder, identity, config, engine.now());
     if let Err(error) = &info {
@@ -58,7 +59,7 @@ pub(crate) async fn work(
     }
     let socket = match folder.bind(&name) {
         Ok(socket) => socket,
-        // Carries what it has claimed, unseen, to its end.
+        // Runs its claimed jobs to their end, unseen.
         Err(BindError::Taken) => return Ok(worker.await??),
         Err(BindError::Io(error)) => {
             stop.ask();
@@ -82,7 +83,7 @@ pub(crate) async fn work(
         () = base.replaced.cancelled() => None,
         () = watched => None,
     };
-    // From here on no process leaves a job to this worker. One that was left before is seen by what follows.
+    // From here on no process leaves a job to this worker. The next lines find any job that was left before.
     folder.remove_lock(&name);
     drop((info, socket, lock));
     folder.remove_dead();
@@ -101,8 +102,8 @@ pub(crate) async fn work(
     Ok(())
 }
 
-/// Leaves the jobs that wait to a worker of the present file, for as long as this one is still busy: the store knows it as a worker
-/// for them.
+/// Leaves the waiting jobs to a worker of the present file while this one is still busy, because the store lists this
+/// one as a worker for them.
 async fn leave_jobs(engine: &Engine, workers: Option<&Workers>, stop: &Shutdown) {
     let Some(workers) = workers else { return };
     let mut has_warned = false;
@@ -118,10 +119,10 @@ async fn leave_jobs(engine: &Engine, workers: Option<&Workers>, stop: &Shutdown)
     }
 }
 
-/// What a worker was started with. Once that is replaced, jobs are for another worker.
+/// The files that a worker was started with. Once one is replaced, jobs are for another worker.
 struct Base {
     configuration: Option<FileRead>,
-    /// The store's file and which one it is: another at its path is another store.
+    /// The store's file and its identity: another file at its path is another store.
     store: Option<(PathBuf, (u64, u64))>,
     /// Cancelled when one of them was replaced.
     replaced: CancellationToken,
@@ -174,11 +175,11 @@ async fn registered(engine: &Engine, profiles: &[Profile]) {
     }
 }
 
-/// Does what other processes tell.
+/// Handles the messages of other processes.
 async fn listen(socket: &OwnSocket, engine: &Engine, stop: &Shutdown, base: &Base) {
     let hear = |message| match message {
         Message::Stop => stop.ask(),
-        // What another store has, its own process starts a worker for, as soon as this one has left its socket.
+        // For the jobs of another store, its own process starts a worker as soon as this one has left its socket.
         Message::Look | Message::Carry(_) if !base.is_current() => {}
         Message::Look => engine.look_now(),
         Message::Carry(id) => engine.carry(&id),
@@ -187,8 +188,8 @@ async fn listen(socket: &OwnSocket, engine: &Engine, stop: &Shutdown, base: &Bas
     socket.listen(hear, |_| {}).await;
 }
 
-/// Leaves when the folder of the sockets is gone, and with it the store beside it, or when the socket is, without which no process leaves
-/// a job to this worker.
+/// Exits when the folder of the sockets is gone, and with it the store next to it, or when the socket is gone, without
+/// which no process leaves a job to this worker.
 async fn leave_with_the_store(
     socket: &OwnSocket,
     folder: &SocketFolder,

@@ -1,5 +1,5 @@
-//! The detached workers that a process may leave jobs to: the one of the configuration that it has read, and, once the file has
-//! changed, the one of the present file. A process with an outdated configuration runs no job with it.
+//! The detached workers to which a process may leave jobs: the one of the configuration that it has read and, once the
+//! file has changed, the one of the present file. A process with an outdated configuration runs no job with it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::error::CommandResult;
 
 /// The time limit for a worker that is stopped together with this process.
 const MAX_LEAVING: Duration = Duration::from_secs(2);
-/// The interval between looks at such a worker.
+/// The interval between checks of such a worker.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Reads the configuration again, with the flags of this process.
@@ -42,7 +42,7 @@ struct Later {
 }
 
 impl Workers {
-    /// Returns `None` where the store has one process.
+    /// Creates the workers; `None` if the store has one process.
     pub(crate) fn new(
         global: &Global,
         config: &Config,
@@ -59,22 +59,22 @@ impl Workers {
         })
     }
 
-    /// Returns true while the configuration file says what this process has read.
+    /// Returns true while the configuration file is unchanged since this process read it.
     pub(crate) fn is_current(&self) -> bool {
         is_current(self.read.as_ref())
     }
 
-    /// Tells the worker of the configuration that this process has read, and starts it if there is none.
+    /// Notifies the worker of the configuration that this process has read, and starts it if there is none.
     pub(crate) async fn tell_own(&self, message: Message) -> anyhow::Result<()> {
         self.own.tell(message).await.map(drop)
     }
 
-    /// Tells the worker of the present file, and starts it if there is none.
+    /// Notifies the worker of the present file, and starts it if there is none.
     pub(crate) async fn tell_present(&self, message: Message) -> anyhow::Result<()> {
         self.present().await?.starter.tell(message).await.map(drop)
     }
 
-    /// Returns true while the worker lives that jobs were last left to.
+    /// Returns true while the worker that last got jobs is running.
     pub(crate) async fn is_there(&self) -> bool {
         match &*self.later.lock().await {
             Some(later) => later.starter.is_there(),
@@ -82,8 +82,8 @@ impl Workers {
         }
     }
 
-    /// Stops the worker of a later file and waits for its end: where this process is the first of a container, the worker would be
-    /// killed with it.
+    /// Stops the worker of a later file and waits for its end: if this process is the first of a container, the worker
+    /// would be killed with it.
     pub(crate) async fn stop_later(&self) {
         let later = self.later.lock().await.take();
         let Some(later) = later.filter(|_| std::process::id() == 1) else { return };

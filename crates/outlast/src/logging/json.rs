@@ -1,4 +1,4 @@
-//! Events as JSON objects, one per line, for what collects logs.
+//! Events as JSON objects, one per line, for log collectors.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
-/// The members of an event without its time: level, target, message and fields.
+/// Returns the members of an event without its time: level, target, message and fields.
 pub(crate) fn object(event: &Event<'_>) -> Map<String, Value> {
     let mut members = Members::default();
     event.record(&mut members);
@@ -24,7 +24,8 @@ pub(crate) fn object(event: &Event<'_>) -> Map<String, Value> {
     object
 }
 
-/// The same with the present time, as a line of at most `limit` bytes: the fields of a longer one are left out, then its message.
+/// Returns the same with the present time, as a line of at most `limit` bytes. A longer line loses its fields, then its
+/// message.
 pub(crate) fn line(event: &Event<'_>, limit: usize) -> String {
     let mut object = with_time(object(event));
     let whole = Value::Object(object.clone()).to_string();
@@ -41,7 +42,7 @@ pub(crate) fn line(event: &Event<'_>, limit: usize) -> String {
     Value::Object(object).to_string()
 }
 
-/// A line of another process that is not JSON, as an object.
+/// Returns a line of another process that is not JSON as an object.
 pub(crate) fn wrap_text(level: tracing::Level, target: &str, line: &str) -> String {
     let object = json!({ "level": level.as_str(), "target": target, "message": line });
     match object {

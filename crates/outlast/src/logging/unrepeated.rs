@@ -1,5 +1,5 @@
-//! One trouble, said again at every try, as one line in a while and a count. What is said of one job is
-//! said every time: its story has no gaps.
+//! Reports an error that is repeated at every attempt as one line per interval with a count. Lines about one job are
+//! never suppressed: its history has no gaps.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,12 +17,12 @@ use tracing_subscriber::registry::LookupSpan;
 use super::json;
 use crate::config::LogFormat;
 
-/// The same trouble is not said again before this.
+/// The time within which the same error is not logged again.
 const QUIET: Duration = Duration::from_secs(10);
-/// So many troubles are remembered.
+/// The number of lines that are remembered.
 const REMEMBERED: usize = 64;
 
-/// A way of writing lines, without those that were just written. It must not write the time itself.
+/// A formatter that suppresses lines that were just written. The inner formatter must not write the time itself.
 #[derive(Debug)]
 pub(super) struct Unrepeated<F> {
     lines: F,
@@ -34,7 +34,7 @@ pub(super) struct Unrepeated<F> {
 struct SaidLine {
     line: String,
     at: Instant,
-    /// How often it was not said since.
+    /// The number of times it was suppressed since.
     unsaid: u32,
 }
 
@@ -43,7 +43,7 @@ impl<F> Unrepeated<F> {
         Self { lines, format, said: Mutex::default() }
     }
 
-    /// Whether to say this now, and how often it was not said before.
+    /// Returns `Some` if the line is to be logged now, with the number of times that it was suppressed before.
     fn says(&self, line: &str, now: Instant) -> Option<u32> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let known = said.iter().position(|said| said.line == line);

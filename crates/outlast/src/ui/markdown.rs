@@ -1,4 +1,5 @@
-//! Markdown on a terminal: headings stand out, prose is wrapped, code stays as it is. Every word of the report is kept.
+//! Markdown on a terminal: headings are highlighted, prose is wrapped, code stays unchanged. Every word of the report
+//! is kept.
 
 use anstyle::Style;
 use outlast_core::{address_line, visible};
@@ -7,7 +8,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use super::wrap::{width, wrapped, wrapped_behind};
 use super::{BOLD, CYAN, DIM};
 
-/// The report, set for so many columns. Colour goes away on output that has none.
+/// Formats the report for this number of columns. Output without colour loses the colour sequences.
 pub(super) fn rendered(markdown: &str, columns: usize) -> String {
     let mut page = RenderedReport { columns: columns.max(20), ..RenderedReport::default() };
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -21,20 +22,20 @@ pub(super) fn rendered(markdown: &str, columns: usize) -> String {
 struct RenderedReport {
     out: String,
     columns: usize,
-    /// The block or the table's cell that is open: its words, each with its style.
+    /// The open block or table cell: its words, each with its style.
     block: String,
     styles: Vec<Style>,
-    /// The number of the next entry of each list that is open; `None` for bullets.
+    /// The number of the next entry of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// What the first line of the next block begins with, instead of its indent.
+    /// The start of the next block's first line, instead of its indent.
     marker: Option<String>,
     quotes: usize,
     is_code: bool,
-    /// The address of each link that is open, and where in the block its text begins.
+    /// The address of each open link, and the position in the block at which its text begins.
     links: Vec<(String, usize)>,
-    /// The rows of the table that is open.
+    /// The rows of the open table.
     rows: Vec<Vec<String>>,
-    /// Whether a blank line follows the block before.
+    /// True if a blank line follows the block before.
     gap: bool,
 }
 
@@ -43,7 +44,7 @@ impl RenderedReport {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            // Whatever a page would do with it, here it is text.
+            // A page might treat it as markup; here it is text.
             Event::Text(text)
             | Event::Html(text)
             | Event::InlineHtml(text)
@@ -143,8 +144,8 @@ impl RenderedReport {
         }
     }
 
-    /// Adds text to the block; white space in it is where lines may break. Code stays as it is. Cleaned here, after the parser
-    /// has decoded entities, so that an escape character in the output is always ours.
+    /// Adds text to the block; lines may break at white space in it. Code stays unchanged. The text is cleaned here,
+    /// after the parser has decoded entities, so that an escape character in the output always comes from this file.
     fn text(&mut self, text: &str) {
         let text = &*visible(text);
         if self.is_code {
@@ -201,7 +202,7 @@ impl RenderedReport {
         self.gap = true;
     }
 
-    /// As columns where they fit, else each row as a list of names and values: nothing is cut.
+    /// Prints columns if they fit, otherwise each row as a list of names and values: nothing is cut.
     fn close_table(&mut self) {
         let rows = std::mem::take(&mut self.rows);
         self.open_gap();
@@ -291,7 +292,7 @@ mod tests {
         );
     }
 
-    /// Entities for control characters, and how often each is encoded once more.
+    /// Entities for control characters, with different numbers of repeated encodings.
     #[test]
     fn an_entity_never_becomes_a_control_character() {
         let entities = [
@@ -344,7 +345,7 @@ mod tests {
                 let text = rendered(&markdown, 60);
                 let mut parts = text.split("\x1b[");
                 let mut text = parts.next().unwrap().to_owned();
-                // Only our own colours may begin with an escape character.
+                // Only this file's own colours may begin with an escape character.
                 for part in parts {
                     let (code, rest) = part.split_once('m').unwrap();
                     let is_color = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');

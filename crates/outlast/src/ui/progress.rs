@@ -1,4 +1,4 @@
-//! Lines that move while something runs; on a terminal only. Elsewhere each change is a line of its own.
+//! Progress lines that are redrawn while work runs; on a terminal only. Elsewhere each change is a separate line.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,34 +11,34 @@ use tokio::time::Instant;
 use super::wrap::width;
 use super::{BOLD, CYAN, DIM, has_colour, is_quiet, remark, short, watched};
 
-/// Columns at the right edge that no line uses. Where Ctrl-C is typed the terminal writes `^C` behind the last line; over
-/// the edge, the lines could not be taken away any more.
+/// Columns at the right edge that no line uses. The terminal writes `^C` after the last line when Ctrl-C is typed;
+/// beyond the edge, the lines could no longer be removed.
 const MARGIN: u16 = 3;
 /// A terminal narrower than this gets a short bar.
 const NARROW: usize = 70;
 /// A terminal narrower than this gets no bar.
 const NARROWEST: usize = 40;
-/// How often the lines are drawn.
+/// The interval between redraws.
 const REDRAW: Duration = Duration::from_millis(90);
 const SPINNER: [&str; 8] = [
     "\u{2801}", "\u{2802}", "\u{2804}", "\u{2840}", "\u{2880}", "\u{2820}", "\u{2810}", "\u{2808}",
 ];
-/// Takes away the line that the cursor is in.
+/// Clears the line that the cursor is in.
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
-/// Lines under one another, one for each thing that runs. They go when this is dropped, also where the work is given up.
+/// Progress lines, one for each running item. They are removed when this is dropped, also if the work is abandoned.
 pub(crate) struct Bars {
     lines: Arc<Mutex<Lines>>,
     redraw: Option<AbortHandle>,
 }
 
 impl Bars {
-    /// One without a name, for something that began just now.
+    /// Creates one line without a name, for an item that has just begun.
     pub(crate) fn one() -> Self {
         Self::start([(String::new(), Duration::ZERO)])
     }
 
-    /// One for each name and the time it has been going on for.
+    /// Creates a line for each name with the time for which it has been running.
     pub(crate) fn start(named: impl IntoIterator<Item = (String, Duration)>) -> Self {
         let lines = Arc::new(Mutex::new(Lines::default()));
         let rows = named.into_iter().map(|(name, before)| Row::new(name, before));
@@ -55,7 +55,7 @@ impl Bars {
         Self { lines, redraw }
     }
 
-    /// Shows how far one of them has come, if that is known.
+    /// Shows the progress of one line, if it is known.
     pub(crate) fn show(&mut self, row: usize, percent: Option<u64>, message: &str) {
         let mut lines = locked(&self.lines);
         let Some(row) = lines.rows.get_mut(row) else { return };
@@ -70,7 +70,7 @@ impl Bars {
         }
     }
 
-    /// Says something above them.
+    /// Prints a remark above the lines.
     pub(crate) fn remark(&self, text: &str) {
         let mut lines = locked(&self.lines);
         write(&lines.cleared());
@@ -80,7 +80,7 @@ impl Bars {
         }
     }
 
-    /// Leaves one of them standing as it is.
+    /// Leaves one line on the terminal unchanged.
     pub(crate) fn rest(&mut self, row: usize) {
         if let Some(row) = locked(&self.lines).rows.get_mut(row) {
             row.rests_at = Some(row.elapsed());
@@ -92,7 +92,7 @@ impl Drop for Bars {
     fn drop(&mut self) {
         self.redraw.iter().for_each(AbortHandle::abort);
         let mut lines = locked(&self.lines);
-        // A redraw that waits for the lock draws nothing any more.
+        // A redraw that waits for the lock then draws nothing.
         lines.rows.clear();
         write(&lines.cleared());
     }
@@ -101,7 +101,7 @@ impl Drop for Bars {
 #[derive(Default)]
 struct Lines {
     rows: Vec<Row>,
-    /// How many of them are on the terminal.
+    /// The number of lines on the terminal.
     drawn: usize,
     redraws: usize,
 }
@@ -120,7 +120,7 @@ impl Lines {
         write(&text);
     }
 
-    /// The orders that take away what is drawn.
+    /// Returns the sequences that clear the drawn lines.
     fn cleared(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
@@ -131,7 +131,7 @@ impl Lines {
 
 struct Row {
     name: String,
-    /// How long it had been going on when its line was started.
+    /// The time for which it had been running when its line was created.
     before: Duration,
     started: Instant,
     rests_at: Option<Duration>,
@@ -156,7 +156,7 @@ impl Row {
             line.push_str(&format!("{bold}{}{bold:#}  ", self.name));
         }
         if let Some(percent) = self.percent {
-            // The words need the room more than the bar does where there is a name too.
+            // If there is a name too, the words need the room more than the bar does.
             let narrow = if self.name.is_empty() { NARROW } else { 2 * NARROW };
             let room = match columns {
                 ..NARROWEST => 0,
@@ -178,13 +178,13 @@ impl Row {
     }
 }
 
-/// How many columns a line may take.
+/// Returns the maximum number of columns of a line.
 pub(super) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
     usize::from(size.map_or(80, |size| size.ws_col).saturating_sub(MARGIN).max(1))
 }
 
-/// Whether lines are drawn.
+/// Returns true if lines are drawn.
 fn is_drawn() -> bool {
     watched() && !is_quiet()
 }
@@ -193,7 +193,7 @@ fn locked(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
     lines.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Not through anstream: where there is no colour it would leave out the orders to the terminal as well.
+/// Does not write through anstream: without colour it would also remove the control sequences.
 fn write(text: &str) {
     drop(std::io::stderr().lock().write_all(text.as_bytes()));
 }

@@ -1,5 +1,5 @@
-//! Tables that fit the terminal: ids are shortened, the last column takes what is left and is cut. Where no person reads it
-//! on a terminal, everything is there in full.
+//! Tables that fit the terminal: ids are shortened, and the last column takes the remaining width and is cut. Output
+//! that is not read on a terminal is complete.
 
 use anstyle::Style;
 use outlast_core::StateKind;
@@ -9,12 +9,12 @@ use super::{DIM, line, one_line, set, short, state_style, terminal_width};
 
 /// A terminal at least this wide has room for whole ids.
 const ROOM_FOR_IDS: usize = 110;
-/// A terminal narrower than this has room for the shortest only.
+/// A terminal narrower than this has room only for the shortest ids.
 const NARROW: usize = 60;
-/// What the last column must have left, or it is no table.
+/// The minimum width of the last column; with less there is no table.
 const LEFT: usize = 4;
 
-/// A cell: its text, and how it looks.
+/// A cell: its text and its style.
 pub(crate) struct Cell {
     text: String,
     style: Style,
@@ -22,17 +22,17 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Text.
+    /// Creates a cell with text.
     pub(crate) fn plain(text: &str) -> Self {
         Self { text: one_line(text), style: Style::new(), is_id: false }
     }
 
-    /// An id, of which the first characters are enough.
+    /// Creates a cell with an id, of which the first characters are enough.
     pub(crate) fn id(text: &str) -> Self {
         Self { is_id: true, ..Self::plain(text) }
     }
 
-    /// A state, in its colour.
+    /// Creates a cell with a state, in its colour.
     pub(crate) fn state(text: String, state: StateKind) -> Self {
         Self { text, style: state_style(state), is_id: false }
     }
@@ -69,7 +69,7 @@ pub(crate) fn table(heads: &[&str], mut rows: Vec<Vec<Cell>>) {
     }
 }
 
-/// Where there is no room for columns, each row goes on in the next line.
+/// Prints each row over several lines, if there is no room for columns.
 fn one_by_one(rows: &[Vec<Cell>]) {
     for row in rows {
         let cells = row.iter().map(|cell| format!("{}{}{:#}", cell.style, cell.text, cell.style));

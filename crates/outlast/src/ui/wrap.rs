@@ -1,14 +1,15 @@
-//! Long lines on a terminal, broken between words. What people copy stays whole: paths, addresses, ids, and the
+//! Long lines on a terminal, broken between words. Texts that people copy stay whole: paths, addresses, ids, and the
 //! commands between backquotes.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The text, with lines of at most so many columns where its words let it; a line that goes on is set in by `hang`.
+/// Wraps the text to lines of at most this number of columns, if its words allow it; continuation lines are indented by
+/// `hang`.
 pub(super) fn wrapped(text: &str, columns: usize, hang: usize) -> String {
     wrapped_behind(&" ".repeat(hang), text, columns)
 }
 
-/// The same; a line that goes on begins with `hang`.
+/// Wraps the text; continuation lines begin with `hang`.
 pub(super) fn wrapped_behind(hang: &str, text: &str, columns: usize) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| broken(hang, line, columns)).collect();
     lines.join("\n")
@@ -21,7 +22,7 @@ fn broken(hang: &str, line: &str, columns: usize) -> String {
     let mut out = String::new();
     let mut at = 0;
     for (gap, word) in words(line) {
-        // What would not stand further to the left in the next line stays in this one.
+        // A word that the next line would not start further to the left stays in this line.
         if at + gap.len() > width(hang) && at + gap.len() + width(word) > columns {
             out.push('\n');
             out.push_str(hang);
@@ -36,7 +37,7 @@ fn broken(hang: &str, line: &str, columns: usize) -> String {
     out
 }
 
-/// Each word with the spaces before it; a command between backquotes is one word.
+/// Returns each word with the spaces before it; a command between backquotes is one word.
 fn words(line: &str) -> Vec<(&str, &str)> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -54,7 +55,7 @@ fn words(line: &str) -> Vec<(&str, &str)> {
     words
 }
 
-/// The columns a text takes; colour takes none.
+/// Returns the columns of a text; colour takes none.
 pub(super) fn width(text: &str) -> usize {
     let mut width = 0;
     let mut characters = text.chars();
