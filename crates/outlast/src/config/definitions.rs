@@ -1,4 +1,4 @@
-//! Workflows, upstream servers and `[notify]` as outlast.toml spells them, each value with its place in the file.
+//! Workflows, upstream servers and `[notify]` as written in outlast.toml, each value with its place in the file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use toml::Spanned;
 use super::error::{ConfigError, ConfigResult};
 use crate::duration::DurationValue;
 
-/// A value with its place, where the file has it.
+/// A value with its place, if the file has it.
 pub(super) type Given<T> = Option<Spanned<T>>;
 
-/// What the file has of them.
+/// The definitions in the file.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Definitions {
     #[serde(default)]
@@ -31,7 +31,7 @@ pub(super) struct WrapEntry {
     pub(super) tools: BTreeMap<String, Spanned<DurationValue>>,
 }
 
-/// Unknown keys are refused with those of every other section.
+/// Unknown keys are refused together with those of every other section.
 #[derive(Debug, Deserialize)]
 pub(super) struct NotifyEntry {
     pub(super) command: Given<Vec<String>>,
@@ -83,7 +83,8 @@ pub(super) fn parse(path: &Path, text: &str) -> ConfigResult<Definitions> {
     })
 }
 
-/// What the parser says of a value, without the value, which may be secret: `invalid type: string "...", expected a map`.
+/// Returns the parser's message about a value, without the value, which may be secret: `invalid type: string "...",
+/// expected a map`.
 fn what_is_wrong(message: &str) -> String {
     match message.rfind(", expected ") {
         Some(at) if message.starts_with("invalid ") => {
@@ -95,7 +96,7 @@ fn what_is_wrong(message: &str) -> String {
 }
 
 impl Definitions {
-    /// Whether a header or a variable is set in the file; any of them may be a secret.
+    /// Returns true if a header or a variable is set in the file; any of them may be a secret.
     pub(super) fn have_secrets(&self) -> bool {
         let upstreams = self.upstream.values();
         self.workflow.iter().any(|workflow| workflow.env.is_some())
@@ -103,7 +104,7 @@ impl Definitions {
     }
 }
 
-/// Where in which file, for complaints.
+/// The file and the position in it, for error messages.
 pub(super) struct FilePlace<'a> {
     pub(super) path: &'a Path,
     pub(super) text: &'a str,
@@ -121,7 +122,7 @@ impl FilePlace<'_> {
         ConfigError::BadEntry { path, line, key, why: why.into() }
     }
 
-    /// What stands before the `=` of a line, if it is a plain key; a part of a value is not repeated.
+    /// Returns the key before the `=` of a line, if it is a plain key; a part of a value is not repeated.
     fn key(&self, span: &Range<usize>) -> String {
         let before = self.text.get(..span.start).unwrap_or_default();
         let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -133,7 +134,7 @@ impl FilePlace<'_> {
     }
 }
 
-/// Where a byte of a text stands, counted from one.
+/// Returns the line and column of a byte in a text, counted from one.
 pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;

@@ -1,4 +1,4 @@
-//! Why the configuration cannot be used, and what would be right.
+//! The reasons why the configuration cannot be used, each with a correct value.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ pub(crate) enum ConfigError {
     /// The file cannot be read.
     #[error("the configuration file {} cannot be read: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
-    /// The file is no TOML. Never shows its text: the line may hold a key.
+    /// The file is not TOML. Never shows its text: the line may hold a key.
     #[error("the configuration file {}, line {line}, column {column}: {why}", path.display())]
     Syntax { path: PathBuf, line: usize, column: usize, why: String },
     /// The file has a key that is not in the table of settings.
     #[error("the configuration file {}, line {line}: unknown key `{key}`", path.display())]
     UnknownKey { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
-    /// Something in the definition of a workflow or an upstream server.
+    /// A mistake in the definition of a workflow or an upstream server.
     #[error("the configuration file {}, line {line}: `{key}` {why}", path.display())]
     BadEntry { path: PathBuf, line: usize, key: String, why: String },
     /// A list of tokens cannot be used. Never shows a token.
@@ -31,7 +31,7 @@ pub(crate) enum ConfigError {
 }
 
 impl ConfigError {
-    /// What would be right.
+    /// Returns a hint with a correct value.
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::BadValue { allowed, .. } => format!("allowed: {allowed}"),

@@ -1,4 +1,4 @@
-//! outlast.toml: found, read and taken apart into settings and definitions.
+//! Finds and reads outlast.toml, and splits it into settings and definitions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const MIN_SIMILARITY: f64 = 0.7;
 /// Keys of earlier versions, each with the one that replaces it.
 const RENAMED: [(&str, &str); 1] = [("server.library", "library.folders")];
 
-/// The file as it was read.
+/// The content of the file.
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
@@ -51,7 +51,7 @@ impl ConfigFile {
                 return Err(unknown_key(path, text, &section));
             };
             if section == "wrap" {
-                // The names of tools are no settings: `Definitions` has them.
+                // The names of tools are not settings: `Definitions` has them.
                 entries.remove("tools");
             }
             insert_settings(&section, entries, &mut values)
@@ -67,7 +67,7 @@ impl ConfigFile {
         Ok(Self { path: path.to_owned(), text: text.to_owned(), values, renamed, definitions })
     }
 
-    /// Whether it holds what others must not read.
+    /// Returns true if the file holds values that others must not read.
     pub(super) fn has_secrets(&self) -> bool {
         settings::SETTINGS.iter().any(|setting| {
             self.values.get(setting.key).is_some_and(|value| is_secret(setting, value))
@@ -75,7 +75,7 @@ impl ConfigFile {
     }
 }
 
-/// Adds the settings of a section, and of the sections in it; the error is a key that no setting has.
+/// Adds the settings of a section, and of the sections in it; the error is a key without a setting.
 fn insert_settings(
     section: &str,
     entries: toml::Table,
@@ -139,14 +139,14 @@ fn nearest_key(key: &str) -> Option<&'static str> {
     (similarity >= MIN_SIMILARITY).then_some(nearest)
 }
 
-/// The file in the user's own directory.
+/// Returns the path of the file in the user's own directory.
 pub(super) fn default_path(environment: &HashMap<String, String>) -> Option<PathBuf> {
-    // etcetera would do, but an empty home directory must not be an error here.
+    // etcetera would do this, but an empty home directory must not be an error here.
     environment.get("HOME").filter(|home| !home.is_empty())?;
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("outlast").join("outlast.toml"))
 }
 
-/// Where the file is no TOML, and why, in the parser's own words; these repeat nothing of the file.
+/// Returns the position at which the file is not TOML, and the parser's message, which repeats nothing of the file.
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let (line, column) = line_and_column(text, error.span().map_or(0, |span| span.start));
     let why = error.message().replace('\n', "; ");

@@ -1,4 +1,4 @@
-//! Settings of `serve --http`: who may ask, under which host names, how often.
+//! Settings of `serve --http`: the callers, the host names, and the rate limits.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -12,27 +12,27 @@ use super::error::{ConfigError, ConfigResult};
 use super::layers::{FoundValue, Layers};
 use super::settings;
 
-/// Whose token it is that is made at first start: the same owner as stdio and the command line have by default.
+/// The owner of the token that is created at first start: also the default owner of stdio and the command line.
 pub(crate) const LOCAL: &str = "local";
 
 /// The part of the configuration that only `serve --http` needs.
 #[derive(Debug)]
 pub(crate) struct Http {
     pub(crate) tokens: TokenSources,
-    /// The names the server answers to, if any are configured.
+    /// The names to which the server answers, if any are configured.
     pub(crate) hosts: Option<Hosts>,
     pub(crate) origins: Origins,
-    /// The proxies that report whose requests they pass on.
+    /// The proxies that report the client of a request that they pass on.
     pub(crate) trusted_proxies: TrustedProxies,
-    /// Under which people reach this server.
+    /// The address under which people reach this server.
     pub(crate) public_url: Option<String>,
     pub(crate) rate_per_minute: NonZeroU32,
-    /// Where the token that is made at first start lives, if there is a data directory.
+    /// The file of the token that is created at first start, if there is a data directory.
     token_file: Option<PathBuf>,
 }
 
 impl Http {
-    /// The token of a server that has none configured, made when it is needed first; and the file it is in.
+    /// Returns the token of a server without a configured one, created when it is first needed, and its file.
     pub(crate) fn own_token(&self) -> ConfigResult<(Tokens, &Path)> {
         let Some(path) = &self.token_file else {
             return Err(ConfigError::NoDataDir("the server's own token has no place".to_owned()));
@@ -52,14 +52,14 @@ impl Http {
     }
 }
 
-/// Writes a new token in one step: the file always has a whole token, and of two servers that start at once one wins.
+/// Writes a new token in one step: the file always has a whole token, and of two servers that start together one wins.
 fn make_token(path: &Path) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
     let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    // Only its owner can read it from the start.
+    // From the start, only its owner can read it.
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
     writeln!(file, "{token}")?;
     file.as_file().sync_all()?;
@@ -69,7 +69,7 @@ fn make_token(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// An address without a query, and without a slash at its end.
+/// Parses an address without a query, and removes a slash at its end.
 fn public_url(given: &str) -> Option<String> {
     let url = given.trim_end_matches('/');
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
@@ -122,7 +122,7 @@ impl Layers {
     }
 }
 
-/// Where tokens are configured. Read when they are needed: other commands must not fail for want of them.
+/// The configured sources of tokens. Read when they are needed: other commands must not fail because of them.
 pub(crate) struct TokenSources {
     list: FoundValue,
     file: FoundValue,
@@ -135,7 +135,7 @@ impl fmt::Debug for TokenSources {
 }
 
 impl TokenSources {
-    /// All tokens that are configured; there may be none.
+    /// Reads all configured tokens; there may be none.
     pub(crate) fn read(&self) -> ConfigResult<Tokens> {
         let mut tokens = Tokens::default();
         let found = &self.list;
@@ -167,11 +167,11 @@ fn bad_tokens(found: &FoundValue, why: String) -> ConfigError {
     ConfigError::BadTokens { name: found.name(), source_name: found.source.to_string(), why }
 }
 
-/// A file that only its owner can read.
+/// Reads a file that only its owner can read.
 pub(super) fn read_private(path: &Path) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
     let mut file = std::fs::File::open(path).map_err(cannot)?;
-    // Asked of the open file, so that what is read is what was looked at.
+    // Checked on the open file, so that the checked file is the one that is read.
     let mode = file.metadata().map_err(cannot)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! The layers, and where a value is found: flag, then environment, then file, then default.
+//! The layers and the search for a value: flag, then environment, then file, then default.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::file::{ConfigFile, default_path};
 use super::redact::presentable;
 use super::settings::Setting;
 
-/// How long a detached worker stays when there is nothing to do.
+/// The time that a detached worker stays without work.
 const WORKER_IDLE: Duration = Duration::from_secs(60);
 
 /// Values from the command line.
@@ -22,7 +22,7 @@ pub(crate) struct Flags {
     pub(crate) values: Vec<(&'static Setting, &'static str, String)>,
 }
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Flag(&'static str),
@@ -32,7 +32,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// What a setting is called there, where it has a name of its own.
+    /// Returns the name of a setting in this source, if it has a separate one.
     pub(crate) fn name(&self) -> Option<&'static str> {
         match self {
             Self::Flag(name) | Self::Variable(name) => Some(name),
@@ -52,7 +52,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A setting's value, and which layer it is from.
+/// A setting's value, and its layer.
 pub(super) struct FoundValue {
     pub(super) setting: &'static Setting,
     pub(super) text: String,
@@ -60,12 +60,12 @@ pub(super) struct FoundValue {
 }
 
 impl FoundValue {
-    /// What it is called in its layer.
+    /// Returns its name in its layer.
     pub(super) fn name(&self) -> String {
         self.source.name().unwrap_or(self.setting.key).to_owned()
     }
 
-    /// The value is not one of those allowed.
+    /// Returns the error for a value that is not allowed.
     pub(super) fn bad(&self, allowed: impl Into<String>) -> ConfigError {
         let value = presentable(self.setting, &self.text).chars().take(100).collect();
         let source_name = self.source.to_string();
@@ -73,7 +73,7 @@ impl FoundValue {
     }
 }
 
-/// Flags, environment and file, ready to be asked.
+/// Flags, environment and file, ready for queries.
 pub(super) struct Layers {
     flags: Flags,
     pub(super) environment: HashMap<String, String>,
@@ -82,7 +82,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Reads the environment and the file that was named, else the one in the user's own directory, if there is one.
+    /// Reads the environment and the named file, or the one in the user's own directory, if it exists.
     pub(super) fn read(flags: Flags) -> ConfigResult<Self> {
         let environment = environment();
         let usual = || default_path(&environment).filter(|path| path.is_file());
@@ -102,7 +102,7 @@ impl Layers {
         Ok(Self { flags: Flags::default(), environment, file, warnings: Vec::new() })
     }
 
-    /// The value of the first layer that has one; an empty one counts as none.
+    /// Returns the value of the first layer that has one; an empty value counts as none.
     pub(super) fn find(&self, setting: &'static Setting) -> FoundValue {
         let is_key = setting.key.ends_with(".api_key");
         let counts = |found: &FoundValue| !is_key || !is_placeholder(&found.text);
@@ -111,7 +111,7 @@ impl Layers {
         self.set(setting).find(counts).unwrap_or(default)
     }
 
-    /// What each layer has of a setting, the first that counts first; an empty variable counts as none.
+    /// Returns the values of a setting in each layer, highest precedence first; an empty variable counts as none.
     pub(super) fn set(&self, setting: &'static Setting) -> impl Iterator<Item = FoundValue> {
         let flag = self.flags.values.iter().find(|(flag, _, _)| *flag == setting);
         let flag = flag.map(|(_, name, value)| (value, Source::Flag(name)));
@@ -130,7 +130,7 @@ impl Layers {
         })
     }
 
-    /// One warning for each key of an earlier version that the file has.
+    /// Adds one warning for each key of an earlier version in the file.
     pub(super) fn warn_of_old_names(&mut self) {
         let Some(file) = &self.file else { return };
         let path = file.path.display();
@@ -139,31 +139,31 @@ impl Layers {
         }));
     }
 
-    /// Text, if there is any.
+    /// Returns the text, if there is any.
     pub(super) fn text(&self, setting: &'static Setting) -> Option<String> {
         Some(self.find(setting).text).filter(|text| !text.is_empty())
     }
 
-    /// Whether a layer has it.
+    /// Returns true if a layer has the setting.
     pub(super) fn is_set(&self, setting: &'static Setting) -> bool {
         let found = self.find(setting);
         found.source != Source::Default && !found.text.is_empty()
     }
 
-    /// The folders in which programs are looked for.
+    /// Returns the folders that are searched for programs.
     pub(super) fn search_path(&self) -> String {
         let path = self.environment.get("PATH");
         path.cloned().unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
     }
 
-    /// How long a detached worker stays when there is nothing to do; tests are less patient.
+    /// Returns the time that a detached worker stays without work; tests use a shorter one.
     pub(super) fn worker_idle(&self) -> Duration {
         let millis = self.environment.get("OUTLAST_TEST_WORKER_IDLE_MS");
         let millis = millis.and_then(|text| text.parse().ok());
         millis.map_or(WORKER_IDLE, Duration::from_millis)
     }
 
-    /// A value that must be one of those allowed.
+    /// Parses a value that must be one of those allowed.
     pub(super) fn parsed<T>(
         &self,
         setting: &'static Setting,
@@ -175,7 +175,8 @@ impl Layers {
     }
 }
 
-/// Whether a value is one that a client was to replace: `$NAME`, `${NAME}`, `${NAME:-}`, `${env:NAME}`, `%NAME%`.
+/// Returns true if a value is a placeholder that a client should have replaced: `$NAME`, `${NAME}`, `${NAME:-}`,
+/// `${env:NAME}`, `%NAME%`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -1,4 +1,4 @@
-//! Who is told when a job has ended, as `[notify]` of outlast.toml has it.
+//! The recipient of notices about ended jobs, from `[notify]` of outlast.toml.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::layers::Layers;
 use super::redact::is_http;
 use super::workflows::{Program, Reader};
 
-/// Who is told.
+/// The recipient of notices.
 #[derive(Clone, Debug)]
 pub(crate) enum Notify {
     /// A command, with the JSON on its standard input.
     Command(Program),
-    /// An address, which may hold a secret of its own; what is posted there is signed with `secret`.
+    /// An address, which may itself hold a secret; each POST to it is signed with `secret`.
     Url { url: Secret, secret: Secret },
 }
 
 impl Layers {
-    /// Who is told, if anyone is. Every mistake names its line.
+    /// Returns the recipient of notices, if there is one. Every mistake names its line.
     pub(super) fn notify(&self) -> ConfigResult<Option<Notify>> {
         let Some(file) = &self.file else { return Ok(None) };
         let Some(entry) = &file.definitions.notify else { return Ok(None) };

@@ -1,25 +1,25 @@
-//! Where other programs of this user keep their configuration.
+//! The folders in which other programs of this user keep their configuration.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::layers::environment;
 
-/// The user's folders, as programs that are not ours find them.
+/// The user's folders as other programs find them.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// The home directory.
     pub(crate) home: PathBuf,
-    /// Where desktop programs keep their settings.
+    /// The folder of desktop programs' settings.
     pub(crate) application_support: PathBuf,
-    /// Where programs that follow XDG on every system keep them.
+    /// The folder of programs that follow XDG on every system.
     pub(crate) xdg_config: PathBuf,
     /// Codex's own folder.
     pub(crate) codex: PathBuf,
 }
 
 impl Places {
-    /// Reads the environment; `None` where there is no home directory.
+    /// Reads the environment; `None` without a home directory.
     pub(crate) fn read() -> Option<Self> {
         Self::of(&environment())
     }
@@ -38,7 +38,7 @@ impl Places {
         Some(Self { home, application_support, xdg_config, codex })
     }
 
-    /// A path as people write it.
+    /// Returns a path as people write it.
     pub(crate) fn short(&self, path: &Path) -> String {
         match path.strip_prefix(&self.home) {
             Ok(rest) => format!("~/{}", rest.display()),

@@ -1,5 +1,5 @@
-//! Who may be asked, in order (G1): the names of OUTLAST_PROVIDERS, and the tables of the vendors among them. A vendor that
-//! is not named there is not read at all, whatever its variables say.
+//! The providers that may be asked, in order (G1): the names of OUTLAST_PROVIDERS, and the tables of the vendors among
+//! them. A vendor that is not named there is not read at all, regardless of its variables.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -30,11 +30,11 @@ pub(crate) enum ResearchProvider {
 }
 
 impl ResearchProvider {
-    /// Every name there is.
+    /// All names.
     pub(crate) const NAMES: [&str; 5] =
         [Profile::PERPLEXITY, OpenAi::NAME, Anthropic::NAME, Gemini::NAME, Profile::LIBRARY];
 
-    /// Its name in OUTLAST_PROVIDERS and in profiles.
+    /// Returns its name in OUTLAST_PROVIDERS and in profiles.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Vendor(vendor) => vendor.name.as_str(),
@@ -42,7 +42,7 @@ impl ResearchProvider {
         }
     }
 
-    /// Which vendor it is; the library is none.
+    /// Returns its vendor; the library has none.
     pub(crate) fn vendor_name(&self) -> Option<VendorName> {
         match self {
             Self::Vendor(vendor) => Some(vendor.name),
@@ -51,7 +51,7 @@ impl ResearchProvider {
     }
 }
 
-/// A vendor. Each but Perplexity is asked only where it is named.
+/// A vendor. Each but Perplexity is asked only if it is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VendorName {
     Perplexity,
@@ -63,12 +63,12 @@ pub(crate) enum VendorName {
 impl VendorName {
     const ALL: [Self; 4] = [Self::Perplexity, Self::OpenAi, Self::Anthropic, Self::Gemini];
 
-    /// The vendor of this name.
+    /// Returns the vendor with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|vendor| vendor.as_str() == name)
     }
 
-    /// Its name, and that of its table.
+    /// Returns its name, which is also that of its table.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Perplexity => Profile::PERPLEXITY,
@@ -78,12 +78,12 @@ impl VendorName {
         }
     }
 
-    /// The setting that holds its API key.
+    /// Returns the setting that holds its API key.
     pub(crate) fn api_key(self) -> &'static Setting {
         self.settings().api_key
     }
 
-    /// The settings in its section of the file.
+    /// Returns the settings in its section of the file.
     fn settings(self) -> VendorSection {
         let section = |api_key, base_url, model, proxy, timeout| VendorSection {
             api_key,
@@ -93,7 +93,7 @@ impl VendorName {
             timeout: Some(timeout),
         };
         match self {
-            // Its timeout is the common one, and its model follows from what is asked.
+            // Its timeout is the common one, and its model follows from the question.
             Self::Perplexity => VendorSection {
                 api_key: settings::PERPLEXITY_API_KEY,
                 base_url: settings::PERPLEXITY_BASE_URL,
@@ -125,7 +125,7 @@ impl VendorName {
         }
     }
 
-    /// How texts name it and its variables.
+    /// Returns the names of the vendor and its variables for texts.
     pub(crate) fn vendor(self) -> &'static Vendor {
         match self {
             Self::Perplexity => &perplexity::VENDOR,
@@ -145,20 +145,21 @@ struct VendorSection {
     timeout: Option<&'static Setting>,
 }
 
-/// How to reach a vendor.
+/// The access to a vendor.
 #[derive(Clone, Debug)]
 pub(crate) struct VendorSettings {
     pub(crate) name: VendorName,
     pub(crate) api_key: Option<Secret>,
     pub(crate) base_url: String,
-    /// The model or agent, where it is not the adapter's own choice.
+    /// The model or agent, unless the adapter chooses it.
     pub(crate) model: Option<String>,
     pub(crate) proxy: Option<ProxyOptions>,
     pub(crate) timeout: Duration,
 }
 
 impl Layers {
-    /// Who may be asked: those that are named, else Perplexity where it has a key and the library where it has folders.
+    /// Returns the providers that may be asked: those that are named, otherwise Perplexity if it has a key and the
+    /// library if it has folders.
     pub(super) fn providers(
         &mut self,
         library: &[PathBuf],
@@ -184,7 +185,7 @@ impl Layers {
         Ok(providers)
     }
 
-    /// The names as they are given; each is known and there once.
+    /// Returns the names as given; each is known and occurs once.
     fn provider_names(&self) -> ConfigResult<Vec<&'static str>> {
         let allowed = format!("{}, each of them once", ResearchProvider::NAMES.join(", "));
         let known = |name: &str| ResearchProvider::NAMES.into_iter().find(|known| *known == name);
@@ -195,7 +196,7 @@ impl Layers {
         }
     }
 
-    /// A vendor's table; `timeout` bounds the calls to every vendor that has no limit of its own.
+    /// Reads a vendor's table; `timeout` bounds the calls to every vendor without its own limit.
     fn vendor(&mut self, name: VendorName, timeout: Duration) -> ConfigResult<VendorSettings> {
         let settings = name.settings();
         let model = settings.model.and_then(|setting| self.text(setting));

@@ -1,16 +1,16 @@
-//! Values fit to be shown: without keys, tokens and passwords in addresses.
+//! Makes values fit to be shown: without keys, tokens and passwords in addresses.
 
 use super::settings::{Kind, Setting};
 
-/// What stands for a secret.
+/// The replacement for a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
-/// A value fit to be shown.
+/// Returns a value in a form fit to be shown.
 pub(super) fn presentable(setting: &Setting, text: &str) -> String {
     match setting.kind {
         _ if text.is_empty() => String::new(),
         Kind::Secret => REDACTED.to_owned(),
-        // Not an address: any part of it may be a password.
+        // It is not an address, so any part of it may be a password.
         Kind::Address if setting.key.ends_with(".base_url") && !is_http(text) => {
             REDACTED.to_owned()
         }
@@ -21,7 +21,8 @@ pub(super) fn presentable(setting: &Setting, text: &str) -> String {
     }
 }
 
-/// A store's address without its password. One that cannot be read is shown only if it has no place for a password.
+/// Returns a store's address without its password. One that cannot be parsed is shown only if it has no place for a
+/// password.
 fn store_address(text: &str) -> String {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return outlast_store::without_password(text).unwrap_or_else(|| REDACTED.to_owned());
@@ -33,7 +34,7 @@ fn store_address(text: &str) -> String {
     text.to_owned()
 }
 
-/// An address as far as its host.
+/// Returns an address up to its host.
 fn host_alone(text: &str) -> String {
     let text = without_credentials(text);
     let host = text.find("://").map_or(0, |at| at + "://".len());
@@ -48,8 +49,8 @@ pub(super) fn is_secret(setting: &Setting, value: &str) -> bool {
     setting.kind == Kind::Secret || presentable(setting, value) != value
 }
 
-/// Returns whether a `/`, `?` or `#` comes before the `@` of an address whose "port" is not a number: it is part of a password
-/// that should have been percent-encoded.
+/// Returns true if a `/`, `?` or `#` comes before the `@` of an address whose "port" is not a number: it is part of a
+/// password that should have been percent-encoded.
 fn is_cut_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else { return false };
     let Some(end) = rest.find(['/', '?', '#']) else { return false };
@@ -59,8 +60,8 @@ fn is_cut_password(text: &str) -> bool {
     tail.contains('@') && !authority.contains('@') && !is_port
 }
 
-/// An address without the name and the password in it. Anything up to an `@` in the authority is taken for those; so is
-/// what follows a `?`, and the whole of a list of settings that has a password.
+/// Returns an address without its user name and password. Everything up to an `@` in the authority counts as those; so
+/// does everything after a `?`, and the whole of a list of settings that has a password.
 pub(super) fn without_credentials(text: &str) -> String {
     if text.contains("password=") {
         return REDACTED.to_owned();
@@ -83,7 +84,7 @@ pub(super) fn without_credentials(text: &str) -> String {
     }
 }
 
-/// Whether this is an address with a scheme of the web's and a host.
+/// Returns true if this is an address with a web scheme and a host.
 pub(super) fn is_http(text: &str) -> bool {
     let host = text.strip_prefix("https://").or(text.strip_prefix("http://"));
     host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))

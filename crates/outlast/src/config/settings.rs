@@ -240,7 +240,7 @@ settings! {
 }
 
 impl Kind {
-    /// The name of the type in the documentation.
+    /// Returns the name of the type in the documentation.
     #[cfg(test)]
     pub(crate) fn name(self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! Every setting with its value and where that comes from, fit to be shown: no secret is in it.
+//! Every setting with its value and source, fit to be shown: it contains no secret.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::{Config, ResearchProvider, StoreUrl};
 #[derive(Debug)]
 pub(crate) struct ShownSetting {
     pub(crate) setting: &'static Setting,
-    /// The value that counts; empty if there is none.
+    /// The effective value; empty if there is none.
     pub(crate) value: String,
     pub(crate) source: Source,
 }
@@ -23,15 +23,15 @@ pub(crate) struct ShownSetting {
 pub(crate) struct ShownConfig {
     /// The file that was read, if there is one.
     pub(crate) file: Option<PathBuf>,
-    /// Whether that holds what others must not read.
+    /// True if the file holds values that others must not read.
     pub(crate) file_has_secrets: bool,
     pub(crate) settings: Vec<ShownSetting>,
-    /// What the program makes of it.
+    /// The configuration that the program loads from it.
     pub(crate) config: ConfigResult<Config>,
 }
 
 impl ShownConfig {
-    /// Reads all layers; fails only where the file itself cannot be read.
+    /// Reads all layers; fails only if the file itself cannot be read.
     pub(crate) fn read(flags: Flags) -> ConfigResult<Self> {
         Ok(Self::of(&mut Layers::read(flags)?))
     }
@@ -53,13 +53,13 @@ impl ShownConfig {
         Self { file, file_has_secrets, settings, config }
     }
 
-    /// One setting.
+    /// Returns one setting.
     pub(crate) fn setting(&self, setting: &Setting) -> Option<&ShownSetting> {
         self.settings.iter().find(|shown| shown.setting == setting)
     }
 }
 
-/// The value of a setting that is not set and whose default depends on other settings.
+/// Returns the value of a setting that is not set and whose default depends on other settings.
 fn derived(config: &Config, setting: &Setting) -> Option<String> {
     match setting {
         settings::STORE_URL => Some(match &config.store {

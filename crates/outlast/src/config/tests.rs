@@ -1,4 +1,4 @@
-//! What the configuration makes of its layers.
+//! Tests of the configuration that results from the layers.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ fn load(environment: &[(&str, &str)], file: Option<&str>) -> ConfigResult<Config
 /// Variables of an environment.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// The settings of the provider at this place in line.
+/// Returns the settings of the provider at this position.
 fn vendor(config: &Config, place: usize) -> &VendorSettings {
     match &config.providers[place] {
         ResearchProvider::Vendor(settings) => settings,
@@ -188,7 +188,7 @@ fn a_key_is_never_shown() {
     assert!(!format!("{shown:?}").contains("hunter2"), "{shown:?}");
 }
 
-/// G1: in order, and a vendor's key that stands in the environment is not even read where the vendor is not named.
+/// G1: in order; a vendor's key in the environment is not even read if the vendor is not named.
 #[test]
 fn g1_the_providers_are_those_named_or_perplexity_and_the_library() {
     let keys = [
@@ -267,7 +267,7 @@ fn g2_the_default_set_follows_the_first_provider() {
     }
 }
 
-/// B1: the switch has a new name, which counts where both are set and differ, with one warning.
+/// B1: the switch has a new name, which counts if both are set and differ, with one warning.
 #[test]
 fn b1_the_new_name_of_the_switch_wins_over_the_old_one() {
     const OLD: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
@@ -289,7 +289,7 @@ fn b1_the_new_name_of_the_switch_wins_over_the_old_one() {
     }
 }
 
-/// tools.md: the library's folders have a table of their own; the old key is read, with one warning.
+/// tools.md: the library's folders have a separate table; the old key is read, with one warning.
 #[test]
 fn the_old_key_of_the_library_is_still_read() {
     let old = "[server]\nlibrary = [\"/old\"]\n";
@@ -314,7 +314,7 @@ fn every_setting_has_one_key_and_its_own_variables() {
     assert_eq!(variables.iter().collect::<HashSet<_>>().len(), variables.len());
 }
 
-/// The text between two markers of docs/configuration.md that is generated from the settings.
+/// Returns the text between two markers of docs/configuration.md that is generated from the settings.
 fn documented_table() -> String {
     let mut table =
         "| key | variable | type | default | description |\n|---|---|---|---|---|\n".to_owned();
@@ -402,7 +402,7 @@ fn an_unknown_key_names_its_line_and_the_nearest_key() {
     }
 }
 
-/// The example value of a setting that has no default.
+/// Returns the example value of a setting that has no default.
 fn example_of(key: &str) -> &'static str {
     match key {
         "perplexity.api_key" => "pplx-...",
@@ -437,7 +437,7 @@ fn example_of(key: &str) -> &'static str {
     }
 }
 
-/// The example as it follows from the settings.
+/// Returns the example that follows from the settings.
 fn example() -> String {
     let mut text = "# outlast.toml: every setting, commented out, with its default or an example.\n\
                     # Goes to ~/.config/outlast/outlast.toml, or anywhere with --config. A file with a key in it is for\n\
@@ -490,7 +490,7 @@ fn collect_keys(section: &str, entries: &toml::Table, keys: &mut HashSet<String>
     }
 }
 
-/// As it is, it sets nothing; with every setting turned on, it loads and has each of them once.
+/// Unchanged, it sets nothing; with every setting enabled, it loads and has each of them once.
 #[test]
 fn the_example_file_has_every_setting_once_and_parses() {
     let text = example();
@@ -504,13 +504,13 @@ fn the_example_file_has_every_setting_once_and_parses() {
         .map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line))
         .collect();
     let turned_on = turned_on.join("\n");
-    // The parser refuses a key that is there twice, and an unknown one.
+    // The parser refuses a duplicate key, and an unknown one.
     let table: toml::Table = turned_on.parse().unwrap();
     let mut keys = HashSet::new();
     collect_keys("", &table, &mut keys);
     let known: HashSet<String> = SETTINGS.iter().map(|setting| setting.key.to_owned()).collect();
     assert_eq!(keys, known);
-    // One of the two is told of ends.
+    // Only one of the two may be configured.
     let turned_on = turned_on.replace("\ncommand = ", "\n# command = ");
     let turned_on = turned_on.replace("\npass_env = ", "\n# pass_env = ");
     load(&[], Some(&turned_on)).unwrap();
@@ -531,7 +531,7 @@ fn f10_a_quota_of_bytes_is_read_with_its_unit() {
     }
 }
 
-/// G6: limits in dollars are exact, from a variable and from the file; nothing is no limit.
+/// G6: limits in dollars are exact, from a variable and from the file; an empty value is no limit.
 #[test]
 fn g6_a_limit_in_dollars_is_read_exactly() {
     let limits = |environment: &[(&str, &str)], file| load(environment, file).unwrap().spend_limits;

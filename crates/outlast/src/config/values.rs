@@ -1,4 +1,4 @@
-//! What the layers have, as the types that the program uses.
+//! Converts the values of the layers to the types that the program uses.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use super::settings::{self, Setting};
 use super::{Dialect, ResearchProvider, Secret, StoreUrl};
 
 impl Layers {
-    /// The API key of a provider. A placeholder that a client did not replace by a key counts as not set (P2): there is one
-    /// warning, and the next layer is used.
+    /// Returns the API key of a provider. A placeholder that a client did not replace by a key counts as not set (P2):
+    /// there is one warning, and the next layer is used.
     pub(super) fn api_key(&mut self, setting: &'static Setting) -> Option<Secret> {
         let found = self.find(setting);
         let placeholders = self.set(setting).filter(|found| is_placeholder(&found.text));
@@ -33,7 +33,7 @@ impl Layers {
         (!found.text.is_empty()).then_some(Secret(found.text))
     }
 
-    /// Paths, separated as the system separates them; a list in the file.
+    /// Returns paths, separated as the system separates them; a list in the file.
     pub(super) fn paths(&self, setting: &'static Setting) -> Vec<PathBuf> {
         let found = self.find(setting);
         let split: Vec<PathBuf> = match &found.source {
@@ -45,7 +45,7 @@ impl Layers {
         split.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
     }
 
-    /// A program: its name, or where it is.
+    /// Returns a program: its name or its path.
     pub(super) fn program(&self, setting: &'static Setting) -> ConfigResult<PathBuf> {
         self.parsed(setting, "the name of a program, or an absolute path", |text| {
             let program = PathBuf::from(text);
@@ -53,7 +53,7 @@ impl Layers {
         })
     }
 
-    /// What is spoken at the provider.
+    /// Returns the API that is used at the provider.
     pub(super) fn dialect(&self) -> ConfigResult<Dialect> {
         self.parsed(settings::PERPLEXITY_API, "agent, sonar", |text| match text {
             "agent" => Some(Dialect::Agent),
@@ -62,7 +62,7 @@ impl Layers {
         })
     }
 
-    /// A whole number in a range.
+    /// Returns a whole number in a range.
     pub(super) fn number(
         &self,
         setting: &'static Setting,
@@ -73,7 +73,7 @@ impl Layers {
         self.parsed(setting, &allowed, within)
     }
 
-    /// A number of bytes, or of KiB, MiB or GiB.
+    /// Returns a number of bytes, or of KiB, MiB or GiB.
     pub(super) fn bytes(&self, setting: &'static Setting) -> ConfigResult<u64> {
         let allowed = "a number of bytes above 0, or one with KiB, MiB or GiB";
         self.parsed(setting, allowed, |text| {
@@ -85,7 +85,7 @@ impl Layers {
         })
     }
 
-    /// US dollars, if there are any.
+    /// Returns US dollars, if any are set.
     pub(super) fn dollars(&self, setting: &'static Setting) -> ConfigResult<Option<NanoUsd>> {
         let allowed = "US dollars such as 5 or 0.25, with at most nine decimals";
         self.parsed(setting, allowed, |text| match text {
@@ -94,13 +94,13 @@ impl Layers {
         })
     }
 
-    /// Milliseconds; what is no positive number is replaced by the default with one warning (A6).
+    /// Returns milliseconds; a value that is not a positive number is replaced by the default with one warning (A6).
     pub(super) fn millis(&mut self, setting: &'static Setting) -> Duration {
         let default = self.find(setting).setting.default.parse().unwrap_or(1);
         self.millis_or(setting, Duration::from_millis(default))
     }
 
-    /// The same with a default that depends on other settings.
+    /// Returns the same with a default that depends on other settings.
     pub(super) fn millis_or(&mut self, setting: &'static Setting, default: Duration) -> Duration {
         let found = self.find(setting);
         let parsed = found.text.parse::<u64>().ok().filter(|millis| *millis > 0);
@@ -109,17 +109,17 @@ impl Layers {
             self.warnings.push(format!("{}; using {default_ms} ms", found.bad("")));
             return default;
         };
-        // A year is long enough for any wait, and adds up to no overflow.
+        // A year is long enough for any wait, and sums of years do not overflow.
         Duration::from_millis(millis.min(365 * 24 * 60 * 60 * 1000))
     }
 
-    /// Milliseconds; what is no positive number is refused.
+    /// Returns milliseconds; a value that is not a positive number is refused.
     pub(super) fn duration(&self, setting: &'static Setting) -> ConfigResult<Duration> {
         let millis = self.number(setting, 1..=u32::MAX)?;
         Ok(Duration::from_millis(millis.into()))
     }
 
-    /// Whole seconds; a number out of bounds is brought into them with one warning, anything else is refused.
+    /// Returns whole seconds; a number out of bounds is brought into them with one warning, anything else is refused.
     pub(super) fn seconds_within(
         &mut self,
         setting: &'static Setting,
@@ -143,7 +143,7 @@ impl Layers {
         Ok(Duration::from_secs_f64(within))
     }
 
-    /// A switch.
+    /// Returns a switch.
     pub(super) fn flag(&self, setting: &'static Setting) -> ConfigResult<bool> {
         self.parsed(setting, "true, 1, false, 0", |text| match text.to_lowercase().as_str() {
             "true" | "1" => Some(true),
@@ -152,8 +152,8 @@ impl Layers {
         })
     }
 
-    /// How deep research is answered; an unknown word is blocking, with one warning (B1). Of its two names the new one
-    /// counts.
+    /// Returns the mode of deep research; an unknown word means blocking, with one warning (B1). Of its two names the
+    /// new one counts.
     pub(super) fn research_mode(&mut self) -> ResearchMode {
         let [found, old] =
             [settings::SERVER_ASYNC_RESEARCH, settings::PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH]
@@ -186,8 +186,8 @@ impl Layers {
         }
     }
 
-    /// An HTTP address. Credentials in it are left out, with one warning: the key is what a provider knows us by, and the
-    /// address becomes part of every job's profile.
+    /// Returns an HTTP address. Credentials in it are removed, with one warning: the key identifies us to the provider,
+    /// and the address becomes part of every job's profile.
     pub(super) fn url(&mut self, setting: &'static Setting) -> ConfigResult<String> {
         let found = self.find(setting);
         if !is_http(&found.text) {
@@ -200,13 +200,13 @@ impl Layers {
         Ok(format!("{scheme}://{host}{path}"))
     }
 
-    /// The proxy to a provider: the one named for it, else the one for all programs.
+    /// Returns the proxy to a provider: the one named for it, otherwise the one for all programs.
     pub(super) fn provider_proxy(&self, setting: &'static Setting) -> Option<ProxyOptions> {
         let own = self.text(setting);
         own.map(|url| self.proxy(url, ProxyScope::Everything)).or_else(|| self.common_proxy())
     }
 
-    /// The proxy for all programs.
+    /// Returns the proxy for all programs.
     pub(super) fn common_proxy(&self) -> Option<ProxyOptions> {
         self.text(settings::NETWORK_PROXY).map(|url| self.proxy(url, ProxyScope::OtherMachines))
     }
@@ -219,7 +219,7 @@ impl Layers {
         }
     }
 
-    /// Whose jobs; a name that is safe in every store and log.
+    /// Returns the owner of the jobs; a name that is safe in every store and log.
     pub(super) fn owner(&self) -> ConfigResult<String> {
         let allowed = "1 to 64 of the characters A-Z a-z 0-9 - _ . @";
         self.parsed(settings::SERVER_OWNER, allowed, |text| {
@@ -229,14 +229,14 @@ impl Layers {
         })
     }
 
-    /// A filter for the log.
+    /// Returns a filter for the log.
     pub(super) fn log(&self) -> String {
         self.text(settings::SERVER_LOG)
             .or_else(|| self.text(settings::PERPLEXITY_LOG_LEVEL))
             .unwrap_or_default()
     }
 
-    /// The tool sets; where none is named, those that suit the provider that is asked first (G2).
+    /// Returns the tool sets; if none is named, those that suit the provider that is asked first (G2).
     pub(super) fn tools(&self, first: Option<&ResearchProvider>) -> ConfigResult<Vec<ToolSet>> {
         if self.find(settings::SERVER_TOOLS).source == Source::Default {
             let research = match first {
@@ -255,7 +255,7 @@ impl Layers {
         Ok(sets)
     }
 
-    /// A list separated by commas, of which each must be one of those allowed; at least one.
+    /// Returns a list separated by commas, in which each item must be one of those allowed; at least one.
     pub(super) fn list<T>(
         &self,
         setting: &'static Setting,
@@ -274,7 +274,7 @@ impl Layers {
         if list.is_empty() { Err(found.bad(allowed)) } else { Ok(list) }
     }
 
-    /// Where jobs live.
+    /// Returns the location of the job store.
     pub(super) fn store(&self) -> ConfigResult<StoreUrl> {
         if self.text(settings::STORE_URL).is_none() {
             return Ok(StoreUrl::Sqlite(self.data_dir()?.join("outlast.db")));
@@ -283,7 +283,7 @@ impl Layers {
         StoreUrl::parse(&found.text, &self.connection_defaults()).map_err(|why| found.bad(why))
     }
 
-    /// The settings of database connections that PostgreSQL's own programs take from the environment.
+    /// Returns the settings of database connections that PostgreSQL's own programs take from the environment.
     pub(super) fn connection_defaults(&self) -> ConnectionDefaults {
         let usual = || Some(PathBuf::from(self.environment.get("HOME")?).join(".pgpass"));
         ConnectionDefaults {
@@ -296,7 +296,7 @@ impl Layers {
         }
     }
 
-    /// The time for which jobs in hand may go on after SIGTERM.
+    /// Returns the time for which running jobs may continue after SIGTERM.
     pub(super) fn drain_timeout(&self) -> ConfigResult<Duration> {
         self.duration_within(settings::SERVER_DRAIN_TIMEOUT, 0..=86_400)
     }
@@ -313,7 +313,7 @@ impl Layers {
         })
     }
 
-    /// The limits of database connections.
+    /// Returns the limits of database connections.
     pub(super) fn connection_limits(&self) -> ConfigResult<ConnectionLimits> {
         Ok(ConnectionLimits {
             connect: self.duration_within(settings::STORE_CONNECT_TIMEOUT, 0..=86_400)?,
@@ -322,7 +322,8 @@ impl Layers {
         })
     }
 
-    /// Where conversations are shown as files, if they are to be. A store of many machines shows them where it is told to.
+    /// Returns the folder in which conversations are written as files, if they are to be. For a store of many machines
+    /// the folder must be set explicitly.
     pub(super) fn conversation_logs(&self, store: &StoreUrl) -> ConfigResult<Option<PathBuf>> {
         if !self.flag(settings::STORE_MIRROR)? {
             return Ok(None);
@@ -334,7 +335,7 @@ impl Layers {
         }
     }
 
-    /// The directory for everything but configuration; beside the job store where there is no other.
+    /// Returns the directory for everything but configuration; next to the job store if there is no other.
     pub(super) fn data_dir_beside(&self, store: &StoreUrl) -> ConfigResult<PathBuf> {
         self.data_dir().or_else(|error| match store {
             StoreUrl::Sqlite(path) => Ok(path.parent().unwrap_or(Path::new(".")).to_owned()),
@@ -342,7 +343,7 @@ impl Layers {
         })
     }
 
-    /// The user's state directory as XDG defines it. Relative paths do not count.
+    /// Returns the user's state directory as XDG defines it. Relative paths do not count.
     pub(super) fn state_dir(&self) -> Option<PathBuf> {
         let absolute = |name: &str| {
             self.environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute())

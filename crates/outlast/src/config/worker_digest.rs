@@ -1,5 +1,5 @@
-//! What a detached worker is recognised by: everything configured that decides what it does. Two processes with the same digest
-//! may leave their jobs to the same worker.
+//! The digest that identifies a detached worker: all configured values that decide its behaviour. Two processes with
+//! the same digest may leave their jobs to the same worker.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -32,7 +32,7 @@ const NOT_OF_A_WORKER: [&Setting; 8] = [
 /// The age from which a file's stamp is trusted.
 const SETTLED_SECONDS: i64 = 2;
 
-/// Parts of a text, each with its length, so that no two lists of parts give the same digest.
+/// Parts of a text, each with its length, so that no two lists of parts have the same digest.
 #[derive(Default)]
 pub(crate) struct PartsDigest(Sha256);
 
@@ -43,19 +43,19 @@ impl PartsDigest {
         self.0.update(part);
     }
 
-    /// A path as every process of this machine knows it.
+    /// Adds a path as every process of this machine knows it.
     pub(crate) fn add_absolute(&mut self, path: &Path) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.add(path.as_os_str().as_encoded_bytes());
     }
 
-    /// The digest in hexadecimal digits.
+    /// Returns the digest in hexadecimal digits.
     pub(crate) fn text(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// The digest of the settings, whichever layer they are from, and of the file.
+/// Returns the digest of the settings, from any layer, and of the file.
 pub(super) fn of_settings(layers: &Layers) -> String {
     let mut digest = PartsDigest::default();
     if let Some(file) = &layers.file {
@@ -70,7 +70,7 @@ pub(super) fn of_settings(layers: &Layers) -> String {
     digest.text()
 }
 
-/// The configuration file as it was read.
+/// The configuration file as read by this process.
 #[derive(Clone, Debug)]
 pub(crate) struct FileRead {
     pub(crate) path: PathBuf,
@@ -99,7 +99,8 @@ impl FileStamp {
         })
     }
 
-    /// Returns true if a later write is certain to give another stamp: one within the same tick of the file system's clock may not.
+    /// Returns true if a later write is certain to give another stamp: a write within the same tick of the file
+    /// system's clock may not.
     fn is_settled(&self) -> bool {
         let last = self.modified.0.max(self.changed.0);
         last + SETTLED_SECONDS < SystemClock.now().as_millis() / 1000
@@ -112,7 +113,8 @@ impl FileRead {
         Self { path, digest: of_text(file.text.as_bytes()), unchanged: Arc::default() }
     }
 
-    /// Returns true while the file says the same. One that cannot be read counts as unchanged, one that is gone does not.
+    /// Returns true while the file's content is unchanged. A file that cannot be read counts as unchanged, a missing
+    /// one does not.
     pub(crate) fn is_current(&self) -> bool {
         let stamp = FileStamp::of(&self.path).ok();
         let mut unchanged = self.unchanged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +139,7 @@ fn of_text(text: &[u8]) -> String {
 }
 
 impl Config {
-    /// The digest of the settings, and of all that commands and other servers are given of the environment.
+    /// Returns the digest of the settings, and of the environment variables that commands and other servers get.
     pub(crate) fn worker_digest(&self) -> String {
         let mut digest = PartsDigest::default();
         digest.add(&self.settings_digest);

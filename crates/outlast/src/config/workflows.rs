@@ -1,4 +1,4 @@
-//! Workflows and upstream servers, as outlast.toml has them. Every mistake names its file, line and key.
+//! Workflows and upstream servers from outlast.toml. Every mistake names its file, line and key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,30 +18,30 @@ use super::layers::Layers;
 use super::settings;
 use crate::duration::DurationValue;
 
-/// How long a command may run when its workflow does not say.
+/// The time limit of a command whose workflow sets none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// How long a tool may be silent when its workflow does not say.
+/// The time for which a tool may be silent if its workflow sets none.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// The most bytes of a file with a schema.
+/// The maximum size of a schema file, in bytes.
 const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
-/// What every child is given of our own environment.
+/// The variables of our environment that every child gets.
 const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /// A configured workflow.
 #[derive(Clone, Debug)]
 pub(crate) struct Workflow {
     pub(crate) name: String,
-    /// The canonical path of the file that it stands in.
+    /// The canonical path of its file.
     pub(crate) file: PathBuf,
     pub(crate) description: String,
     pub(crate) retries: u32,
     pub(crate) rerun_after_crash: bool,
     pub(crate) work: WorkflowAction,
-    /// What its arguments must be, where the file says so.
+    /// The schema of its arguments, if the file has one.
     pub(crate) input: Option<Arc<InputSchema>>,
 }
 
-/// Who does it.
+/// The action of a workflow.
 #[derive(Clone, Debug)]
 pub(crate) enum WorkflowAction {
     Command { program: Program, timeout: Duration },
@@ -67,7 +67,7 @@ pub(crate) enum Upstream {
     Url { url: String, headers: Vec<(String, Secret)> },
 }
 
-/// A program to start, with all it is given.
+/// A program to start, with its arguments and variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) argv: Vec<String>,
@@ -86,7 +86,7 @@ impl fmt::Debug for Environment {
 }
 
 impl Layers {
-    /// The one workflow that can be started, if there is only one.
+    /// Returns the workflow that can be started, if there is only one.
     pub(super) fn fixed_workflow(&self, workflows: &[Workflow]) -> ConfigResult<Option<String>> {
         let names = workflows.iter().map(|workflow| workflow.name.as_str());
         let names: Vec<&str> = [DEEP_RESEARCH].into_iter().chain(names).collect();
@@ -96,7 +96,7 @@ impl Layers {
         })
     }
 
-    /// The configured workflows, and the servers that some of them are tools of.
+    /// Returns the configured workflows, and the servers of those that are tools.
     pub(super) fn workflows(&self) -> ConfigResult<(Vec<Workflow>, BTreeMap<String, Upstream>)> {
         let Some(file) = &self.file else { return Ok((Vec::new(), BTreeMap::new())) };
         let at = FilePlace { path: &file.path, text: &file.text };
@@ -165,7 +165,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The schema of the arguments, in the file itself or in one beside it.
+    /// Returns the schema of the arguments, in the file itself or in one next to it.
     fn input_schema(&self, entry: &WorkflowEntry) -> ConfigResult<Option<InputSchema>> {
         match (&entry.input_schema, &entry.input_schema_file) {
             (None, None) => Ok(None),
@@ -315,7 +315,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The file itself, under its one name.
+    /// Returns the file itself, under its canonical name.
     fn file(&self) -> PathBuf {
         let path = self.at.path;
         path.canonicalize()
@@ -323,7 +323,7 @@ impl Reader<'_> {
             .unwrap_or_else(|_| path.to_owned())
     }
 
-    /// The folder of the file.
+    /// Returns the folder of the file.
     fn folder(&self) -> PathBuf {
         let path = std::path::absolute(self.at.path).unwrap_or_else(|_| self.at.path.to_owned());
         path.parent().unwrap_or(Path::new("/")).to_owned()
@@ -352,13 +352,13 @@ impl Reader<'_> {
         given.as_ref().map_or(Ok(()), |given| self.wrong(given, key, why))
     }
 
-    /// What is wrong with a value, and where it stands.
+    /// Returns the error for a value, with its place.
     fn wrong<T, N>(&self, at: &Spanned<T>, key: &str, why: impl Into<String>) -> ConfigResult<N> {
         Err(self.at.wrong(&at.span(), key, why))
     }
 }
 
-/// A value of the file as JSON; what JSON does not have is refused.
+/// Converts a value of the file to JSON; values that JSON does not have are refused.
 fn as_json(value: &toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => Value::String(text.clone()),
@@ -381,7 +381,7 @@ fn as_json(value: &toml::Value) -> Result<Value, String> {
     })
 }
 
-/// A file of JSON, or what is wrong with it.
+/// Reads a file of JSON, or returns its mistake.
 fn read_json(path: &Path) -> Result<Value, String> {
     let file = std::fs::File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
     let mut bytes = Vec::new();

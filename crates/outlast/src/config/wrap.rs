@@ -1,4 +1,4 @@
-//! `[wrap]`: when calls of wrapped servers are handed off, and which keepers and fronts belong together.
+//! `[wrap]`: the settings of hand-offs, and the identity that a host process and its fronts share.
 
 use outlast_wrap::{OnCancel, ToolPolicy, WrapSettings};
 
@@ -12,7 +12,7 @@ use crate::duration;
 const PASSING: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 
 impl Layers {
-    /// What `[wrap]` says. Every mistake in its tools names its line.
+    /// Reads `[wrap]`. Every mistake in its tools names its line.
     pub(super) fn wrap(&self) -> ConfigResult<WrapSettings> {
         let after = self.parsed(settings::WRAP_AFTER, "a duration such as 45s or 4m", |text| {
             duration::limit(text).ok()
@@ -43,7 +43,7 @@ impl Layers {
     }
 }
 
-/// The environment as far as it is the same at every start of a client, in order.
+/// Returns the part of the environment that is the same at every start of a client, in order.
 pub(crate) fn wrap_environment() -> Vec<(String, String)> {
     let kept = environment().into_iter().filter(|(name, _)| !PASSING.contains(&name.as_str()));
     let mut kept: Vec<_> = kept.collect();
