@@ -1,10 +1,10 @@
-//! What the help of every command ends with: examples.txt, a block for each command. A test parses each line.
+//! The end of every command's help: examples.txt, a block for each command. A test parses each line.
 
 use clap::Command;
 
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// The command line with its examples.
+/// Adds its examples to the command line.
 pub(super) fn added_to(root: Command) -> Command {
     EXAMPLES.split("\n\n").filter_map(|block| block.split_once(":\n")).fold(
         root,

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::word;
 
-/// What `outlast simulate --help` ends with.
+/// Returns the end of the output of `outlast simulate --help`.
 pub(super) fn scenarios() -> String {
     format!(
         "Examples:\n  outlast simulate --port 9000 --speed 10\n\nWhat may stand between [[sim: and ]], several \

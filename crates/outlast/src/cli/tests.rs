@@ -1,4 +1,4 @@
-//! Every command that README.md, docs/ and the help itself show is one that this program understands.
+//! This program understands every command in README.md, docs/ and the help itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn arguments(words: Vec<String>) -> Option<Vec<String>> {
     }
 }
 
-/// The text of the code blocks of a page that hold commands, and the rest of it.
+/// Returns the text of a page's code blocks that contain commands, and the rest of the page.
 fn split(page: &str) -> (String, String) {
     let (mut blocks, mut prose) = (String::new(), String::new());
     for (number, part) in page.split("```").enumerate() {
@@ -130,7 +130,7 @@ fn every_command_s_help_ends_with_an_example_of_itself() {
     assert!(seen > 20, "only {seen} commands were found");
 }
 
-/// In prose a command may be a mere start; the commands and options it names must be there.
+/// In prose a command may be only its start; the commands and options that it names must exist.
 #[test]
 fn every_command_that_prose_names_is_there() {
     let mut seen = 0;

@@ -64,7 +64,7 @@ pub(crate) struct WrapInstallArgs {
     pub(crate) dry_run: bool,
 }
 
-/// What is to be done with the entry of a server.
+/// The change to the entry of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WrapChange {
     Install,
@@ -72,7 +72,7 @@ pub(crate) enum WrapChange {
 }
 
 impl WrapInstallArgs {
-    /// What was asked for, of which client and which server; `None` where a server is to be run.
+    /// Returns the requested change, the client and the server; `None` if a server is to be run.
     pub(crate) fn asked(&self) -> Option<(WrapChange, &str, &str)> {
         let install = self.install.as_deref().map(|names| (WrapChange::Install, names));
         let uninstall = self.uninstall.as_deref().map(|names| (WrapChange::Uninstall, names));

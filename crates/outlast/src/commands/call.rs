@@ -1,4 +1,4 @@
-//! `outlast call`: one call of one tool of any MCP server, with as much patience as asked for.
+//! `outlast call`: one call of one tool of any MCP server, with the time limits that the user chooses.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,16 +18,16 @@ use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::logging::{self, Relay};
 use crate::ui::{self, Bars, Cell, Mark};
 
-/// What the shell sees when the tool says that it failed.
+/// The exit code when the tool reports a failure.
 const TOOL_FAILED: u8 = 1;
 
-/// How long a second Ctrl-C is waited for, which cancels the task.
+/// The time within which a second Ctrl-C cancels the task.
 const SECOND_CTRL_C: Duration = Duration::from_secs(2);
-/// How long the server may take to cancel it.
+/// The time that the server may take to cancel it.
 const CANCELLING: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
-    // Of our configuration only the proxy counts: another server is called, and it has its own.
+    // Of our configuration only the proxy applies: the called server has its own configuration.
     let logs = logging::start(std::io::stderr, global, "error", LogFormat::Text, Relay::None);
     logs.map_err(|why| anyhow!("the log cannot be started: {why}"))?;
     let arguments = arguments(args.args.as_deref())?;
@@ -49,12 +49,12 @@ pub(super) async fn run(global: &Global, args: CallArgs) -> CommandResult {
         Some(tool) => exchange.call(tool, arguments).await,
         None => exchange.list().await,
     };
-    // Also when interrupted: the server hears of it, and a program gets its time to leave.
+    // Also after an interruption: the server is notified, and a program gets its time to exit.
     client.close().await;
     done
 }
 
-/// What is asked of a server, and how patiently.
+/// A request to a server, with its time limits.
 struct Exchange<'a> {
     client: &'a Client,
     args: &'a CallArgs,
@@ -63,7 +63,7 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// The server's tools on standard output.
+    /// Prints the server's tools on standard output.
     async fn list(&mut self) -> CommandResult {
         let options = CallOptions::with_limits(self.limits);
         let tools = tokio::select! {
@@ -85,7 +85,7 @@ impl Exchange<'_> {
         DONE
     }
 
-    /// One call, from its request to what is shown of its answer.
+    /// Makes one call, from its request to the output of its answer.
     async fn call(&mut self, tool: &str, arguments: Value) -> CommandResult {
         let Self { client, args, limits, .. } = *self;
         let work = RemoteWork::at(client, args.url.is_none());
@@ -99,7 +99,7 @@ impl Exchange<'_> {
                 StartedCall::Answered(answer) => Ok(answer),
                 StartedCall::Task(task) => {
                     work.known().task = Some(task.id().to_owned());
-                    // Ctrl-C is no limit: a task is cancelled by the second one only.
+                    // Ctrl-C is not a limit: only the second one cancels a task.
                     task.left_running().finish().await
                 }
             }
@@ -117,7 +117,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The person has left: the job or task goes on, unless Ctrl-C is typed a second time.
+    /// Handles a person who leaves: the job or task continues, unless Ctrl-C is typed a second time.
     async fn interrupted(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
         let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
         ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
@@ -146,12 +146,12 @@ async fn cancel(client: &Client, id: &str) {
     }
 }
 
-/// What is known of the work behind a call, for a caller that leaves before the answer.
+/// The known state of the work behind a call, for a caller that leaves before the answer.
 #[derive(Clone)]
 struct RemoteWork {
-    /// Whether the server is an outlast server, whose jobs outlive their callers.
+    /// True if the server is an outlast server, whose jobs outlive their callers.
     is_outlast: bool,
-    /// Whether it was started for the call, and leaves with it.
+    /// True if the server was started for the call, and exits with it.
     leaves: bool,
     known: Arc<Mutex<KnownWork>>,
 }
@@ -192,8 +192,8 @@ impl RemoteWork {
         }
     }
 
-    /// What becomes of it without the caller, and how to come back to it: the same call made again attaches to its job, if
-    /// the server is an outlast server.
+    /// Returns the outcome of the work without the caller, and the way back to it: a repeated call attaches to its job,
+    /// if the server is an outlast server.
     fn goes_on(&self) -> Option<String> {
         let known = self.known();
         let is_task = known.task.is_some();
@@ -216,7 +216,7 @@ impl RemoteWork {
     }
 }
 
-/// A limit was reached: what goes on, and what would wait longer.
+/// Returns the error for a limit that was reached: the work that continues, and the way to wait longer.
 fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &RemoteWork) -> CommandError {
     let longer = longer_wait(&timed_out, limits);
     let fate = timed_out.task.as_ref().map(|task| task.fate);
@@ -228,7 +228,7 @@ fn gave_up(mut timed_out: TimedOut, limits: &Limits, work: &RemoteWork) -> Comma
         Some(_) | None => longer.to_owned(),
     };
     if work.leaves && fate == Some(TaskFate::GoesOn) {
-        // The error would say that the task goes on. It does not without its server; the hint says what becomes of it.
+        // The error would say that the task continues. It does not without its server; the hint states its outcome.
         timed_out.task = None;
     }
     CommandError::timed_out(timed_out).hint(hint)
@@ -244,7 +244,7 @@ fn longer_wait(timed_out: &TimedOut, limits: &Limits) -> &'static str {
     }
 }
 
-/// The answer on standard output.
+/// Prints the answer on standard output.
 fn show(answer: &ToolAnswer, as_json: bool) -> ExitCode {
     if as_json {
         let mut result = json!({ "content": answer.content, "isError": answer.is_error });
@@ -277,7 +277,7 @@ fn show_text(answer: &ToolAnswer) {
     }
 }
 
-/// A client of the server that has the tool.
+/// Connects a client to the server that has the tool.
 async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
     // `--timeout` is the idle window of a request. The handshake has its own limit, which only the total one shortens.
     let mut options = ConnectOptions::default();
@@ -294,7 +294,7 @@ async fn connected(global: &Global, args: &CallArgs) -> CommandResult<Client> {
     client.map_err(failed)
 }
 
-/// An address with its headers, through the configured proxy.
+/// Returns an address with its headers, through the configured proxy.
 pub(super) fn endpoint(
     global: &Global,
     url: &str,
@@ -329,7 +329,7 @@ fn program(global: &Global, args: &CallArgs) -> CommandResult<Program> {
         let (name, value) = pair.or_usage("write it as --env NAME=value")?;
         program = program.env(name, value);
     }
-    // Its log would break the bar up; -v shows it. Its last lines are told when it dies.
+    // Its log would break up the bar; -v shows it. Its last lines are shown when it exits.
     let stderr = if global.verbose > 0 { StderrMode::Pass } else { StderrMode::Keep };
     Ok(program.stderr(stderr))
 }
@@ -351,7 +351,7 @@ fn arguments(text: Option<&str>) -> CommandResult<Value> {
     }
 }
 
-/// A percentage in whole steps.
+/// Returns a percentage in whole steps.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -361,7 +361,7 @@ fn whole(percent: f64) -> u64 {
     percent.round() as u64
 }
 
-/// What a failure means to the shell, and what to do next.
+/// Returns the exit code and the next step for a failure.
 fn failed(error: ClientError) -> CommandError {
     let hint = match &error {
         ClientError::TimedOut(_) => return CommandError::timed_out(error),

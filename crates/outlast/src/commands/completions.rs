@@ -1,4 +1,5 @@
-//! `outlast completions` and `outlast man`: what shells and `man` know about the command line, made from its definition.
+//! `outlast completions` and `outlast man`: shell completions and manual pages, generated from the definition of the
+//! command line.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ pub(super) fn run(shell: clap_complete::Shell) -> CommandResult {
     DONE
 }
 
-/// What `outlast --version` prints.
+/// Prints the output of `outlast --version`.
 pub(super) fn version() -> CommandResult {
     ui::line(Cli::definition().render_version().trim_end());
     DONE

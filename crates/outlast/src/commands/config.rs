@@ -1,4 +1,4 @@
-//! `outlast config`: every setting, its value and where the value comes from.
+//! `outlast config`: every setting, its value and its source.
 
 use serde_json::{Value, json};
 
@@ -27,13 +27,14 @@ pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
             None => ui::remark("\nThere is no configuration file."),
         }
     }
-    // Shown all the same: a person who looks wants to find what is wrong.
+    // Printed before the error: a person who looks wants to find the mistake.
     let config = showing.config.map_err(super::misconfigured)?;
     config.warnings.iter().for_each(|warning| ui::remark(&format!("warning: {warning}")));
     DONE
 }
 
-/// As the file has them, table by table: three columns would not fit a terminal. Only what is no default has its source.
+/// Prints the settings table by table, as in the file: three columns would not fit a terminal. Only values other than
+/// the default show their source.
 fn grouped(showing: &ShownConfig) {
     let mut table = "";
     for shown in &showing.settings {
@@ -52,7 +53,7 @@ fn grouped(showing: &ShownConfig) {
     }
 }
 
-/// Where the value comes from, in a word or a name.
+/// Returns the source of the value, in a word or a name.
 fn source(shown: &ShownSetting) -> &'static str {
     let kind = if shown.source == Source::Default { "default" } else { "file" };
     shown.source.name().unwrap_or(kind)

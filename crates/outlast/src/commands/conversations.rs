@@ -1,4 +1,4 @@
-//! `outlast conversations`: what was asked and answered, for people and for scripts.
+//! `outlast conversations`: questions and answers, for people and for scripts.
 
 use std::process::ExitCode;
 
@@ -104,7 +104,7 @@ async fn show(session: &Session<'_>, args: ShowConversationArgs) -> CommandResul
     DONE
 }
 
-/// Where an unfinished question stands, in the words that every interface has for it (P4).
+/// Returns the state of an unfinished question, in the words of every interface (P4).
 async fn standing(
     session: &Session<'_>,
     conversation: &Conversation,
@@ -117,7 +117,7 @@ async fn standing(
     Ok(reading.map(|reading| reading.standing().to_string()))
 }
 
-/// For a person.
+/// Prints it for a person.
 fn print(told: &Transcript, standing: Option<&str>) {
     ui::line(&told.id);
     ui::fact_styled("state", told.state.as_str(), told.state);
@@ -172,7 +172,7 @@ async fn told(session: &Session<'_>, given: &str) -> CommandResult<Transcript> {
     })
 }
 
-/// Removes the conversations in which nothing has happened for so long. One that is busy by now stays.
+/// Removes the conversations that have been unchanged for this time. A conversation that is busy by now stays.
 async fn prune(session: &Session<'_>, args: PruneConversationsArgs) -> CommandResult {
     let engine = &session.engine;
     let before = engine.now().before(args.older_than);

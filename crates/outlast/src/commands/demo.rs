@@ -1,5 +1,5 @@
-//! `outlast demo`: a research job survives `kill -9`, before your eyes. A simulated provider, the real server as a
-//! child over a real pipe, a real SIGKILL.
+//! `outlast demo`: a research job survives `kill -9`, before the user's eyes. It uses a simulated provider, the real
+//! server as a child over a real pipe, and a real SIGKILL.
 
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
@@ -18,11 +18,11 @@ use crate::error::{CommandResult, DONE};
 use crate::ui::{self, Bars, Mark};
 
 const QUESTION: &str = "Heat pumps in cold climates?";
-/// How far the research comes before the server is killed.
+/// The progress of the research at which the server is killed.
 const KILL_AT_PERCENT: u64 = 30;
-/// How long the server stays dead, so that one can see the provider go on without it.
+/// The time for which the server stays dead, so that one can see the provider continue without it.
 const DEAD_FOR: Duration = Duration::from_millis(1_500);
-/// No demo lasts longer.
+/// The time limit of a demo.
 const MAX_DEMO: Duration = Duration::from_secs(120);
 
 pub(super) async fn run() -> CommandResult {
@@ -33,7 +33,7 @@ pub(super) async fn run() -> CommandResult {
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let played = tokio::select! {
         played = tokio::time::timeout(MAX_DEMO, play(&simulator, folder.path())) => Some(played),
-        // What it was at is dropped: its bar goes, and so does its server.
+        // The interrupted step is dropped, and with it its bar and its server.
         () = stop.asked() => None,
     };
     simulator.stop().await;
@@ -67,7 +67,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
         return Err(anyhow!("the research ended before the server could be killed: {poll}").into());
     }
 
-    // SIGKILL: the server gets no chance to say or save anything.
+    // SIGKILL: the server gets no chance to report or save anything.
     server.child.kill().await.context("kill the server")?;
     let killed =
         format!("kill -9 {}: the server is gone, in the middle of the research", server.pid);
@@ -92,7 +92,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
     summary(simulator)
 }
 
-/// The report as prose, what it cites a line each.
+/// Prints the report as prose, and its sources, a line each.
 fn show(response: &str) {
     let (report, citations) = response.split_once("\nCitations:\n").unwrap_or((response, ""));
     ui::report(report);
@@ -100,7 +100,7 @@ fn show(response: &str) {
     citations.lines().for_each(|citation| ui::entry(citation, 4));
 }
 
-/// The point of it all, counted by the provider.
+/// Prints the essential result, as counted by the provider.
 fn summary(simulator: &Simulator) -> CommandResult {
     let submits = simulator.stats().submits;
     ui::remark("");
@@ -117,7 +117,7 @@ fn summary(simulator: &Simulator) -> CommandResult {
     DONE
 }
 
-/// Polls until the research has ended or come so far, and shows how far it is.
+/// Polls until the research has ended or reached `percent`, and shows its progress.
 async fn polled(server: &DemoServer, job: &str, percent: u64) -> CommandResult<Value> {
     let mut bar = Bars::one();
     loop {
@@ -134,7 +134,7 @@ fn is_unfinished(poll: &Value) -> bool {
     matches!(poll["status"].as_str(), Some("IN_PROGRESS" | "CREATED"))
 }
 
-/// Percent and words out of a poll's message: "Still running: Researching: ... (30 %). Call ...".
+/// Parses percent and words from a poll's message: "Still running: Researching: ... (30 %). Call ...".
 fn progress(poll: &Value) -> (u64, String) {
     let message = poll["message"].as_str().unwrap_or_default();
     let said = message.split(". Call ").next().unwrap_or_default();
@@ -194,7 +194,7 @@ impl DemoServer {
         Ok(answer.structured.context("the server's answer has no structured content")?)
     }
 
-    /// The end of its input is all a server needs to leave.
+    /// Closes the server's input, which is enough to make it exit.
     async fn leave(self) {
         let Self { mut child, client, pid: _ } = self;
         client.close().await;

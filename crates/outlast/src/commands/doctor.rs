@@ -1,4 +1,4 @@
-//! `outlast doctor`: is everything there that a server needs? Looks, and changes nothing.
+//! `outlast doctor`: checks that everything a server needs is there. Changes nothing.
 
 mod check;
 mod local;
@@ -47,7 +47,8 @@ pub(super) async fn run(global: &Global, args: DoctorArgs) -> CommandResult {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// All checks, side by side, each of which ends by itself or is ended; and the servers of the clients that were found.
+/// Runs all checks concurrently, each of which ends by itself or is ended; also returns the servers of the clients that
+/// were found.
 async fn checks(flags: Flags) -> (Vec<NamedCheck>, Vec<Value>) {
     let showing = ShownConfig::read(flags);
     let places = Places::read();

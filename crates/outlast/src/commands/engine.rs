@@ -1,4 +1,4 @@
-//! An engine for as long as a command needs one; whatever comes of the command, the store is closed after it.
+//! An engine for the duration of a command; the store is closed after the command, whatever its result.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::config::Config;
 use crate::error::CommandResult;
 use crate::open_store::{OpenEngine, OpenStore, check_owner, options};
 
-/// What a command works with.
+/// The parts that a command works with.
 pub(super) struct Session<'a> {
     pub(super) global: &'a Global,
     pub(super) config: &'a Config,
     pub(super) engine: Engine,
-    /// The files of the owner's conversations, where there are any.
+    /// The files of the owner's conversations, if they are written.
     pub(super) mirror: Option<Arc<Mirror>>,
     /// Ends the engine's work.
     pub(super) stop: Shutdown,
 }
 
 impl Session<'_> {
-    /// The owner's own jobs.
+    /// Returns the scope of the owner's own jobs.
     pub(super) fn own(&self) -> Scope {
         Scope::Owner(self.config.owner.clone())
     }

@@ -21,7 +21,7 @@ pub(super) fn run(code: Option<String>) -> CommandResult {
     DONE
 }
 
-/// Every explanation, in the order of the documentation.
+/// Returns every explanation, in the order of the documentation.
 fn explanations() -> impl Iterator<Item = &'static Explanation> {
     GROUPS.iter().flat_map(|group| group.codes)
 }

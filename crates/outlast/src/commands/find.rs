@@ -1,4 +1,4 @@
-//! From what a person types to a job or a conversation: the whole id, or a beginning that is unique.
+//! Finds a job or a conversation by a person's input: the whole id, or a unique prefix.
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
@@ -12,14 +12,14 @@ use crate::ui;
 
 /// The shortest prefix of an id that is accepted: shorter ones are typing mistakes.
 const SHORTEST_PREFIX: usize = 8;
-/// Where ids are found.
+/// The source of job ids.
 const JOB_IDS: &str = "`outlast jobs list` shows the ids";
-/// How many ids an ambiguous prefix is answered with.
+/// The number of ids that are shown for an ambiguous prefix.
 const SHOWN: usize = 5;
-/// How many conversations are read at a time.
+/// The number of conversations that are read at a time.
 const CONVERSATIONS_PER_PAGE: u32 = 1_000;
 
-/// The job of this id or unique prefix.
+/// Returns the job with this id or unique prefix.
 pub(super) async fn job(session: &Session<'_>, given: &str) -> CommandResult<Job> {
     let (engine, scope) = (&session.engine, session.own());
     let is_prefix = (SHORTEST_PREFIX..=32).contains(&given.len())
@@ -49,7 +49,7 @@ pub(super) async fn job(session: &Session<'_>, given: &str) -> CommandResult<Job
     refuse(format!("`{}` is not the id of a job", ui::short(given, 64)), hint)
 }
 
-/// Where a job was asked for: that this is a conversation, if it is.
+/// Returns an error if a job was requested and this is a conversation.
 async fn is_conversation(
     session: &Session<'_>,
     given: &str,
@@ -61,7 +61,7 @@ async fn is_conversation(
     Ok(Some(CommandError::failed(format!("`{given}` is a conversation, not a job"), hint)))
 }
 
-/// Where a conversation was asked for: that this is a job, if it is.
+/// Returns an error if a conversation was requested and this is a job.
 async fn is_job(session: &Session<'_>, given: &str) -> CommandResult<Option<CommandError>> {
     let query = JobQuery { id_prefix: Some(given.to_owned()), limit: 2, ..JobQuery::default() };
     let found = session.engine.list(&session.own(), &query).await?.jobs;
@@ -74,15 +74,15 @@ async fn is_job(session: &Session<'_>, given: &str) -> CommandResult<Option<Comm
     Ok(Some(CommandError::failed(format!("`{given}` is a job, not a conversation"), hint)))
 }
 
-/// A conversation, and who knows it.
+/// A conversation, and its source.
 pub(super) enum FoundConversation {
-    /// The store.
+    /// From the store.
     Stored(Box<Conversation>),
-    /// Only its files: an older server made it, or the store is gone.
+    /// Only from its files: an older server wrote it, or the store is gone.
     Archived(Box<ArchivedConversation>),
 }
 
-/// The conversation of this id or unique prefix.
+/// Returns the conversation with this id or unique prefix.
 pub(super) async fn conversation(
     session: &Session<'_>,
     given: &str,
@@ -123,7 +123,7 @@ async fn whole(
     Ok(archived.map(|archived| FoundConversation::Archived(Box::new(archived))))
 }
 
-/// The ids that start with this, no more than an answer names.
+/// Returns the ids with this prefix, at most as many as an answer names.
 async fn starting_with(session: &Session<'_>, given: &str) -> CommandResult<Vec<ConversationId>> {
     let starts = |found: &ConversationSummary| found.id.as_str().starts_with(given);
     let mut ids = conversations(session, Vec::new(), starts).await?;
@@ -131,7 +131,7 @@ async fn starting_with(session: &Session<'_>, given: &str) -> CommandResult<Vec<
     Ok(ids)
 }
 
-/// The ids of the conversations in these states, or in any, that are wanted.
+/// Returns the ids of the wanted conversations in these states, or in any.
 pub(super) async fn conversations(
     session: &Session<'_>,
     states: Vec<StateKind>,

@@ -1,5 +1,5 @@
-//! Follows jobs: every change is shown, until all of them have ended or the person leaves. Every command that waits for jobs
-//! waits here.
+//! Follows jobs: every change is shown, until all of them have ended or the person leaves. Every command that waits for
+//! jobs uses it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use super::job_view::outcome;
 use crate::error::CommandResult;
 use crate::ui::Bars;
 
-/// How late a try that has become due may be begun.
+/// The maximum delay before a due attempt begins.
 const CARRY_AGAIN: Duration = Duration::from_millis(250);
 
-/// Who works on the jobs.
+/// The processes that work on the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CarriedBy {
-    /// Workers that take them from the queue.
+    /// Workers that claim them from the queue.
     Workers,
-    /// This process, whatever workers there are.
+    /// This process, regardless of other workers.
     ThisProcess,
 }
 
-/// Follows one job with a bar on the screen; the job as it ended, or as it stands when the person leaves.
+/// Follows one job with a progress bar. Returns the job after its end, or in its state when the person leaves.
 pub(super) async fn with_bar(engine: &Engine, job: Job, by: CarriedBy) -> CommandResult<Job> {
     let mut bar = Bars::one();
     let mut show = |_, reading: &Reading| {
@@ -38,7 +38,7 @@ pub(super) async fn with_bar(engine: &Engine, job: Job, by: CarriedBy) -> Comman
     Ok(jobs.pop().unwrap_or(job))
 }
 
-/// Follows jobs, and shows each change with the job's place in the list. An error if one of them is removed meanwhile.
+/// Follows jobs, and shows each change with the job's place in the list. Fails if one of them is removed meanwhile.
 pub(super) async fn follow(
     engine: &Engine,
     mut jobs: Vec<Job>,
@@ -89,7 +89,7 @@ pub(super) async fn follow(
     Ok(jobs)
 }
 
-/// Where a job stands, for a bar: how far, if that is known, and in words.
+/// Returns the state of a job for a progress bar: the percentage, if it is known, and words.
 pub(super) fn standing(reading: &Reading) -> (Option<u64>, String) {
     let standing = reading.standing();
     match reading.job.state.kind() {

@@ -1,4 +1,4 @@
-//! `outlast init`: one entry in a client's configuration file, put in and taken out without a trace.
+//! `outlast init`: adds one entry to a client's configuration file, and removes it without a trace.
 
 pub(super) mod clients;
 pub(super) mod file;
@@ -79,24 +79,24 @@ pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     DONE
 }
 
-/// The user's folders.
+/// Returns the user's folders.
 pub(super) fn places() -> CommandResult<Places> {
     Places::read().context("there is no home directory").or_usage("set HOME to an absolute path")
 }
 
-/// What is found in a client's file.
+/// The state of a client's file.
 pub(super) enum ClientSetup {
     /// There is no file: the client is not used here.
     NoFile,
     /// The file says nothing about this program.
     NotSetUp,
-    /// The entry runs this.
+    /// The entry runs this command.
     Runs(String),
     /// The file cannot be read.
     Unreadable(String),
 }
 
-/// Looks into a client's file.
+/// Reads a client's file.
 pub(super) fn look(client: Client, places: &Places) -> ClientSetup {
     let text = match Document::read(&client.file(places)) {
         Ok(Document { text: Some(text), .. }) => text,
@@ -110,15 +110,15 @@ pub(super) fn look(client: Client, places: &Places) -> ClientSetup {
     }
 }
 
-/// What is to be done to the file.
+/// The change to the file.
 enum FileChange {
     Nothing,
     Put(String),
-    /// The bytes from before.
+    /// Restore the original bytes.
     Restore(String),
-    /// The file was changed since: only the entry goes.
+    /// The file was changed since: remove only the entry.
     TakeOut(String),
-    /// The file was ours alone.
+    /// The file contains nothing else: delete it.
     Delete,
 }
 
@@ -127,7 +127,7 @@ fn removal(client: Client, document: &Document) -> Result<FileChange, Refusal> {
         return Ok(FileChange::Nothing);
     };
     let Some(without) = format.take(text)? else { return Ok(FileChange::Nothing) };
-    // A backup that cannot be read restores nothing; the entry goes all the same.
+    // A backup that cannot be read restores nothing; the entry is removed all the same.
     let backup = document.backup().ok().flatten();
     Ok(match backup {
         Some(backup) if format.is_only_added(&backup, text) => FileChange::Restore(backup),
@@ -166,7 +166,7 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
     CommandError::usage(error, hint)
 }
 
-/// How this program is to be run: by its whole path, because clients on a desktop know no shell's PATH.
+/// Returns the way to run this program: by its whole path, because desktop clients do not have a shell's PATH.
 fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     let command = own_path()?;
     let mut args = vec!["serve".to_owned()];
@@ -185,7 +185,7 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     Ok(Program { command, args, keys, providers, library, library_given })
 }
 
-/// The tool sets as they are written into the entry; one that does not exist is refused here, not when the client starts.
+/// Returns the tool sets for the entry; an unknown one is refused here, not when the client starts.
 fn tool_sets(list: &str) -> CommandResult<String> {
     let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
     let sets: Result<Vec<&str>, _> =
@@ -198,13 +198,13 @@ fn tool_sets(list: &str) -> CommandResult<String> {
     }
 }
 
-/// Where this program is.
+/// Returns the path of this program.
 pub(super) fn own_path() -> CommandResult<String> {
     let path = std::env::current_exe().context("find this program's own file")?;
     Ok(path.display().to_string())
 }
 
-/// The options of this command line that the entry needs too, because the client runs elsewhere.
+/// Returns the options of this command line that the entry needs too, because the client runs in another place.
 pub(super) fn passed_on(global: &Global) -> CommandResult<Vec<String>> {
     let mut args = Vec::new();
     for (flag, path) in [("--config", &global.config), ("--data-dir", &global.data_dir)] {
@@ -218,7 +218,8 @@ pub(super) fn passed_on(global: &Global) -> CommandResult<Vec<String>> {
     Ok(args)
 }
 
-/// The variables of the keys that the client is to pass on, and who may be asked where this environment names them.
+/// Returns the variables of the keys that the client is to pass on, and the providers that may be asked if this
+/// environment names them.
 fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<String>) {
     let source = |setting| showing.setting(setting).map(|setting| &setting.source);
     let named = showing.config.as_ref().ok().filter(|config| config.providers_are_named);
@@ -237,7 +238,8 @@ fn inherited_providers(showing: &ShownConfig) -> (Vec<&'static str>, Option<Stri
     (keys, names)
 }
 
-/// The library of this environment, which the client's may not have. One that is in outlast.toml needs no passing on.
+/// Returns the library of this environment, which the client's environment may lack. One in outlast.toml need not be
+/// passed on.
 fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
     let setting = showing.setting(settings::LIBRARY_FOLDERS);
     let is_variable = setting.is_some_and(|it| matches!(it.source, Source::Variable(_)));
@@ -249,7 +251,8 @@ fn inherited_library(showing: &ShownConfig) -> Vec<PathBuf> {
     }
 }
 
-/// These folders as one variable, by their whole paths: the client runs elsewhere. `None` where there are none.
+/// Returns these folders as one variable, by their whole paths, because the client runs in another place. `None` if
+/// there are none.
 fn joined(folders: &[PathBuf]) -> CommandResult<Option<String>> {
     let mut paths = Vec::new();
     for folder in folders {
@@ -272,7 +275,7 @@ fn absolute(path: &Path) -> CommandResult<PathBuf> {
     Ok(std::path::absolute(path).with_context(|| format!("find {}", path.display()))?)
 }
 
-/// What is said about it.
+/// The report of the change.
 struct InitReport {
     client: Client,
     file: String,

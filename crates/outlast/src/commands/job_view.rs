@@ -1,5 +1,5 @@
-//! One job as it is shown: to people, to scripts, and to the shell when it has ended. Every command that shows a job does it
-//! from here.
+//! The presentation of one job: to people, to scripts, and to the shell after its end. Every command that shows a job
+//! uses it.
 
 pub(super) mod show;
 pub(super) mod json;

@@ -1,4 +1,4 @@
-//! `outlast jobs`: what is in the store, for people and for scripts.
+//! `outlast jobs`: the jobs in the store, for people and for scripts.
 
 mod watch;
 mod retry;
@@ -23,12 +23,13 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
     let config = super::configured(global, &[])?;
     let changes =
         matches!(command, JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_));
-    // The others too put the jobs of dead workers back into the queue, so that what is said of a job is true.
+    // Read-only commands also return the jobs of dead workers to the queue, so that the displayed state of a job is
+    // true.
     let store = match OpenStore::existing(&config).await {
         Err(failed) if !changes => OpenStore::to_read(&config).await.map_err(|_| failed)?,
         opened => opened?,
     };
-    // Known, so that what a cancel or a new run means there can be said; no worker is started.
+    // The providers are known, so that the effect of a cancel or a new run can be stated; no worker is started.
     let providers = match &command {
         JobsCommand::Cancel(_) | JobsCommand::Retry(_) => {
             research_providers(&config).unwrap_or_default().into_iter().collect()
@@ -54,7 +55,8 @@ fn own_or_all(session: &Session<'_>, all: bool) -> Scope {
     if all { Scope::Operator } else { session.own() }
 }
 
-/// The job as it stands, and why it waits. On a shared database a command is too young to judge who is dead, and sees that none is alive.
+/// Returns the present state of the job, and the reason why it waits. On a shared database a command is too short-lived
+/// to decide which workers are dead, and only sees that none is alive.
 pub(super) async fn reading(session: &Session<'_>, id: &JobId) -> CommandResult<Option<Reading>> {
     let engine = &session.engine;
     let Some(mut reading) = engine.reading(&session.own(), id).await? else { return Ok(None) };

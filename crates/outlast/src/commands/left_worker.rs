@@ -1,4 +1,5 @@
-//! Who goes on with a job when the person has left a command: a worker that is there, or a detached one that is started.
+//! Finds the process that continues a job after the person has left a command: a running worker, or a detached one that
+//! is started.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,18 +13,18 @@ use crate::detached::socket::Message;
 use crate::error::{CommandError, CommandResult};
 use crate::ui::{self, Mark};
 
-/// Who goes on with a job.
+/// The process that continues a job.
 #[derive(Debug)]
 pub(super) enum Carrier {
-    /// A worker that was there already.
+    /// A worker that was already running.
     Present,
-    /// One that was left behind for it.
+    /// A worker that was started for it.
     LeftBehind { pid: u32, log: PathBuf },
-    /// No other process can: the store ends with this one.
+    /// Only this process: the store ends with it.
     ThisProcess,
 }
 
-/// Makes sure that a worker goes on with this job; to fit one of ours it has the same flags, and the same library.
+/// Makes sure that a worker continues this job. A worker that is started gets the same flags, and the same library.
 pub(super) async fn ensured(
     session: &Session<'_>,
     library: &[PathBuf],
@@ -49,7 +50,7 @@ pub(super) async fn ensured(
     }
 }
 
-/// Tells a person who leaves before the end what becomes of the job.
+/// Informs a person who leaves before the end about the job's future.
 pub(super) fn left(carrier: &Carrier, job: &Job) -> ExitCode {
     let words = match carrier {
         Carrier::ThisProcess => "left before the end",
@@ -60,7 +61,7 @@ pub(super) fn left(carrier: &Carrier, job: &Job) -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
-/// Tells the person who goes on with the job, and how to come back to it.
+/// Reports which worker continues the job, and the way back to it.
 pub(super) fn tell(carrier: &Carrier, job: &Job) {
     match carrier {
         Carrier::Present => ui::remark("  a running worker goes on with it"),
@@ -77,7 +78,7 @@ pub(super) fn tell(carrier: &Carrier, job: &Job) {
     ui::remark(&format!("  its report:  outlast jobs show {}", short_id(job)));
 }
 
-/// As much of the id as a command needs.
+/// Returns the part of the id that a command needs.
 pub(super) fn short_id(job: &Job) -> String {
     job.id.to_string().chars().take(8).collect()
 }

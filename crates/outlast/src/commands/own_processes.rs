@@ -1,6 +1,6 @@
-//! What outlast runs itself as, never people: the `guard` of a server's commands, and the two that become another program
-//! (`launch`, `limited`). Those are read by hand: to parse the whole command line would cost each command several times what
-//! starting it does.
+//! The commands with which outlast runs itself, never people: the `guard` of a server's commands, and the two that
+//! become another program (`launch`, `limited`). Those two are parsed by hand: parsing the whole command line would
+//! cost each command several times its start.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -14,10 +14,10 @@ use crate::ui;
 
 /// The first argument of [`limited`].
 pub(crate) const LIMITED: &str = "limited";
-/// What it exits with when it could not become the program.
+/// The exit code when it could not become the program.
 const CANNOT_LIMIT: u8 = 126;
 
-/// What came of `launch` or `limited`; `None` when the arguments ask for something else.
+/// Runs `launch` or `limited`; `None` if the arguments request something else.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
@@ -33,14 +33,14 @@ pub(super) fn guard() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// `outlast launch SCRATCH FILE NAME [ARGUMENT...]`: becomes the command of a workflow once it is told to.
+/// `outlast launch SCRATCH FILE NAME [ARGUMENT...]`: becomes the command of a workflow when it gets the signal to.
 fn launched(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let (scratch, program) = (arguments.next()?.into(), arguments.next()?.into());
     let name = arguments.next()?;
     let launched = Launched { scratch, program, name, arguments: arguments.collect() };
     let error = launch(io::stdin().lock(), launched);
     if error.kind() == ErrorKind::UnexpectedEof {
-        // The server is gone: no process is left to report to.
+        // The server is gone: there is no process left to report to.
         return Some(ExitCode::FAILURE);
     }
     ui::remark(&format!("{CANNOT_START}{error}"));

@@ -1,4 +1,4 @@
-//! `outlast research`: one question, from the terminal to a report. The job is durable like any other: a person who
+//! `outlast research`: one question, from the terminal to a report. The job is as durable as any other: a person who
 //! leaves early finds it again with `outlast jobs`.
 
 mod asking;
@@ -23,7 +23,7 @@ use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 
-/// As long as the tools allow.
+/// The limit of the tools.
 const MAX_QUESTION_CHARS: usize = 10_000;
 
 pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
@@ -53,7 +53,7 @@ pub(super) async fn run(global: &Global, args: ResearchArgs) -> CommandResult {
     .await
 }
 
-/// What can be known to be wrong before anything is paid for.
+/// Checks for all mistakes that can be found before anything is paid for.
 fn check(question: &str, args: &ResearchArgs) -> CommandResult<()> {
     let example = "outlast research \"How does a job survive a crash?\"";
     match question.chars().count() {
@@ -73,7 +73,7 @@ fn check(question: &str, args: &ResearchArgs) -> CommandResult<()> {
     }
 }
 
-/// The question as it was typed, quoted or not; `-` is read from standard input.
+/// Returns the question as typed, quoted or not; `-` is read from standard input.
 fn question(words: &[String]) -> CommandResult<String> {
     if words != ["-"] {
         return Ok(words.join(" ").trim().to_owned());
@@ -87,12 +87,12 @@ fn question(words: &[String]) -> CommandResult<String> {
     Ok(question.trim().to_owned())
 }
 
-/// Whether this "file" is standard output.
+/// Returns true if this "file" is standard output.
 pub(super) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a file can be made there, as far as that is known beforehand.
+/// Checks that a file can be created there, as far as this is known beforehand.
 pub(super) fn writable(path: &Path) -> CommandResult<()> {
     if is_stdout(path) {
         return Ok(());
@@ -109,7 +109,7 @@ pub(super) fn writable(path: &Path) -> CommandResult<()> {
     refuse(why, "give -o the path of a file in a directory that exists")
 }
 
-/// Starts the job, carries it in this process, and shows what comes of it.
+/// Starts the job, runs it in this process, and shows its result.
 async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
     let worker = outlast_engine::spawn(Worker::new(engine, Takes::HeldCallsOnly).run(Until::Asked));
@@ -117,11 +117,11 @@ async fn attended(session: &Session<'_>, job: NewJob, args: &ResearchArgs) -> Co
         Ok(job) => follow::with_bar(engine, job, CarriedBy::ThisProcess).await,
         Err(failed) => Err(failed),
     };
-    // An unfinished job is given back before another worker is asked to go on with it.
+    // An unfinished job is released before another worker is asked to continue it.
     stop.ask();
     drop(worker.await);
     let job = job?;
-    // The worker may have come to the end after the last reading.
+    // The worker may have finished after the last reading.
     let job = engine.job(&session.own(), &job.id).await?.unwrap_or(job);
     if job.state.kind().is_terminal() {
         return ended(engine, args, &job);
@@ -153,7 +153,7 @@ fn ended(engine: &Engine, args: &ResearchArgs, job: &Job) -> CommandResult {
     DONE
 }
 
-/// What it took, and how to go on, in one line.
+/// Returns the cost of the job, and the way to continue, in one line.
 fn epilogue(job: &Job, output: &Output, engine: &Engine) -> String {
     let mut facts = vec![short_id(job)];
     facts.extend(output.model.clone());

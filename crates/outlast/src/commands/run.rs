@@ -1,5 +1,5 @@
-//! `outlast run`: a workflow from the shell, as `start_job` starts it (E16). A worker carries the job, so that neither
-//! Ctrl-C nor a closed terminal ends what it runs.
+//! `outlast run`: starts a workflow from the shell, as `start_job` does (E16). A worker runs the job, so that neither
+//! Ctrl-C nor a closed terminal ends it.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
@@ -79,7 +79,7 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
     Ok(job.made_by("outlast run"))
 }
 
-/// Checks the arguments of another server's tool by the schema that was last seen.
+/// Checks the arguments of another server's tool against the schema that was last seen.
 async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> CommandResult<()> {
     let input = last_seen_input(&args.workflow, session.config, &session.engine).await;
     let ask = serde_json::from_value::<WorkflowAsk>(job.ask.clone());
@@ -88,7 +88,7 @@ async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> Com
     input.check(&ask).map_err(|why| CommandError::wrong(why, hint))
 }
 
-/// Follows the job while a worker carries it, and shows what comes of it.
+/// Follows the job while a worker runs it, and shows its result.
 async fn attended(session: &Session<'_>, job: Job, args: &RunArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
     let carrier = left_worker::ensured(session, &[], &job).await?;
@@ -126,7 +126,8 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
     DONE
 }
 
-/// The one text of a result, unchanged: a program that reads it gets what the command wrote. `None` for a terminal.
+/// Returns the text of a result with only one text, unchanged: a program that reads it gets the command's exact output.
+/// `None` for a terminal.
 fn bytes_for_a_program(body: &Body) -> Option<Vec<u8>> {
     let Body::Tool { content, .. } = body else { return None };
     let [block] = content.as_slice() else { return None };

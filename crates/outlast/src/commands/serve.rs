@@ -1,4 +1,4 @@
-//! `outlast serve`: MCP over standard input and output or over HTTP, and a worker beside it.
+//! `outlast serve`: MCP over standard input and output or over HTTP, with a worker in the same process.
 
 pub(super) mod http;
 pub(super) mod jobs;
@@ -36,9 +36,9 @@ use http::raise_open_files;
 use super::signals::drain_on_signals;
 use super::{FlagValue, configured};
 
-/// How long the worker may take to give its jobs back.
+/// The time that the worker may take to release its jobs.
 const LEAVING: Duration = Duration::from_secs(2);
-/// How long a search may take.
+/// The time limit of a search.
 const SEARCH: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
@@ -55,7 +55,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     super::start_server_log(global, &config, &own_jobs)?;
     data_dir::check(&config.data_dir)?;
     let research = research_providers(&config)?;
-    // The other tool sets answer nothing without a research provider.
+    // The other tool sets cannot answer without a research provider.
     if research.is_empty() && config.tools.iter().any(|set| *set != ToolSet::Jobs) {
         leave_research_out(&mut config)?;
     }
@@ -72,7 +72,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
             None
         }
         Some(address) => {
-            // Its own worker goes on with what the page asks.
+            // The server's own worker continues the requests of the page.
             let page =
                 super::ui_page::page_options(&config, &profiles, Arc::new(|_| Box::pin(async {})));
             Some(http::open(address, &args, &config, page).await?)
@@ -175,7 +175,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     DONE
 }
 
-/// Looks for jobs whenever the front asks for it.
+/// Looks for jobs whenever the front requests it.
 pub(super) async fn keep_looking(front: Arc<FrontStore>, engine: Engine) {
     loop {
         front.must_look_again().await;
@@ -183,18 +183,18 @@ pub(super) async fn keep_looking(front: Arc<FrontStore>, engine: Engine) {
     }
 }
 
-/// Who runs the jobs of a stdio server.
+/// Returns the process that runs the jobs of a stdio server.
 fn runs_jobs(config: &Config) -> RunsJobs {
     match config.detach {
-        // Whatever it leaves behind ends with it: the first process of a container.
+        // Any worker would end with this process, the first process of a container.
         Detach::Auto if std::process::id() == 1 => RunsJobs::Here,
         Detach::Auto | Detach::Always => RunsJobs::InDetachedWorker,
         Detach::Never => RunsJobs::Here,
     }
 }
 
-/// The workers that this server may leave jobs to; `None` where it runs all of them itself. The flags of tests that change how a
-/// worker behaves are for the worker of this process.
+/// Returns the workers to which this server may leave jobs; `None` if it runs all of them itself. Test flags that
+/// change a worker's behaviour apply to the worker of this process.
 fn workers(
     global: &Global,
     config: &Config,
@@ -209,13 +209,13 @@ fn workers(
     Workers::new(global, config, &[], Box::new(move || configured(&again, &flags)))
 }
 
-/// Where people reach the page: as configured, else at this server where it listens to this machine alone.
+/// Returns the address of the page: as configured, otherwise at this server if it listens only to this machine.
 fn page(config: &Config, listens_at: Option<SocketAddr>) -> Option<String> {
     let local = listens_at.filter(|address| address.ip().is_loopback());
     config.http.public_url.clone().or_else(|| local.map(|address| format!("http://{address}")))
 }
 
-/// Tools that carry Perplexity's name and were asked for are answered by the provider that is first in line: one warning (G2).
+/// Warns once that the first provider in order answers the requested tools with Perplexity's name (G2).
 fn warn_of_names(config: &Config, first: Option<&Profile>) {
     let Some(provider) = first.map(Profile::provider).filter(|it| *it != Profile::PERPLEXITY)
     else {
@@ -233,8 +233,8 @@ fn warn_of_names(config: &Config, first: Option<&Profile>) {
     }
 }
 
-/// Workflows need no research provider (E16): without one the research sets of the default are left out. Sets that were
-/// named are not.
+/// Workflows need no research provider (E16): without one the research sets of the default are left out. Named sets are
+/// not.
 fn leave_research_out(config: &mut Config) -> CommandResult<()> {
     if config.workflows.is_empty() {
         return Err(no_provider());
@@ -252,7 +252,7 @@ fn leave_research_out(config: &mut Config) -> CommandResult<()> {
     Ok(())
 }
 
-/// Says who answers, where more than one could (P2).
+/// Logs the provider that answers, if more than one could (P2).
 fn log_providers(profiles: &[Profile]) {
     let Some((first, others)) = profiles.split_first() else { return };
     let provider = first.provider();
@@ -268,7 +268,7 @@ fn log_providers(profiles: &[Profile]) {
     );
 }
 
-/// The tool sets that are on, in the order they are listed; workflows that are held come last.
+/// Returns the enabled tool sets, in their listed order; workflows that are held come last.
 fn sets(
     opened: &OpenEngine,
     profiles: &[Profile],
@@ -296,7 +296,8 @@ fn sets(
     sets
 }
 
-/// Whether this process works on the queue: only where something it serves puts jobs there (B1), as the page does with what it asks.
+/// Returns true if this process works on the queue: only if one of its interfaces puts jobs there (B1), as the page
+/// does with its requests.
 fn takes(config: &Config, page_asks: bool) -> Takes {
     let needed = config.tools.iter().any(|set| match set {
         ToolSet::Research | ToolSet::DeepResearch => config.research_mode != ResearchMode::Blocking,

@@ -1,5 +1,5 @@
-//! Signals: the first asks everything to stop, a second one leaves at once. A closed terminal (SIGHUP) asks as Ctrl-C
-//! does, but never leaves at once: the shell and the kernel both tell of it, and jobs must be left to a worker first.
+//! Signals: the first asks everything to stop, a second one exits at once. A closed terminal (SIGHUP) asks as Ctrl-C
+//! does, but never exits at once: the shell and the kernel both send it, and jobs must be left to a worker first.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use outlast_engine::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-/// What the shell sees when the person left before the end.
+/// The exit code when the person left before the end.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Why the process was asked to stop.
+/// The reason why the process was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopSignal {
     /// Ctrl-C.
@@ -29,9 +29,9 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From now on they no longer end the process by themselves.
+    /// Installs the handlers: from now on the signals no longer end the process by themselves.
     pub(super) fn listen() -> std::io::Result<Self> {
-        // `nohup` has SIGHUP ignored, and a handler would undo that.
+        // `nohup` ignores SIGHUP, and a handler would undo that.
         let hang_up = match is_ignored(SignalKind::hangup()) {
             true => None,
             false => Some(signal(SignalKind::hangup())?),
@@ -40,7 +40,7 @@ impl Signals {
         Ok(Self { interrupt, terminate: signal(SignalKind::terminate())?, hang_up })
     }
 
-    /// The next of them.
+    /// Returns the next of them.
     pub(super) async fn next(&mut self) -> StopSignal {
         let Self { interrupt, terminate, hang_up } = self;
         let hung_up = async {
@@ -57,12 +57,12 @@ impl Signals {
     }
 }
 
-/// The first signal asks everything to stop; a second one leaves at once.
+/// Stops everything after the first signal; exits at once after a second one.
 pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Output = ()>> {
     drain_on_signals(stop, Duration::ZERO)
 }
 
-/// The same, but the first SIGTERM lets jobs in hand go on for this long before it stops everything.
+/// The same, but after the first SIGTERM running jobs may continue for this time before everything stops.
 pub(super) fn drain_on_signals(
     stop: Shutdown,
     drain: Duration,
@@ -104,7 +104,7 @@ async fn past(deadline: Option<Instant>) {
     }
 }
 
-/// Whether this process was started with a signal ignored; where the system does not say, it was not.
+/// Returns true if this process was started with a signal ignored; false if the system does not report it.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -10,7 +10,7 @@ use crate::error::{CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Cell};
 
-/// How many days are shown where none is named.
+/// The number of days that are shown if none is named.
 const DAYS: i64 = 30;
 
 pub(super) async fn run(global: &Global, args: SpendArgs) -> CommandResult {

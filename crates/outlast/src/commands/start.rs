@@ -1,4 +1,4 @@
-//! What the commands that start a job share: why it is not accepted, and `--detach`.
+//! The common part of the commands that start a job: the reasons for a refusal, and `--detach`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::config::{Config, StoreUrl};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui::{self, Mark};
 
-/// Refuses `--detach` where no other process could go on with the job.
+/// Refuses `--detach` if no other process could continue the job.
 pub(super) fn check_detach(detach: bool, config: &Config) -> CommandResult<()> {
     if detach && config.store == StoreUrl::Memory {
         let hint = "leave out --detach, or name a store with --store";
@@ -21,7 +21,7 @@ pub(super) fn check_detach(detach: bool, config: &Config) -> CommandResult<()> {
     Ok(())
 }
 
-/// Refuses `--notify` where it is not known whom to tell of the end.
+/// Refuses `--notify` if no recipient is configured.
 pub(super) fn check_notify(notify: bool, config: &Config) -> CommandResult<()> {
     if notify && config.notify.is_none() {
         let hint = "set notify.command, or notify.url and notify.secret, in outlast.toml \
@@ -47,7 +47,7 @@ pub(super) async fn detach(
     job: &Job,
     as_json: bool,
 ) -> CommandResult {
-    // First of all, so that the id is known whatever follows.
+    // Printed first, so that the id is known whatever follows.
     print(&session.engine, job, as_json);
     let carrier = left_worker::ensured(session, library, job).await?;
     ui::mark(Mark::Good, "started");
@@ -55,7 +55,7 @@ pub(super) async fn detach(
     DONE
 }
 
-/// The job as data: its id, or all of it.
+/// Prints the job as data: its id, or all of it.
 pub(super) fn print(engine: &Engine, job: &Job, as_json: bool) {
     match as_json {
         true => ui::json(&json::job(job, engine.now())),
@@ -63,7 +63,7 @@ pub(super) fn print(engine: &Engine, job: &Job, as_json: bool) {
     }
 }
 
-/// Why a job was not accepted, with what can be done about it.
+/// Returns the error for a job that was not accepted, with a next step.
 pub(super) fn refused(error: StoreError) -> CommandError {
     let hint = match &error {
         StoreError::ConversationBusy(job) => {

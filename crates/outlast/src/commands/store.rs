@@ -1,4 +1,4 @@
-//! `outlast store`: what one does to the store itself.
+//! `outlast store`: operations on the store itself.
 
 mod copy;
 mod restore;
@@ -91,7 +91,7 @@ async fn migrate(config: &Config, as_json: bool) -> CommandResult {
     DONE
 }
 
-/// The schema of the tables, if there are any.
+/// Returns the schema of the tables, if there are any.
 async fn schema(url: &StoreUrl) -> CommandResult<Option<u32>> {
     let found = match url {
         StoreUrl::Memory => return Err(no_file()),
@@ -104,7 +104,7 @@ async fn schema(url: &StoreUrl) -> CommandResult<Option<u32>> {
     };
     let attempt = format!("look at the job store at {url}");
     let schema = found.map_err(|error| unusable(error, attempt, url))?;
-    // A file without a table is one that is still to be made.
+    // A file without a table is a store that is still to be created.
     Ok(schema.filter(|schema| *schema > 0))
 }
 
@@ -117,7 +117,7 @@ fn no_store(url: &StoreUrl) -> CommandError {
     CommandError::failed(format!("there is no job store at {url}"), hint)
 }
 
-/// A word of a command line that a shell leaves as it is.
+/// Quotes a word of a command line so that a shell leaves it unchanged.
 fn quoted(word: &str) -> String {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-:@%,=+".contains(sign);
     match word.chars().all(is_plain) {

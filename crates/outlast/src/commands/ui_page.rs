@@ -1,5 +1,5 @@
-//! `outlast ui`: the page for the person at this machine. A server on loopback with nothing but the page, opened by a link that is
-//! good once (I1, I8).
+//! `outlast ui`: the page for the person at this machine. A server on loopback with only the page, opened by a link
+//! that works once (I1, I8).
 
 use std::io::Write as _;
 use std::net::Ipv4Addr;
@@ -32,14 +32,14 @@ use crate::open_store::OpenStore;
 use crate::ui;
 use crate::wire::research_providers;
 
-/// Requests a minute: one browser, some tabs.
+/// Requests per minute: one browser with some tabs.
 const RATE: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
 /// The folder in the data directory for files that open the page.
 const LINKS: &str = "page-links";
-/// A link is good for a minute, so a file this old opens nothing.
+/// The age of a file that no longer opens anything: a link is valid for a minute.
 const OLD_FILE: Duration = Duration::from_secs(120);
-/// Nothing but the page is served, so no session of MCP ever is.
+/// Only the page is served, so there are no MCP sessions.
 const SESSION_IDLE: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandResult {
@@ -60,7 +60,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         let spent = entry.spent();
         let (carry, started) = unbounded_channel();
         let carry = Arc::new(move |job: Job| -> futures_util::future::BoxFuture<'static, ()> {
-            // Only after the page has ended is no one there to hear of it.
+            // Fails only after the page has ended.
             drop(carry.send(job));
             Box::pin(async {})
         });
@@ -71,7 +71,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         };
         let options = HttpOptions {
             routes: Routes::All,
-            // None: the link is the only way in, and no MCP is served.
+            // No tokens: the link is the only way in, and MCP is not served.
             callers: Callers::WithToken(Tokens::default()),
             hosts: Hosts::loopback(),
             origins: Origins::default(),
@@ -83,7 +83,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         };
         outlast_engine::spawn(stop_on_signals(stop.clone())?);
         let mirror_task = MirrorTask::spawn(session.mirror.as_ref());
-        // A store that ends with this process can be worked on by no other.
+        // No other process can work on a store that ends with this one.
         let is_memory = config.store == StoreUrl::Memory;
         let worker = is_memory
             .then(|| outlast_engine::spawn(Worker::new(engine, Takes::TheQueue).run(Until::Asked)));
@@ -92,7 +92,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
         ui::waiting("The link is good once and for a minute. Ctrl-C ends the page; jobs go on.");
         let data_dir = config.data_dir.clone();
         let opened = async move {
-            // Kept until the browser was led on, or the link is worthless.
+            // Kept until the browser was redirected or the link is worthless.
             let _file = if no_open { None } else { open(&data_dir, &link) };
             spent.await;
         };
@@ -110,7 +110,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             () = engine.keep_finding_dead_workers() => {}
         }
         stop.ask();
-        // Removes the file, if it is still there.
+        // Drops the file, which removes it if it still exists.
         opened.abort();
         drop(opened.await);
         if let Some(worker) = worker {
@@ -122,8 +122,8 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
     .await
 }
 
-/// What the page is told of the configuration, here and under `outlast serve --http`: the page of one owner after the other,
-/// who sign in with their tokens.
+/// Returns the configuration of the page, here and under `outlast serve --http`, where owners sign in with their
+/// tokens.
 pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) -> PageOptions {
     let research = (!profiles.is_empty()).then(|| PageResearch {
         profiles: profiles.to_vec(),
@@ -135,19 +135,20 @@ pub(super) fn page_options(config: &Config, profiles: &[Profile], carry: Carry) 
     PageOptions { research, limits: config.spend_limits, view: PageView::Own, entry: None }
 }
 
-/// Makes sure that a worker goes on with each job that the page starts, for as long as the page is served.
+/// Makes sure that a worker continues each job that the page starts, for as long as the page is served.
 async fn keep_carried(session: &Session<'_>, mut started: UnboundedReceiver<Job>) {
     while let Some(job) = started.recv().await {
         if let Err(failed) = left_worker::ensured(session, &[], &job).await {
-            // The job is kept, and its page says that no worker fits it.
+            // The job stays, and its page says that no worker fits it.
             ui::error(&failed);
         }
     }
     std::future::pending().await
 }
 
-/// Asks the desktop for a browser; without one the link is there to be copied. The browser is given a file that leads on to the
-/// link, because every user of this machine can read the arguments of a program. Returns the file; dropping it removes it.
+/// Asks the desktop for a browser; without one the link can be copied. The browser gets a file that redirects to the
+/// link, because every user of this machine can read the arguments of a program. Returns the file; dropping it removes
+/// it.
 fn open(data_dir: &Path, link: &str) -> Option<NamedTempFile> {
     let file = match redirect_file(data_dir, link) {
         Ok(file) => file,
@@ -160,13 +161,13 @@ fn open(data_dir: &Path, link: &str) -> Option<NamedTempFile> {
     let mut browser = Command::new(program);
     browser.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Ok(mut child) = browser.spawn() {
-        // It ends as soon as the browser has the file.
+        // It exits as soon as the browser has the file.
         std::thread::spawn(move || drop(child.wait()));
     }
     Some(file)
 }
 
-/// Writes an HTML file that only we can read and that leads to the link.
+/// Writes an HTML file that only this user can read and that redirects to the link.
 fn redirect_file(data_dir: &Path, link: &str) -> std::io::Result<NamedTempFile> {
     let folder = data_dir.join(LINKS);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;

@@ -1,4 +1,4 @@
-//! `outlast worker`: work without a face.
+//! `outlast worker`: runs jobs without an interface.
 
 mod background;
 
@@ -71,7 +71,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let again = global.clone();
     let reload = Box::new(move || configured(&again, &flags));
     let workers = Workers::new(global, &config, &args.library, reload);
-    // A detached worker ends when its configuration has changed, and leaves the jobs that wait to the next one itself.
+    // A detached worker ends when its configuration has changed, and itself leaves the waiting jobs to the next one.
     let (detached_workers, workers) = match identity {
         Some(_) => (workers, None),
         None => (None, workers),
@@ -81,7 +81,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         .engine(&config, options(&config), metered::providers(providers, &metrics), stop.clone())
         .await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
-    // A detached worker has a socket of its own.
+    // A detached worker has a separate socket.
     let folder = folder.filter(|_| identity.is_none());
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, None));
     outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
@@ -127,8 +127,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     DONE
 }
 
-/// Starts the log of a detached worker, and refuses to be one whose configuration or program was changed since its starter
-/// read them: it would carry the starter's jobs in another way than the starter would.
+/// Starts the log of a detached worker, and fails if its configuration or program was changed since its starter read
+/// them: it would run the starter's jobs in another way than the starter would.
 fn start_detached(
     global: &Global,
     config: &Config,

@@ -1,4 +1,4 @@
-//! `outlast wrap`: a front on the client's pipe, or, started by a front, the keeper that owns the server.
+//! `outlast wrap`: a front on the client's pipe, or, started by a front, the host process that owns the server.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -29,9 +29,9 @@ use crate::logging::Relay;
 use crate::open_store::{OpenStore, check_owner, check_path_length, options};
 use crate::wire::own_program;
 
-/// How long a keeper without a client waits for it to come back.
+/// The time that a host process without a client waits for it to come back.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long calls go on without a client before they are given up.
+/// The time for which calls continue without a client before they are given up.
 const GIVE_UP: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
@@ -48,11 +48,11 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
     let config = super::configured(global, &[])?;
     check_owner(&config)?;
     data_dir::prepare(&config.data_dir)?;
-    // The keeper could tell nobody.
+    // The host process could report it to nobody.
     data_dir::prepare_below(&config.data_dir, "wrap")?;
     check_path_length(&config.store)?;
     let identity = identity(&args)?;
-    // A mistake in it is told before anything is started.
+    // A mistake in it is reported before anything is started.
     server_at(global, &args)?;
     let log = config.data_dir.join("wrap.log");
     let open_log = Box::new(move || {
@@ -78,7 +78,7 @@ fn has_address(args: &WrapArgs) -> bool {
     args.url.is_some() || args.url_env.is_some()
 }
 
-/// The address of the server, if it is no program.
+/// Returns the address of the server, if it is not a program.
 fn address(args: &WrapArgs) -> CommandResult<Option<String>> {
     match &args.url_env {
         Some(name) => variable(name).map(Some),
@@ -96,7 +96,7 @@ fn settings(config: &Config, args: &WrapArgs) -> CommandResult<WrapSettings> {
     Ok(WrapSettings { name, after, ..config.wrap.clone() })
 }
 
-/// What a keeper and a front must share: the command, the folder, the environment.
+/// Returns the identity that a host process and a front must share: the command, the folder, the environment.
 fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let environment = wrap_environment();
@@ -109,7 +109,7 @@ fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     Ok(Identity::of(command.chain([b"".as_slice(), folder]).chain(pairs)))
 }
 
-/// Which server it is, for what is kept of it between starts: the command or address, and the folder.
+/// Returns the identity of the server for data that is kept between starts: the command or address, and the folder.
 fn server(args: &WrapArgs) -> CommandResult<Identity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let address = args.url.iter().chain(&args.url_env).map(String::as_bytes);
@@ -117,7 +117,8 @@ fn server(args: &WrapArgs) -> CommandResult<Identity> {
     Ok(Identity::of(command.chain([b"".as_slice(), folder.as_os_str().as_bytes()])))
 }
 
-/// The same flags and the same command. What the store's address holds is shown to no one who does not see it already.
+/// Returns the same flags and the same command for the host process. The store's address is shown only to users who can
+/// already see it.
 fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["wrap".into(), "--keeper".into()];
     arguments.extend(global.passed_on().flat_map(|(flag, value)| [flag.into(), value]));
@@ -144,13 +145,13 @@ fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
     arguments
 }
 
-/// What the first keeper alone is told.
+/// Returns the arguments for the first host process only.
 fn armed(point: Option<KillPoint>) -> Vec<OsString> {
     let name = point.and_then(|point| Some(point.to_possible_value()?.get_name().to_owned()));
     name.into_iter().flat_map(|name| ["--kill-at".into(), name.into()]).collect()
 }
 
-/// Where the server is, if it is no program.
+/// Returns the address of the server, if it is not a program.
 fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>> {
     let Some(url) = address(args)? else { return Ok(None) };
     let mut headers = args.header.clone();
@@ -162,12 +163,12 @@ fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>
     endpoint(global, &url, &headers, args.bearer_env.as_deref()).map(Some)
 }
 
-/// The keeper.
+/// Runs the host process.
 async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
-    // Refused only to a process that leads a session already.
+    // Fails only if this process already leads a session.
     let _ = rustix::process::setsid();
     let mut config = super::configured(global, &[])?;
-    // A wrapped call is no turn of a conversation.
+    // A wrapped call is not a turn of a conversation.
     config.conversation_logs = None;
     let level = if config.log_is_set { config.log.clone() } else { "warn".to_owned() };
     super::start_log_at(global, &config, &level, Relay::None)?;
@@ -200,7 +201,7 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     DONE
 }
 
-/// The configured store, opened with the first call that is stored.
+/// The configured store, opened for the first call that is stored.
 struct ConfiguredRows {
     config: Config,
     kill_at: Option<KillPoint>,
@@ -229,6 +230,6 @@ impl CallRows for ConfiguredRows {
     }
 
     async fn close(&self) {
-        // Everything acknowledged is durable; the process ends now.
+        // Every acknowledged write is durable; the process exits now.
     }
 }

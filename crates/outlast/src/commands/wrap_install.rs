@@ -1,5 +1,5 @@
-//! `outlast wrap --install` and `--uninstall`: one server's entry in a client's file is made to go through wrap, and
-//! back to the bytes from before. What an entry means is in `server.rs`, where it stands in `place.rs`.
+//! `outlast wrap --install` and `--uninstall`: makes one server's entry in a client's file go through wrap, and
+//! restores the original bytes. `server.rs` has the meaning of an entry, `place.rs` its position.
 
 mod server;
 pub(super) mod place;
@@ -25,7 +25,7 @@ use place::{Place, servers};
 use record::{Record, Replaced};
 use server::{Server, Wrapper, unwrapped};
 
-/// `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
+/// Runs `outlast wrap --install CLIENT SERVER` or `--uninstall CLIENT SERVER`; with --dry-run the change is only shown.
 pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
     let Some((change, client, server)) = args.asked() else {
         return refuse("no client and no server are named", "see `outlast wrap --help`");
@@ -55,11 +55,11 @@ pub(super) fn run(global: &Global, args: WrapInstallArgs) -> CommandResult {
 /// A server of a client, as doctor lists it.
 pub(super) struct ListedServer {
     pub(super) name: String,
-    /// What stands before it, where `outlast wrap` does.
+    /// The program before it, if that is `outlast wrap`.
     pub(super) wrapped_by: Option<String>,
 }
 
-/// The servers in a client's file other than this program; none where the file is not there or cannot be read.
+/// Returns the servers in a client's file other than this program; none if the file is missing or cannot be read.
 pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
     let Ok(Document { text: Some(text), .. }) = Document::read(&client.file(places)) else {
         return Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn list(client: Client, places: &Places) -> Vec<ListedServer> {
     listed
 }
 
-/// The folder whose own servers count.
+/// Returns the folder whose own servers apply.
 fn project() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }
@@ -93,7 +93,7 @@ fn known_client(name: &str) -> CommandResult<Client> {
 struct Job<'a> {
     client: Client,
     name: &'a str,
-    /// The file as people write it.
+    /// The path of the file as people write it.
     file: String,
     document: &'a Document,
     is_trial: bool,
@@ -133,7 +133,7 @@ impl Job<'_> {
         let mut record = self.record();
         let [now, then] = [self.text(), after.as_str()].map(|text| self.entry_in(place, text));
         let (now, then) = (now?, then?);
-        // An entry that was wrapped already moves to this program; what it was before that stays known.
+        // An entry that is already wrapped moves to this program; its original content stays recorded.
         let was = match (read, record.of(&place.path, &now)) {
             (Server::Wrapped { .. }, Some(known)) if known.is == now => Some(known.was.clone()),
             (Server::Wrapped { .. }, _) => None,
@@ -222,7 +222,7 @@ impl Job<'_> {
         Ok(text[self.or_refused(place.span(text))?].to_owned())
     }
 
-    /// Shows what would change, where only that was asked for.
+    /// Shows the changes, if the user only asked for that.
     fn show(&self, after: &str) -> bool {
         if self.is_trial {
             let name = self.document.path.display().to_string();
@@ -250,7 +250,7 @@ impl Job<'_> {
         CommandError::wrong(why, hint)
     }
 
-    /// There is no such server: the ones there are listed, and what was kept of it goes.
+    /// Returns the error for an unknown server, with the existing ones listed, and removes its record.
     fn unknown(&self, listed: &[(Place, Value)], change: WrapChange) -> CommandError {
         let (whose, title) = (self.whose(), self.client.title());
         if change == WrapChange::Uninstall && !self.is_trial {
@@ -273,9 +273,9 @@ impl Job<'_> {
     }
 }
 
-/// Whether an entry is the one that the install wrote, also where the client has laid its file out anew since.
+/// Returns true if an entry is the one that the install wrote, also if the client has reformatted its file since.
 fn is_as_written(place: &Place, known: &Replaced, now: &str, entry: &Value) -> bool {
-    // Comments have no meaning, so a new one is seen by its sign.
+    // Comments have no meaning, so a new one is recognised by its sign.
     let signs = |text: &str| ["#", "//", "/*"].map(|sign| text.matches(sign).count());
     known.is == now
         || place.meaning(&known.is).is_ok_and(|is| is == *entry) && signs(&known.is) == signs(now)

@@ -36,7 +36,7 @@ pub(super) const MAX_DATAGRAM: usize = MAX_LINE + 256;
 /// The time that a server may take to make room for a line. Afterwards it is not waited for until it has accepted one.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// The prefix of datagrams with a line; the next constant is that of datagrams with the number of lost lines.
+/// The prefixes of datagrams: with a line, and with the number of lost lines.
 const LINE: &str = "log ";
 const LOST: &str = "lost ";
 

@@ -1,4 +1,4 @@
-//! What a check finds, and the bound on how long it may look.
+//! The findings of a check, and its time limit.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 pub(super) use crate::ui::Verdict;
 
-/// No check looks longer than this.
+/// The time limit of a check.
 pub(super) const CHECK_LIMIT: Duration = Duration::from_secs(2);
 
-/// One finding: a line, and what to do about it.
+/// One finding: a line, and its remedy.
 #[derive(Debug)]
 pub(super) struct Check {
     pub(super) verdict: Verdict,
@@ -34,7 +34,7 @@ impl Check {
         Self { verdict: Verdict::Skipped, line: line.into(), fix: None }
     }
 
-    /// A check that needs a configuration, where there is none that can be used.
+    /// Returns the finding of a check that needs a configuration, if there is no usable one.
     pub(super) fn unconfigured() -> Self {
         Self::skipped("not looked at: the configuration cannot be used")
     }
@@ -44,7 +44,7 @@ impl Check {
     }
 }
 
-/// Looks on a thread of its own, for as long as a check may.
+/// Runs a check on a separate thread, within the time limit of a check.
 pub(super) async fn bounded<const N: usize>(
     look: impl FnOnce() -> [Check; N] + Send + 'static,
 ) -> [Check; N] {

@@ -1,4 +1,4 @@
-//! Checks of what is on this machine and needs no store: configuration, ports, clients.
+//! Checks of this machine that need no store: configuration, ports, clients.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ use crate::ui;
 /// The port of the examples.
 const PORT: u16 = 8080;
 
-/// The configuration can be used, and where it comes from.
+/// Checks that the configuration can be used, and reports its source.
 pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<&Places>) -> Check {
     let usable = showing.as_ref().and_then(|showing| Ok((showing, showing.config.as_ref()?)));
     let unusable = |error: &ConfigError| Check::fail(error.to_string(), error.hint());
@@ -58,7 +58,7 @@ pub(super) fn configuration(showing: &ConfigResult<ShownConfig>, places: Option<
     }
 }
 
-/// What is wrong with who may write the file, or read it where it holds a secret; and what to do about it.
+/// Returns the mistake in the permissions to write the file, or to read it if it holds a secret, and the remedy.
 fn open_to_others(showing: &ShownConfig, places: Option<&Places>) -> Option<(String, String)> {
     let file = showing.file.as_ref()?;
     let mode = std::fs::metadata(file).ok()?.permissions().mode();
@@ -74,7 +74,7 @@ fn open_to_others(showing: &ShownConfig, places: Option<&Places>) -> Option<(Str
     None
 }
 
-/// No other user can change what is in the data directory.
+/// Checks that no other user can change the content of the data directory.
 pub(super) fn data_dir(path: &Path) -> Check {
     match data_dir::judge(path) {
         Err(found) => Check::fail(format!("{found}: nothing is written there"), found.fix()),
@@ -83,7 +83,7 @@ pub(super) fn data_dir(path: &Path) -> Check {
     }
 }
 
-/// Wrapped servers describe their tools as before.
+/// Checks that wrapped servers describe their tools as before.
 pub(super) fn tools(data_dir: &Path) -> Check {
     let changes = outlast_wrap::recent_tool_changes(data_dir);
     let shown = changes.iter().map(|(change, age)| format!("{change} ({} ago)", ui::ago(*age)));
@@ -97,12 +97,12 @@ pub(super) fn tools(data_dir: &Path) -> Check {
     }
 }
 
-/// The SQLite that is built in.
+/// Reports the built-in SQLite.
 pub(super) fn sqlite() -> Check {
     Check::pass(format!("SQLite {}, built in", outlast_store::sqlite_version()))
 }
 
-/// This machine's own address can be listened on.
+/// Checks that this machine's own address can be listened on.
 pub(super) fn ports() -> [Check; 1] {
     if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         let fix =
@@ -116,7 +116,7 @@ pub(super) fn ports() -> [Check; 1] {
     [Check::pass(format!("127.0.0.1 can be listened on; port {PORT} is {state}"))]
 }
 
-/// The clients that are set up run something that is there.
+/// Checks that the configured clients run an existing program.
 pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
     let Some(places) = places else {
         return [Check::skipped("there is no home directory to look in")];
@@ -155,7 +155,7 @@ pub(super) fn clients(places: Option<&Places>) -> [Check; 1] {
     }]
 }
 
-/// The servers of every client, and which of them go through wrap.
+/// Returns the servers of every client, and marks those that go through wrap.
 pub(super) fn servers(places: Option<&Places>) -> Vec<(Client, Vec<ListedServer>)> {
     let listed = |places| {
         let of = |client: &Client| (*client, wrap_install::list(*client, places));
@@ -164,7 +164,7 @@ pub(super) fn servers(places: Option<&Places>) -> Vec<(Client, Vec<ListedServer>
     places.map(listed).unwrap_or_default()
 }
 
-/// The wrapped servers run a wrap that is there.
+/// Checks that the wrapped servers run an existing wrap.
 pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
     let mut lines = Vec::new();
     for (client, listed) in servers {
@@ -189,7 +189,8 @@ pub(super) fn wrapped(servers: &[(Client, Vec<ListedServer>)]) -> Check {
     }
 }
 
-/// A name without a folder is looked for by the client, in a PATH we do not know.
+/// Returns true if the command exists. The client searches a name without a folder in its own PATH, which is unknown
+/// here.
 fn is_there(command: &str) -> bool {
     !command.contains('/') || Path::new(command).is_file()
 }

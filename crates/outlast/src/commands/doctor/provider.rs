@@ -1,4 +1,4 @@
-//! Checks of the research providers, and of the clock by what it says the time is.
+//! Checks of the research providers, and of the clock against the providers' time.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use crate::config::{Config, ResearchProvider, VendorName, VendorSettings};
 use crate::ui;
 use crate::wire;
 
-/// No clock that is right shows an earlier time: 2026-01-01.
+/// The earliest time of a correct clock: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 
-/// How far this machine's clock may be from the provider's before people are misled by the times they read.
+/// The difference between this machine's clock and the provider's beyond which displayed times mislead people.
 const SKEW: Duration = Duration::from_secs(120);
 
-/// Each provider that may be asked answers and takes its key, or can be read; and this machine's time is the providers'.
+/// Checks that each provider that may be asked answers and accepts its key, or can be read, and that this machine's
+/// time is the providers' time.
 pub(super) async fn providers_and_clock(config: Option<&Config>) -> (Vec<Check>, Check) {
     let Some(config) = config else { return (vec![Check::unconfigured()], clock(None)) };
     if config.providers.is_empty() {
@@ -36,7 +37,7 @@ pub(super) async fn providers_and_clock(config: Option<&Config>) -> (Vec<Check>,
     (checks.map(|(place, (check, _))| in_line(config, place, check)).collect(), clock(time))
 }
 
-/// Where several may be asked, says what this one is asked (P2).
+/// Adds the provider's role, if several may be asked (P2).
 fn in_line(config: &Config, place: usize, check: Check) -> Check {
     let names: Vec<&str> = config.providers.iter().map(ResearchProvider::name).collect();
     let line = match names.get(place) {
@@ -52,17 +53,17 @@ fn in_line(config: &Config, place: usize, check: Check) -> Check {
         _ => format!("{line}; goes on with its own conversations"),
     };
     let verdict = match check.verdict {
-        // No person asked for this one: its conversations have to wait, and nothing else.
+        // The user did not ask for this one: only its conversations have to wait.
         Verdict::Fail if place > 0 && !config.providers_are_named => Verdict::Warn,
         verdict => verdict,
     };
     Check { line, verdict, ..check }
 }
 
-/// Whether a vendor answers, and what time it is there.
+/// Checks that a vendor answers, and returns the vendor's time.
 async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Timestamp>) {
     let begun = Instant::now();
-    // A little less than a check may take, so that the answer is its own.
+    // A little less than the limit of a check, so that this timeout comes first.
     let checked = wire::check_vendor(config, settings, CHECK_LIMIT.mul_f32(0.9)).await;
     let took = ui::ago(begun.elapsed());
     match checked {
@@ -75,7 +76,7 @@ async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Ti
     }
 }
 
-/// What a vendor that answers made of the key, and what it warns of, such as the day on which a model goes.
+/// Returns a vendor's verdict on the key, and its warnings, such as the day on which a model is retired.
 fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
     match checked.key {
         KeyState::Unknown => {
@@ -99,7 +100,7 @@ fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
     }
 }
 
-/// Why there was no good answer. One that cannot be reached answers nothing, whatever the reason.
+/// Returns the finding for a failed request. An unreachable provider answers nothing, whatever the reason.
 fn trouble(error: &ProviderError) -> Check {
     let (line, fix) = match error.sentence.split_once("; ") {
         Some((line, fix)) => (line, fix),
@@ -114,7 +115,7 @@ fn trouble(error: &ProviderError) -> Check {
     }
 }
 
-/// No provider is configured.
+/// Returns the finding for a missing provider.
 fn none(config: &Config) -> Check {
     if !config.workflows.is_empty() {
         return Check::skipped("none is configured; the workflows need none");
@@ -138,7 +139,7 @@ fn library(config: &Config) -> Check {
     }
 }
 
-/// Whether the programs are installed that read the PDFs and office files of a library.
+/// Checks that the programs are installed that read the PDFs and office files of a library.
 pub(super) fn converters(config: Option<&Config>) -> [Check; 2] {
     let Some(converters) = config.and_then(|config| wire::converters(config).ok()) else {
         return [Check::unconfigured(), Check::unconfigured()];
@@ -177,7 +178,7 @@ fn judged(now: Timestamp, server_time: Option<Timestamp>) -> Check {
 mod tests {
     use super::*;
 
-    /// G2: a model with a date of its end is a warning, before it is an error.
+    /// G2: a model with an end date is a warning, before it is an error.
     #[test]
     fn g2_what_a_vendor_warns_of_is_told() {
         let warned = |key, warnings: &[&str]| {

@@ -1,4 +1,4 @@
-//! Checks of the job store: can it be written, whose is it, do locks hold where it lives, is a worker there.
+//! Checks of the job store: that it can be written, its owner, that locks work in its folder, and that it has a worker.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -13,10 +13,10 @@ use super::check::Check;
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::open_store::{marks_of, store_hint};
 
-/// What another process says about locks it should not have been given.
+/// The exit code of a process that was given locks that it should not have been given.
 const GAVE_WAY: u8 = 3;
 
-/// The store can be written, and a worker works on it.
+/// Checks that the store can be written, and that a worker works on it.
 pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] + Send + 'static {
     let url = config.map(|config| config.store.clone());
     let state_dir = config.and_then(|config| config.state_dir.clone());
@@ -37,7 +37,8 @@ pub(super) fn inspected(config: Option<&Config>) -> impl FnOnce() -> [Check; 2] 
     }
 }
 
-/// Whose jobs commands and stdio servers of this machine start; `None` where jobs are this machine's own.
+/// Reports the owner of the jobs that commands and stdio servers of this machine start; `None` if jobs belong to this
+/// machine alone.
 pub(super) fn owner(config: Option<&Config>) -> Option<Check> {
     let config = config.filter(|config| matches!(config.store, StoreUrl::Postgres(_)))?;
     let owner = &config.owner;
@@ -152,7 +153,7 @@ fn unfinished(jobs: u64) -> String {
     }
 }
 
-/// A store that is still to be made.
+/// Returns the finding for a store that does not exist yet.
 fn unmade(path: &Path) -> Check {
     let shown = path.display();
     let dir = nearest(path);
@@ -165,7 +166,7 @@ fn unmade(path: &Path) -> Check {
     }
 }
 
-/// Locks keep two processes apart where the store is.
+/// Checks that locks exclude two processes from each other in the store's folder.
 pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Send + 'static {
     let url = config.map(|config| config.store.clone());
     let marks = config.map(|config| marks_of(config).to_owned());
@@ -181,7 +182,7 @@ pub(super) fn locks(config: Option<&Config>) -> impl FnOnce() -> [Check; 1] + Se
     }
 }
 
-/// How processes on a database hear of each other. Not asked where there are no tables yet: they would be made.
+/// Reports how processes on a database notify each other. Skipped without tables, because the check would create them.
 async fn sessions(address: String, marks: Option<PathBuf>) -> Check {
     let Ok(found) = PostgresStore::inspect(&address, marks.as_deref()).await else {
         return Check::skipped("not tried: the database cannot be used");
@@ -223,7 +224,7 @@ fn tried(dir: &Path) -> Check {
     let asked = || -> anyhow::Result<Option<i32>> {
         let folder = tempfile::Builder::new().prefix(".outlast-doctor-").tempdir_in(dir)?;
         let _held = outlast_store::hold_locks(folder.path())?;
-        // Another process: one's own locks never stand in one's way.
+        // Another process is necessary: a process's own locks never block it.
         let mut other = Command::new(std::env::current_exe()?);
         other.args(["doctor", "--try-locks"]).arg(folder.path()).stdin(Stdio::null());
         Ok(other.stdout(Stdio::null()).stderr(Stdio::null()).status()?.code())
@@ -242,7 +243,7 @@ fn tried(dir: &Path) -> Check {
     }
 }
 
-/// The other process: fails when it is given what another process holds.
+/// Runs as the other process: fails if it gets a lock that another process holds.
 pub(super) fn try_locks(dir: &Path) -> ExitCode {
     match outlast_store::locks_that_give_way(dir) {
         Ok(given) if given.is_empty() => ExitCode::SUCCESS,
@@ -251,7 +252,7 @@ pub(super) fn try_locks(dir: &Path) -> ExitCode {
     }
 }
 
-/// The folder of this path, or the nearest above it that is there.
+/// Returns the folder of this path, or the nearest existing one above it.
 fn nearest(path: &Path) -> PathBuf {
     let above = path.ancestors().skip(1).find(|above| above.is_dir());
     match above {

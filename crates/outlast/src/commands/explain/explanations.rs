@@ -4,7 +4,7 @@
 #[cfg_attr(not(test), expect(dead_code, reason = "the documentation alone has titles"))]
 pub(super) struct Group {
     pub(super) title: &'static str,
-    /// A sentence that holds for all of them; empty if there is none.
+    /// A sentence that is true for all of them; empty if there is none.
     pub(super) about: &'static str,
     pub(super) codes: &'static [Explanation],
 }

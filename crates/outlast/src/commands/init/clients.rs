@@ -1,4 +1,4 @@
-//! The clients: where each keeps its servers, in which words, and how it hands on a key.
+//! The clients: the place and format of each one's server list, and the way in which it passes on a key.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ use super::layout::Field;
 use crate::cli::Client;
 use crate::config::Places;
 
-/// The variable that names who may be asked.
+/// The variable that names the providers that may be asked.
 const PROVIDERS: &str = "OUTLAST_PROVIDERS";
 
 /// The variable that holds the library's folders.
 const LIBRARY: &str = "OUTLAST_LIBRARY";
 
-/// The mode of research that suits every client, however patient.
+/// The mode of research that suits every client, regardless of its timeout.
 const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
 
-/// How a client's file is written.
+/// The format of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// JSON, perhaps with comments; the entry is in the object of this name.
@@ -28,42 +28,42 @@ pub(crate) enum Format {
     Toml,
 }
 
-/// How the key gets from the client to this program without being in the client's file.
+/// The way of the key from the client to this program without the key being in the client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyWay {
-    /// The client puts the value in where the file has the variable's name between these.
+    /// The client inserts the value if the file has the variable's name between these.
     Reference(&'static str, &'static str),
-    /// The client is told the names of variables to pass on.
+    /// The file lists the names of variables to pass on.
     Named,
     /// The client passes its whole environment on.
     Inherited,
-    /// It cannot: the key must be in outlast.toml.
+    /// The client cannot pass the key on: it must be in outlast.toml.
     OwnFile,
 }
 
-/// What to write for this program.
+/// The content of the entry for this program.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) command: String,
     pub(super) args: Vec<String>,
-    /// The variables of the keys that it needs. None whose key is in outlast.toml: a variable that is not set must not
-    /// stand before it.
+    /// The variables of the keys that it needs. Keys in outlast.toml are left out: an unset variable must not override
+    /// them.
     pub(super) keys: Vec<&'static str>,
-    /// Who may be asked, where this environment names them.
+    /// The providers that may be asked, if this environment names them.
     pub(super) providers: Option<String>,
     /// Folders of documents, as one variable.
     pub(super) library: Option<String>,
-    /// Whether the folders were given on the command line.
+    /// True if the folders were given on the command line.
     pub(super) library_given: bool,
 }
 
 impl Client {
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn id(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// The name people know.
+    /// Returns the product name.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -77,7 +77,7 @@ impl Client {
         }
     }
 
-    /// The file with the user's servers.
+    /// Returns the file with the user's servers.
     pub(crate) fn file(self, places: &Places) -> PathBuf {
         match self {
             Self::ClaudeCode => places.home.join(".claude.json"),
@@ -108,7 +108,7 @@ impl Client {
 
     pub(super) fn key_way(self) -> KeyWay {
         match self {
-            // Without the default, a variable that is not set would keep the whole file from being read.
+            // Without the default, an unset variable would make the whole file unreadable.
             Self::ClaudeCode => KeyWay::Reference("${", ":-}"),
             Self::Cursor | Self::Vscode | Self::Windsurf => KeyWay::Reference("${env:", "}"),
             Self::GeminiCli => KeyWay::Reference("$", ""),
@@ -118,7 +118,7 @@ impl Client {
         }
     }
 
-    /// What the client is told.
+    /// Returns the entry for the client's file.
     pub(super) fn entry(self, program: &Program) -> Entry {
         let mut fields = Vec::new();
         match self {
@@ -170,7 +170,7 @@ impl Format {
         }
     }
 
-    /// Whether the text is `before` with nothing but our entry put in.
+    /// Returns true if the text is `before` with only our entry added.
     pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
         match self {
             Self::Json(container) => edit::is_only_added(before, text, container),
@@ -178,7 +178,7 @@ impl Format {
         }
     }
 
-    /// What the entry runs; `None` when there is no entry.
+    /// Returns the command of the entry; `None` if there is no entry.
     pub(super) fn command(self, text: &str) -> Result<Option<String>, Refusal> {
         match self {
             Self::Toml => codex::command(text),

@@ -1,4 +1,4 @@
-//! The entry in Codex's TOML file: a table at the end when it is new, changed in place later.
+//! The entry in Codex's TOML file: a table at the end if it is new, changed in place later.
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
@@ -6,16 +6,16 @@ use super::edit::{Entry, NAME};
 use super::json::Refusal;
 use super::layout::Field;
 
-/// The table of tables the entry stands in.
+/// The table that contains the entry's table.
 pub(crate) const CONTAINER: &str = "mcp_servers";
 
-/// Puts the entry in, or brings the one that is there up to date.
+/// Adds the entry, or updates the existing one.
 pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
     if ours(&parse(text)?).is_none() {
         let block = block(&format!("{CONTAINER}.{NAME}"), &entry.value);
         let added = with_line_ends_of(text, format!("{}{block}", gap(text)));
         let done = format!("{text}{added}");
-        // A table of that name may be written in a way that nothing can be added to.
+        // A table of that name may be written in a way to which nothing can be added.
         return parse(&done).map(|_| done).map_err(|_| {
             let why = format!("because `{CONTAINER}` is written on one line");
             Refusal::at(text, text.len(), format!("no [{CONTAINER}.{NAME}] can be added, {why}"))
@@ -30,7 +30,7 @@ pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
     Ok(with_line_ends_of(text, document.to_string()))
 }
 
-/// Brings a table up to date. A variable that a person set otherwise stays, unless it is given anew.
+/// Updates a table. A variable that a person set to another value stays, unless a new value is given.
 fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_variables: bool) {
     let Field::Map(members) = wanted else { return };
     for (name, field) in members {
@@ -43,7 +43,7 @@ fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_
     }
 }
 
-/// Takes the entry out; `None` when there is none.
+/// Removes the entry; `None` if there is none.
 pub(super) fn take(text: &str) -> Result<Option<String>, Refusal> {
     if ours(&parse(text)?).is_none() {
         return Ok(None);
@@ -54,7 +54,7 @@ pub(super) fn take(text: &str) -> Result<Option<String>, Refusal> {
     Ok(Some(with_line_ends_of(text, document.to_string())))
 }
 
-/// Whether the text is `before` with nothing but our entry behind it.
+/// Returns true if the text is `before` with only our entry after it.
 pub(super) fn is_only_added(before: &str, text: &str) -> bool {
     let Some(added) = text.strip_prefix(before) else { return false };
     let Ok(Ok(added)) = parse(added).map(|added| added.to_string().parse::<toml::Table>()) else {
@@ -65,21 +65,21 @@ pub(super) fn is_only_added(before: &str, text: &str) -> bool {
     only(&added, CONTAINER) && servers.is_some_and(|servers| only(servers, NAME))
 }
 
-/// What the entry runs, if there is one.
+/// Returns the command of the entry, if there is one.
 pub(super) fn command(text: &str) -> Result<Option<String>, Refusal> {
     let document = parse(text)?;
     let command = ours(&document).map(|ours| ours.get("command").and_then(Item::as_str));
     Ok(command.map(|command| command.unwrap_or_default().to_owned()))
 }
 
-/// The table at this path as text.
+/// Returns the table at this path as text.
 fn block(path: &str, table: &Field) -> String {
     let mut lines = format!("[{path}]\n");
     let Field::Map(members) = table else { return lines };
     for (name, field) in members {
         lines.push_str(&match field {
             Field::Text(_) | Field::List(_) => format!("{name} = {}\n", value(field)),
-            // The last of them, so that it does not take the others in.
+            // Comes last, so that its header does not absorb the other members.
             Field::Map(_) => format!("\n{}", block(&format!("{path}.{name}"), field)),
         });
     }
@@ -98,7 +98,7 @@ fn ours(document: &DocumentMut) -> Option<&dyn TableLike> {
     document.get(CONTAINER)?.as_table_like()?.get(NAME)?.as_table_like()
 }
 
-/// The document to be changed. One that would not be written as it was read is left alone.
+/// Parses the document for editing. A document that would not be written as it was read is left unchanged.
 fn exact(text: &str) -> Result<DocumentMut, Refusal> {
     let document = parse(&text.replace("\r\n", "\n"))?;
     if with_line_ends_of(text, document.to_string()) == text {
@@ -107,12 +107,12 @@ fn exact(text: &str) -> Result<DocumentMut, Refusal> {
     Err(Refusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
 }
 
-/// A text of ours with the line ends of the file. The library writes one kind only.
+/// Converts our text to the line ends of the file. The library writes one kind only.
 pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
     if file.contains("\r\n") { text.replace('\n', "\r\n") } else { text }
 }
 
-/// Gives the member of a table a value.
+/// Sets the value of a table's member.
 pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
     match table.get_mut(name) {
         Some(item) => bring_up_to_date(item, field),
@@ -150,7 +150,7 @@ fn value(field: &Field) -> Value {
     }
 }
 
-/// A blank line before what is added.
+/// Returns a blank line before the added text, if it needs one.
 fn gap(text: &str) -> &'static str {
     match (text.is_empty(), text.ends_with('\n')) {
         (true, _) => "",

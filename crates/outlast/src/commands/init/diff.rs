@@ -1,9 +1,9 @@
-//! What would change, as a unified diff. One hunk: an entry stands in one place.
+//! Shows the changes as a unified diff. One hunk is enough: an entry is in one place.
 
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// The diff between two texts; empty when they are the same.
+/// Returns the diff between two texts; empty if they are equal.
 pub(crate) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> String {
     if before == after {
         return String::new();
@@ -45,7 +45,7 @@ pub(crate) fn unified(name: &str, before: Option<&str>, after: Option<&str>) -> 
 
 fn range(from: usize, to: usize) -> String {
     let count = to - from;
-    // The format counts from one, and from zero where there is nothing.
+    // The format counts from one, and from zero if there is nothing.
     format!("{},{count}", if count == 0 { from } else { from + 1 })
 }
 

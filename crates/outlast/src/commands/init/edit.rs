@@ -1,5 +1,5 @@
-//! One entry in a JSON document: put in, brought up to date, taken out. Every other byte stays as it is. The parser could
-//! add members too, but would take blank lines out of the object and break an object on one line into many.
+//! Adds, updates and removes one entry in a JSON document. Every other byte stays unchanged. The parser could add
+//! members too, but would remove blank lines from the object and split an object on one line into many.
 
 use jsonc_parser::cst::{CstNode, CstObject, CstRootNode};
 
@@ -8,19 +8,19 @@ use super::layout::{Field, Layout};
 
 /// The name of our entry.
 pub(super) const NAME: &str = "outlast";
-/// How deep in a document the variables of the entry are: in the container, in the entry, in its `env`.
+/// The depth of the entry's variables in a document: in the container, in the entry, in its `env`.
 const PATH_OF_VARIABLES: usize = 3;
 
 /// The entry of this program.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) value: Field,
-    /// The variable that was given on the command line: it replaces the one that is there.
+    /// The variable that was given on the command line: it replaces the existing one.
     pub(super) given: Option<&'static str>,
 }
 
-/// Puts the entry into the object called `container`, or brings the one that is there up to date: what it lacks is
-/// added, what runs this program is replaced, everything else in it stays.
+/// Adds the entry to the object called `container`, or updates the existing one: adds missing members, replaces the
+/// members that run this program, and keeps all others.
 pub(super) fn put(text: &str, container: &'static str, entry: &Entry) -> Result<String, Refusal> {
     let members = [(container, Field::Map(vec![(NAME, entry.value.clone())]))];
     let root = parse(text)?;
@@ -39,7 +39,7 @@ pub(super) fn put(text: &str, container: &'static str, entry: &Entry) -> Result<
     }
 }
 
-/// Brings the object at this path up to date.
+/// Updates the object at this path.
 fn put_into(
     mut text: String,
     path: &[&str],
@@ -57,7 +57,7 @@ fn put_into(
                 let why = format!("`{name}` must be an object");
                 return Err(Refusal::at(&text, span(&node).start, why));
             }
-            // A variable that a person set otherwise stays, unless it is given anew.
+            // A variable that a person set to another value stays, unless a new value is given.
             (Some(_), _) if path.len() == PATH_OF_VARIABLES && given != Some(*name) => text,
             (Some(_) | None, _) => set(&text, path, name, field)?,
         };
@@ -65,18 +65,18 @@ fn put_into(
     Ok(text)
 }
 
-/// Whether the text is `before` with nothing but our entry put in.
+/// Returns true if the text is `before` with only our entry added.
 pub(super) fn is_only_added(before: &str, text: &str, container: &'static str) -> bool {
     let (Ok(old), Ok(new)) = (parse(before), parse(text)) else { return false };
     let had_entry = ours(&old, container).is_some_and(|entry| entry.as_object().is_some());
     let (false, Some(entry)) = (had_entry, ours(&new, container)) else { return false };
-    // Whatever the entry says: the same word stands for it in both.
+    // The entry's content does not matter: the same word replaces it in both.
     let word = Field::Text(NAME.to_owned());
     let put = put(before, container, &Entry { value: word.clone(), given: None });
     put.is_ok_and(|put| put == replaced(text, &entry, &word.value().to_string()))
 }
 
-/// The entry, if there is one.
+/// Returns the entry, if there is one.
 pub(super) fn ours(root: &CstRootNode, container: &str) -> Option<CstNode> {
     member(&object_at(root, &[container])?, NAME)
 }
@@ -85,7 +85,7 @@ pub(crate) fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> 
     path.iter().try_fold(root.object_value()?, |object, name| member(&object, name)?.as_object())
 }
 
-/// Takes the entry out; `None` when there is none.
+/// Removes the entry; `None` if there is none.
 pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusal> {
     let mut done = None;
     loop {
@@ -98,7 +98,7 @@ pub(super) fn take(text: &str, container: &str) -> Result<Option<String>, Refusa
     }
 }
 
-/// Gives the member of the object at this path a value. Objects that are missing are made.
+/// Sets the value of a member of the object at this path. Creates missing objects.
 pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Result<String, Refusal> {
     let root = parse(text)?;
     let Some(object) = object_at(&root, path) else {
@@ -118,15 +118,15 @@ pub(crate) fn set(text: &str, path: &[&str], name: &str, field: &Field) -> Resul
     })
 }
 
-/// Takes the member out of the object at this path, if it is there.
+/// Removes the member from the object at this path, if it exists.
 pub(crate) fn remove(text: &str, path: &[&str], name: &str) -> Result<String, Refusal> {
     let root = parse(text)?;
     let without = object_at(&root, path).and_then(|object| taken(text, &object, name));
     Ok(without.unwrap_or_else(|| text.to_owned()))
 }
 
-/// The text without the object's last member of this name. Comments in front of the member stay, which the parser's own
-/// removal takes out.
+/// Returns the text without the object's last member of this name. Keeps comments before the member, which the parser's
+/// own removal would remove.
 fn taken(text: &str, object: &CstObject, name: &str) -> Option<String> {
     let members = object.properties();
     let at = members.iter().rposition(|found| found.decoded_name().as_deref() == Some(name))?;
@@ -148,7 +148,7 @@ fn taken(text: &str, object: &CstObject, name: &str) -> Option<String> {
         None => from,
         Some(comment) => {
             let start = span(&comment.clone().into()).end;
-            // What follows must not become part of a line's comment.
+            // The text that follows must not become part of a line comment.
             let line_ends =
                 text[end..].split('\n').next().is_some_and(|rest| rest.trim().is_empty());
             let next_line = text[start..].find('\n').map_or(start, |line| start + line + 1);
@@ -156,14 +156,15 @@ fn taken(text: &str, object: &CstObject, name: &str) -> Option<String> {
         }
     };
     let mut done = format!("{}{}", &text[..start], &text[end..]);
-    // The comma in front was ours, unless one stood behind as well.
+    // The comma before the member belonged to it, unless there was one after it as well.
     if let (None, Some(comma)) = (comma_behind, comma_before) {
         done.remove(comma.start);
     }
     Some(done)
 }
 
-/// Adds a member to the end of an object. The comma goes to the value before it, the member behind its comments.
+/// Adds a member to the end of an object. The comma follows the value before it, the member follows that value's
+/// comments.
 fn add(text: &str, root: &CstRootNode, object: &CstObject, name: &str, field: &Field) -> String {
     let layout = Layout::inside(text, root, object);
     let member = format!("{}: {}", Layout::quoted(name), layout.rendered(field));

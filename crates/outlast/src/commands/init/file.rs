@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// A file that may not be there, as it was when it was looked at.
+/// A file that may not exist, as it was when it was read.
 pub(crate) struct Document {
-    /// Where it is; the end of the chain where the name is a link.
+    /// Its path; the end of the chain if the name is a symbolic link.
     pub(crate) path: PathBuf,
     pub(crate) text: Option<String>,
 }
 
 impl Document {
-    /// Reads it.
+    /// Reads the file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        // People keep such files elsewhere and link them; the link must stay one.
+        // People keep such files in another place and link them; the link must stay a link.
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !path.is_symlink() => {
@@ -28,29 +28,29 @@ impl Document {
         Ok(Self { path, text })
     }
 
-    /// Where the copy is kept.
+    /// Returns the path of the backup.
     pub(crate) fn backup_path(&self) -> PathBuf {
         self.path.with_added_extension("outlast-backup")
     }
 
-    /// The copy, if there is one.
+    /// Returns the backup, if there is one.
     pub(crate) fn backup(&self) -> anyhow::Result<Option<String>> {
         read(&self.backup_path())
     }
 
-    /// Makes the copy, with the same mode.
+    /// Makes the backup, with the same mode.
     pub(crate) fn back_up(&self) -> anyhow::Result<()> {
         let Some(text) = &self.text else { return Ok(()) };
         self.place(&self.backup_path(), text)
     }
 
-    /// Removes the copy.
+    /// Removes the backup.
     pub(crate) fn forget_backup(&self) -> anyhow::Result<()> {
         let path = self.backup_path();
         fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))
     }
 
-    /// Replaces the file, unless another program did since it was read.
+    /// Replaces the file, unless another program has changed it since it was read.
     pub(crate) fn replace(&self, text: &str) -> anyhow::Result<()> {
         self.unchanged()?;
         self.place(&self.path, text)
@@ -79,7 +79,7 @@ impl Document {
     }
 }
 
-/// Writes a file in one step: a reader sees the old one or the new one. Without a mode only its owner can read it.
+/// Writes a file in one step: a reader sees the old one or the new one. Without a mode, only its owner can read it.
 pub(crate) fn place(path: &Path, bytes: &[u8], mode: Option<Permissions>) -> anyhow::Result<()> {
     let place = || {
         let dir = path.parent().unwrap_or(Path::new("."));

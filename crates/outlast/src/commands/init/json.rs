@@ -1,4 +1,4 @@
-//! JSON as clients keep it, with comments and trailing commas: read, and asked where its parts stand.
+//! JSON as clients keep it, with comments and trailing commas: parsing, and the positions of its parts.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::config::line_and_column;
 
 /// A byte order mark, which the parser does not know.
 const BOM: &str = "\u{feff}";
-/// As long as the mark, so that places in the text stay the same.
+/// Spaces of the same length as the mark, so that positions in the text stay the same.
 const BOM_AS_SPACE: &str = "   ";
 
-/// Why a text cannot be changed, and where.
+/// The reason why a text cannot be changed, and the position.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {why}")]
 pub(crate) struct Refusal {
@@ -22,14 +22,14 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// At this byte.
+    /// Creates the refusal for this byte.
     pub(crate) fn at(text: &str, at: usize, why: impl Into<String>) -> Self {
         let (line, column) = line_and_column(text, at);
         Self { line, column, why: why.into() }
     }
 }
 
-/// Reads a document.
+/// Parses a document.
 pub(crate) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
     let options = ParseOptions {
         allow_comments: true,
@@ -51,13 +51,13 @@ pub(crate) fn parse(text: &str) -> Result<CstRootNode, Refusal> {
         .map_err(|error| Refusal::at(text, error.range().start, error.kind().to_string()))
 }
 
-/// The value of this name; of several the last, as clients read it.
+/// Returns the value of this name; the last one of several, as clients do.
 pub(crate) fn member(object: &CstObject, name: &str) -> Option<CstNode> {
     let named = |found: Option<String>| found.as_deref() == Some(name);
     object.properties().into_iter().rfind(|member| named(member.decoded_name()))?.value()
 }
 
-/// Where a part of a document stands in its text.
+/// Returns the byte range of a part of a document.
 pub(crate) fn span(node: &CstNode) -> Range<usize> {
     let start = start(node.clone());
     start..start + node.to_string().len()

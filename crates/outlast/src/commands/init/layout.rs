@@ -1,35 +1,35 @@
-//! How a document is laid out, so that what is added looks as if it had always been there.
+//! The layout of a document, so that added text looks like the rest of it.
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 use serde_json::Value;
 
 use super::json::span;
 
-/// How new text is laid out at one place.
+/// The layout of new text at one place.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Whether members stand beside one another, not on a line each.
+    /// True if members share a line, instead of having a line each.
     is_one_line: bool,
     pub(super) eol: &'static str,
-    /// What one level adds.
+    /// The indent of one level.
     unit: String,
-    /// The space in front of a member here.
+    /// The white space before a member here.
     indent: String,
 }
 
 impl Layout {
-    /// Of a document that is still to be written, after this text.
+    /// Returns the layout of a document that is still to be written, after this text.
     pub(super) fn fresh(text: &str) -> Self {
         Self { is_one_line: false, eol: eol(text), unit: "  ".to_owned(), indent: String::new() }
     }
 
-    /// Of a new member of this object.
+    /// Returns the layout of a new member of this object.
     pub(super) fn inside(text: &str, root: &CstRootNode, object: &CstObject) -> Self {
         let start = span(&object.clone().into()).start;
         let members = object.properties();
         let is_one_line = match (members.is_empty(), root.object_value()) {
             (false, _) => !object.to_string().contains('\n'),
-            // An empty object says nothing; the document does.
+            // An empty object has no layout; the document has.
             (true, Some(root)) => !root.properties().is_empty() && !root.to_string().contains('\n'),
             (true, None) => false,
         };
@@ -41,14 +41,14 @@ impl Layout {
         Self { is_one_line, indent, ..around }
     }
 
-    /// Of a value that stands here already.
+    /// Returns the layout of an existing value here.
     pub(super) fn around(text: &str, root: &CstRootNode, at: usize) -> Self {
         let value = root.value().map(|value| value.to_string()).unwrap_or_default();
         let indent = line_indent(text, at).to_owned();
         Self { is_one_line: !value.contains('\n'), eol: eol(text), unit: unit(text, root), indent }
     }
 
-    /// What goes in front of a new last member and behind it; `rest` is the space up to the closing brace.
+    /// Returns the white space before and after a new last member; `rest` is the space up to the closing brace.
     pub(super) fn around_member(&self, rest: &str, only_member: bool) -> (String, String) {
         if self.is_one_line {
             return (if only_member { "" } else { " " }.to_owned(), String::new());
@@ -59,7 +59,7 @@ impl Layout {
         (gap, if closed { String::new() } else { format!("{}{outer}", self.eol) })
     }
 
-    /// A value as text.
+    /// Formats a value as text.
     pub(super) fn rendered(&self, field: &Field) -> String {
         match field {
             Field::Text(text) => Self::quoted(text),
@@ -71,7 +71,7 @@ impl Layout {
         }
     }
 
-    /// An object as text.
+    /// Formats an object as text.
     pub(super) fn object(&self, members: &[(&str, Field)]) -> String {
         let Self { eol, unit, indent, .. } = self;
         let inner = Self { indent: format!("{indent}{unit}"), ..self.clone() };
@@ -86,7 +86,7 @@ impl Layout {
         format!("{{{eol}{indent}{unit}{members}{eol}{indent}}}")
     }
 
-    /// Text in quotes.
+    /// Formats a text in quotes.
     pub(super) fn quoted(text: &str) -> String {
         serde_json::Value::from(text).to_string()
     }
@@ -99,7 +99,7 @@ fn eol(text: &str) -> &'static str {
     }
 }
 
-/// What one level adds in this document.
+/// Returns the indent of one level in this document.
 fn unit(text: &str, root: &CstRootNode) -> String {
     let Some(root) = root.object_value() else { return "  ".to_owned() };
     let mut starts = root.properties().into_iter().map(|member| span(&member.into()).start);
@@ -109,14 +109,14 @@ fn unit(text: &str, root: &CstRootNode) -> String {
     unit.filter(|unit| !unit.is_empty()).unwrap_or("  ").to_owned()
 }
 
-/// The space in front of what stands here, if nothing else is on its line before it.
+/// Returns the white space before this position, if nothing else is on its line before it.
 fn own_line(text: &str, at: usize) -> Option<&str> {
     let line = text[..at].rfind('\n')? + 1;
     let before = &text[line..at];
     before.chars().all(|character| matches!(character, ' ' | '\t')).then_some(before)
 }
 
-/// The space the line of this place begins with.
+/// Returns the white space at the start of this position's line.
 fn line_indent(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..at];
     let length = line.len() - line.trim_start_matches([' ', '\t']).len();
@@ -132,7 +132,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// What it says, as JSON.
+    /// Returns its meaning as JSON.
     pub(super) fn value(&self) -> Value {
         match self {
             Self::Text(text) => text.as_str().into(),

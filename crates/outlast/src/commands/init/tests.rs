@@ -1,4 +1,4 @@
-//! The entry goes in and out of any document, and nothing else moves.
+//! The entry can be added to and removed from any document, and nothing else changes.
 
 use std::path::Path;
 
@@ -29,12 +29,12 @@ fn entry() -> Entry {
     Client::Cursor.entry(&program())
 }
 
-/// What a document says, without comments and layout.
+/// Returns the meaning of a document, without comments and layout.
 fn meaning(text: &str) -> Value {
     parse(text).unwrap().to_serde_value().unwrap_or_default()
 }
 
-/// The meaning without our entry, and without a container that has nothing else in it.
+/// Returns the meaning without our entry, and without a container that has no other content.
 fn others(text: &str) -> Value {
     let mut all = meaning(text);
     if let Some(object) = all.as_object_mut() {
@@ -304,7 +304,8 @@ fn document() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the document: what goes in comes out, twice is once, and the others' keys never move.
+    /// In any document: a removal undoes an addition, a second addition changes nothing, and the other keys never
+    /// change.
     #[test]
     fn init_then_remove_is_the_same_bytes_and_init_twice_is_no_change(before in document()) {
         let after = JSON.put(&before, &entry()).unwrap();
@@ -317,7 +318,7 @@ proptest! {
         prop_assert_eq!(others(&after), others(&before));
         prop_assert_eq!(JSON.command(&after).unwrap(), Some("/opt/outlast".to_owned()));
 
-        // A file that was changed since loses the entry and nothing else; every byte that was there still is.
+        // A file that was changed since loses only the entry; every other byte is still there.
         let without = JSON.take(&after).unwrap().unwrap();
         prop_assert_eq!(others(&without), others(&before));
         prop_assert_eq!(JSON.command(&without).unwrap(), None);

@@ -50,7 +50,7 @@ pub(crate) fn job(job: &Job, now: Timestamp) -> Value {
     })
 }
 
-/// `runs` of `jobs show --json`: what each paid run of a job cost, or may have cost.
+/// `runs` of `jobs show --json`: the cost, or possible cost, of each paid run of a job.
 pub(crate) fn runs(runs: &[PaidRun]) -> Value {
     let run = |run: &PaidRun| {
         json!({
@@ -65,7 +65,7 @@ pub(crate) fn runs(runs: &[PaidRun]) -> Value {
     runs.iter().map(run).collect()
 }
 
-/// What is known of the run of a cancelled job, in one word.
+/// Returns the known state of a cancelled job's run, in one word.
 fn cancelled_run(job: &Job) -> Option<&'static str> {
     let JobState::Cancelled { remote, .. } = job.state else { return None };
     Some(match remote {
@@ -96,7 +96,8 @@ fn summary(job: &Summary) -> Value {
     })
 }
 
-/// A profile as it may be shown: those that older versions stored may have a user name and a password in their address.
+/// Returns a profile in a form that may be shown: a profile that an older version stored may have a user name and a
+/// password in its address.
 fn profile(profile: &Profile) -> String {
     let words = profile.as_str().split(' ').map(|word| match word.split_once("://") {
         Some((scheme, rest)) => {

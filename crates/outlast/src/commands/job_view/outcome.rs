@@ -1,4 +1,4 @@
-//! How jobs have ended, for people and for the shell.
+//! The outcomes of jobs, for people and for the shell.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::commands::left_worker::short_id;
 use crate::error::CommandError;
 use crate::ui;
 
-/// Prints how jobs have ended; the exit code says whether all did well.
+/// Prints the outcomes of jobs; the exit code is success if all succeeded.
 pub(crate) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
     if as_json {
         ui::json(&json::jobs(jobs, engine.now()));
@@ -32,7 +32,7 @@ pub(crate) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
     }
 }
 
-/// Why it failed, as far as it has.
+/// Returns the reason for the failure, if there is one.
 pub(crate) fn why(job: &Job) -> String {
     job.failures.last().map_or_else(
         || "for no known reason".to_owned(),
@@ -40,7 +40,7 @@ pub(crate) fn why(job: &Job) -> String {
     )
 }
 
-/// A job that a command started ended without success; `what` was asked for.
+/// Returns the error for a job that a command started and that ended without success; `what` names the request.
 pub(crate) fn unsuccessful(what: &str, job: &Job) -> CommandError {
     let id = short_id(job);
     if job.state.kind() == StateKind::Cancelled {

@@ -1,4 +1,4 @@
-//! One job as a person reads it: facts on top, what happened when, then the report.
+//! One job as a person reads it: facts first, then its timeline, then the report.
 
 use outlast_core::{
     Body, Checkpoint, Job, JobId, JobState, RemoteStop, RequestState, Source, Standing, StateKind,
@@ -79,7 +79,8 @@ pub(crate) fn job(
     report(&output.body);
 }
 
-/// Which worker a queued job of a workflow waits for: that of the file which had the workflow when it was started.
+/// Returns the worker that a queued job of a workflow waits for: that of the file which had the workflow when the job
+/// was started.
 fn needs(job: &Job) -> Option<String> {
     if job.state.kind() != StateKind::Queued {
         return None;
@@ -97,7 +98,7 @@ fn needs(job: &Job) -> Option<String> {
     })
 }
 
-/// What happened to it, in order.
+/// Returns the events of the job, in order.
 fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
     let mut events = vec![(job.created_at, "asked".to_owned())];
     for (number, failure) in job.failures.iter().enumerate() {
@@ -125,7 +126,7 @@ fn timeline(job: &Job, now: Timestamp) -> Vec<(Timestamp, String)> {
     events
 }
 
-/// The result itself, and what it cites.
+/// Prints the result itself, and its sources.
 pub(crate) fn report(body: &Body) {
     match body {
         Body::Report { text, sources, .. } => {
@@ -141,7 +142,7 @@ pub(crate) fn report(body: &Body) {
     }
 }
 
-/// What a report cites, by number.
+/// Prints the sources of a report, by number.
 pub(crate) fn sources(sources: &[Source]) {
     if sources.is_empty() {
         return;

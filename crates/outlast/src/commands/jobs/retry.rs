@@ -1,4 +1,4 @@
-//! `outlast jobs retry`: the same request as a new job that names the one it comes from. Asked for twice, it is still one.
+//! `outlast jobs retry`: repeats a request as a new job that names the original. A second retry returns the same job.
 
 use outlast_core::{Job, JobId, JobQuery, NewJob, Profile, StateKind};
 use outlast_engine::Engine;
@@ -15,7 +15,7 @@ use crate::error::{CommandError, CommandResult, DONE};
 use crate::ui::{self, Mark};
 use crate::wire::{research_providers, workflow_providers};
 
-/// How many jobs with the same question are looked through for retries.
+/// The maximum number of jobs with the same question that are searched for retries.
 const LOOKED_AT: u32 = 20;
 
 pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult {
@@ -33,7 +33,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         let error = error.context("only what failed or was cancelled is retried");
         return Err(CommandError::from(error).hint(hint));
     }
-    // What a retry does depends on whether the run of a cancelled job was seen to end.
+    // The effect of a retry depends on whether the run of a cancelled job was seen to end.
     let job = if args.again { job } else { engine.settle_stop(job).await? };
     if (job.needs_consent() || job.may_run_on()) && !args.again {
         let Some(retry) = retries_of(session, &job).await?.into_iter().next() else {
@@ -44,7 +44,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
         return DONE;
     }
     let new = again(&job, session.config);
-    // On the owner's word another run is begun, whatever became of the first.
+    // With the owner's consent another run begins, whatever the outcome of the first.
     let run = job.run_left().filter(|_| !args.again);
     let started = match run {
         Some(_) => engine.start_after(&job, new, Some(retry_key(&job.id))).await,
@@ -74,14 +74,14 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
     DONE
 }
 
-/// A job is retried once: the retry there is already is the answer.
+/// Reports the existing retry: a job is retried only once.
 fn tell_of_the_first(engine: &Engine, job: &Job, retry: &Job, as_json: bool) {
     print(engine, retry, as_json);
     let state = retry.state.kind().as_str();
     ui::remark(&format!("Job {} was retried as this one before; it is {state}.", job.id));
 }
 
-/// The jobs that repeat this one, newest first.
+/// Returns the jobs that repeat this one, newest first.
 pub(super) async fn retries_of(session: &Session<'_>, job: &Job) -> CommandResult<Vec<JobId>> {
     if !matches!(job.state.kind(), StateKind::Failed | StateKind::Cancelled) {
         return Ok(Vec::new());
@@ -97,7 +97,7 @@ pub(super) async fn retries_of(session: &Session<'_>, job: &Job) -> CommandResul
     Ok(retries)
 }
 
-/// Why a job in doubt is not retried by a mere `retry`.
+/// Returns the error for a job in doubt, which needs more than a plain `retry`.
 fn in_doubt(job: &Job) -> CommandError {
     let id = short_id(job);
     let (twice, begins) = if job.may_be_charged() {
@@ -112,7 +112,7 @@ fn in_doubt(job: &Job) -> CommandError {
     CommandError::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
-/// The settings that a retry takes from the configuration of today.
+/// Returns the new job, with today's configuration where a retry follows it.
 fn again(job: &Job, config: &Config) -> NewJob {
     let providers = research_providers(config).unwrap_or_default();
     let profiles: Vec<Profile> = providers.into_iter().map(|(profile, _)| profile).collect();
@@ -125,7 +125,7 @@ fn again(job: &Job, config: &Config) -> NewJob {
     retry_job(job, &settings)
 }
 
-/// Makes sure that a worker goes on with the job, if this configuration has one that can.
+/// Makes sure that a worker continues the job, if this configuration has a suitable one.
 async fn go_on(session: &Session<'_>, job: &Job) -> CommandResult<()> {
     let config = session.config;
     let providers = research_providers(config).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `outlast jobs watch`: a row for each job that moves until all of them have ended; and `outlast jobs wait`.
+//! `outlast jobs watch`: a live row for each job until all of them have ended; and `outlast jobs wait`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::{CommandResult, DONE, TIMED_OUT};
 use crate::ui::{self, Bars, Mark};
 
-/// How many unfinished jobs are watched when none is named.
+/// The number of unfinished jobs that are watched if none is named.
 const MAX_WATCHED: u32 = 20;
 
 pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult {
@@ -39,7 +39,7 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
     Ok(code)
 }
 
-/// `outlast jobs wait`: for scripts. Silent until all jobs have ended, or the time has.
+/// `outlast jobs wait`: for scripts. Prints nothing until all jobs have ended, or the time limit is reached.
 pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
     let mut jobs = named(session, &args.ids).await?;
@@ -47,7 +47,7 @@ pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult
     let followed = jobs.clone();
     let mut keep = |row: usize, reading: &Reading| jobs[row].clone_from(&reading.job);
     let followed = follow(engine, followed, CarriedBy::Workers, &mut keep);
-    // Without a limit as long as it takes.
+    // Without a limit it waits indefinitely.
     let limit = args.timeout.unwrap_or(Duration::MAX);
     if let Ok(followed) = tokio::time::timeout(limit, followed).await {
         followed?;
@@ -65,7 +65,7 @@ pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult
     Ok(ExitCode::from(TIMED_OUT))
 }
 
-/// The jobs of these ids, each once; all unfinished ones when none is given.
+/// Returns the jobs with these ids, each once; all unfinished ones if none is given.
 pub(super) async fn named(session: &Session<'_>, ids: &[String]) -> CommandResult<Vec<Job>> {
     let (engine, scope) = (&session.engine, session.own());
     let mut jobs: Vec<Job> = Vec::new();
@@ -85,9 +85,9 @@ pub(super) async fn named(session: &Session<'_>, ids: &[String]) -> CommandResul
     Ok(jobs)
 }
 
-/// What becomes of the unfinished ones among these jobs when this command leaves (P4).
+/// Returns what will happen to the unfinished jobs among these when this command exits (P4).
 pub(super) async fn what_goes_on(session: &Session<'_>, jobs: &[Job]) -> CommandResult<String> {
-    // A job whose worker has died waits for one, whatever its row says.
+    // A job whose worker has died waits for another one, whatever its row says.
     session.engine.find_dead_workers().await;
     let (mut unfinished, mut waiting) = (0, Vec::new());
     for job in jobs.iter().filter(|job| !job.state.kind().is_terminal()) {
@@ -112,7 +112,7 @@ pub(super) async fn what_goes_on(session: &Session<'_>, jobs: &[Job]) -> Command
     })
 }
 
-/// The jobs as they ended, or as they stand when the person leaves.
+/// Returns the jobs after their end, or in their state when the person leaves.
 async fn followed(engine: &Engine, jobs: Vec<Job>) -> CommandResult<Vec<Job>> {
     let named = jobs.iter().map(|job| (short_id(job), job.elapsed(engine.now())));
     ui::captions(jobs.iter().map(|job| (short_id(job), job.new.title.as_str())));

@@ -1,4 +1,4 @@
-//! From the arguments to a job: in which conversation it is asked, and of which provider (P1).
+//! Creates the job from the arguments: its conversation and its provider (P1).
 
 use outlast_core::{
     ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility, without_hidden,
@@ -13,7 +13,8 @@ use crate::error::{CommandResult, refuse};
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, library_provider, no_provider, research_providers};
 
-/// The providers that may be asked, in line. The folders of `--library` stand for the configured ones and come first.
+/// Returns the providers that may be asked, in order. The folders of `--library` replace the configured ones and come
+/// first.
 pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<Vec<Profiled>> {
     if args.library.is_empty() {
         let providers = research_providers(config)?;
@@ -29,14 +30,15 @@ pub(super) fn providers(config: &Config, args: &ResearchArgs) -> CommandResult<V
     Ok(vec![library_provider(config, args.library.clone())?])
 }
 
-/// What was said before, and whose conversation it is.
+/// The earlier turns, and the provider of their conversation.
 struct Earlier {
     id: ConversationId,
     provider: String,
     said: Vec<Message>,
 }
 
-/// The job for the question; of the profiles, the first is asked first. Says so where what was said before goes to another provider.
+/// Returns the job for the question; the provider of the first profile is asked first. Reports if earlier turns go to
+/// another provider.
 pub(super) async fn new_job(
     session: &Session<'_>,
     profiles: &[Profile],
@@ -106,7 +108,7 @@ async fn earlier(session: &Session<'_>, given: &str) -> CommandResult<Earlier> {
     })
 }
 
-/// Who is asked: the one that was named, else the conversation's own, else the first in line.
+/// Returns the provider to ask: the named one, otherwise the conversation's own, otherwise the first in order.
 fn profile(
     profiles: &[Profile],
     args: &ResearchArgs,

@@ -1,4 +1,4 @@
-//! A report as a file: front matter that says where it comes from, the text, its sources.
+//! A report as a file: front matter with its origin, the text, its sources.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use outlast_core::{Body, Job, Output, ResearchAsk, printable};
 use crate::error::{CommandError, CommandResult};
 use outlast_server::{cost_text, markdown_sources, yaml_string as quoted};
 
-/// Writes the report, or says why it cannot be. The job keeps it in any case.
+/// Writes the report, or returns the reason why it cannot. The job keeps the report in any case.
 pub(super) fn write(path: &Path, job: &Job, output: &Output) -> CommandResult<()> {
     let written = std::fs::write(path, printable(&text(job, output)));
     let written = written.with_context(|| format!("write the report to {}", path.display()));

@@ -1,4 +1,4 @@
-//! `outlast serve --http`: from the configuration to an open socket and the options of the server on it.
+//! `outlast serve --http`: from the configuration to an open socket and the server's options.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -16,15 +16,15 @@ use crate::config::{Config, LOCAL, StoreUrl};
 use crate::error::{CommandResult, OrUsage as _, refuse};
 use crate::open_store::check_owner;
 
-/// How long an unused session is kept. Clients that lose one are slow to notice, so it is long.
+/// The time for which an unused session is kept. Clients that lose one are slow to notice, so it is long.
 const SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
-/// Open files kept back for everything but connections, and for each job that runs.
+/// Open files reserved for everything but connections, and for each running job.
 const OPEN_FILES: usize = 256;
 const OPEN_FILES_PER_JOB: usize = 4;
-/// Wrong tokens a minute from one address.
+/// The number of wrong tokens per minute from one address.
 const STRANGERS: NonZeroU32 = NonZeroU32::new(60).unwrap();
 
-/// Opens the socket of a worker, which serves health and metrics alone.
+/// Opens the socket of a worker, which serves only health and metrics.
 pub(in crate::commands) async fn open_for_operators(
     address: SocketAddr,
     config: &Config,
@@ -35,7 +35,7 @@ pub(in crate::commands) async fn open_for_operators(
     let options = HttpOptions {
         routes: Routes::OfOperators,
         callers,
-        // Its routes answer to any name.
+        // Its routes accept any host name.
         hosts: Hosts::loopback(),
         origins: config.http.origins.clone(),
         trusted_proxies: config.http.trusted_proxies.clone(),
@@ -56,7 +56,7 @@ async fn listen(address: SocketAddr) -> CommandResult<TcpListener> {
     Ok(listener)
 }
 
-/// Checks what was asked for and opens the socket.
+/// Checks the arguments and opens the socket.
 pub(super) async fn open(
     address: SocketAddr,
     args: &ServeArgs,
@@ -121,8 +121,8 @@ fn callers(no_auth: bool, config: &Config) -> CommandResult<Callers> {
     Ok(Callers::WithToken(tokens))
 }
 
-/// How many connections there may be. Some open files are kept back for the store, for provider calls and for commands,
-/// so that clients cannot keep the work from being done.
+/// Returns the maximum number of connections. Some open files are reserved for the store, for provider calls and for
+/// commands, so that clients cannot block the work.
 fn connections(config: &Config, room: &Room) -> usize {
     let limit = getrlimit(Resource::Nofile)
         .current
@@ -135,7 +135,8 @@ fn connections(config: &Config, room: &Room) -> usize {
     connections
 }
 
-/// Every waiting client holds a socket, every command three pipes; many systems allow a process far fewer than it may ask for.
+/// Raises the limit of open files: every waiting client holds a socket, every command three pipes, and many systems
+/// start a process with far fewer than it may request.
 pub(super) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {

@@ -1,4 +1,4 @@
-//! From the configuration to the tool set `jobs`: which workflows there are, and under which names.
+//! From the configuration to the tool set `jobs`: the workflows and their names.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use outlast_server::{DEEP_RESEARCH, Jobs, JobsMode, JobsOptions, Tools, Work, Wo
 use crate::config::{self, Config};
 use crate::error::{CommandResult, refuse};
 
-/// The options of the tool set; `None` where it would have no tool.
+/// Returns the options of the tool set; `None` if it would have no tool.
 pub(super) fn options(
     config: &Config,
     research: Option<&Profile>,
@@ -47,13 +47,14 @@ pub(super) fn options(
     }))
 }
 
-/// What can be started as a job: the built-in workflow where research can be done, then the configured ones.
+/// Returns the workflows that can be started as jobs: the built-in one if research is possible, then the configured
+/// ones.
 pub(crate) fn startable(config: &Config, research: Option<&Profile>) -> Vec<Workflow> {
     let built_in = research.map(|profile| deep_research(profile, config));
     built_in.into_iter().chain(config.workflows.iter().map(workflow)).collect()
 }
 
-/// Refuses a workflow whose name, or that of the tool that would start it, is a tool's already (E2).
+/// Refuses a workflow if its name, or that of the tool that would start it, already belongs to a tool (E2).
 pub(super) fn check_names(sets: &[Tools], config: &Config) -> CommandResult<()> {
     let others = sets.iter().filter(|set| !matches!(set, Tools::Jobs(_)));
     let mut taken: HashSet<String> = others.flat_map(Tools::names).collect();
@@ -89,7 +90,7 @@ fn workflow(workflow: &config::Workflow) -> Workflow {
     }
 }
 
-/// The built-in workflow.
+/// Returns the built-in workflow.
 fn deep_research(profile: &Profile, config: &Config) -> Workflow {
     Workflow {
         name: DEEP_RESEARCH.to_owned(),

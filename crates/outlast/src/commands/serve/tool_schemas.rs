@@ -1,4 +1,4 @@
-//! The schemas of workflows that are tools of other servers: asked for when a server starts, and kept in the store for the time
+//! The schemas of workflows that are tools of other servers: requested when a server starts, and stored for the time
 //! when the other server does not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A longer schema would fill the context of every conversation, and is not used.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
-/// Gives each workflow that is a tool of another server the schema of that tool: the one that the server answers with in time,
-/// else the last one seen. A schema in outlast.toml comes first.
+/// Gives each workflow that is a tool of another server the schema of that tool: the one that the server returns in
+/// time, otherwise the last one seen. A schema in outlast.toml has precedence.
 pub(super) async fn complete(workflows: &mut [Workflow], config: &Config, engine: &Engine) {
     let needed = missing(workflows, config);
     if needed.is_empty() {
@@ -44,7 +44,7 @@ pub(super) async fn complete(workflows: &mut [Workflow], config: &Config, engine
     }
 }
 
-/// The schema that was last seen for a workflow, for a command that starts one job and does not ask other servers.
+/// Returns the last schema seen for a workflow, for a command that starts one job and does not ask other servers.
 pub(crate) async fn last_seen_input(
     workflow: &str,
     config: &Config,
@@ -62,7 +62,7 @@ fn input(document: Value, tool: &config::Tool) -> InputSchema {
     InputSchema::of_server(document).with_message_argument(tool.message_argument.clone())
 }
 
-/// The workflows that have no schema of their own, by their place, with their tools.
+/// Returns the workflows without their own schema, by their index, with their tools.
 fn missing<'a>(workflows: &[Workflow], config: &'a Config) -> BTreeMap<usize, &'a config::Tool> {
     let tool = |(place, workflow): (usize, &Workflow)| {
         let configured = config.workflows.iter().find(|it| it.name == workflow.name)?;
@@ -74,7 +74,7 @@ fn missing<'a>(workflows: &[Workflow], config: &'a Config) -> BTreeMap<usize, &'
     workflows.iter().enumerate().filter_map(tool).collect()
 }
 
-/// Asks these servers for their tools, all at once.
+/// Requests the tools of these servers, all concurrently.
 async fn ask(names: &BTreeSet<&str>, config: &Config) -> BTreeMap<String, Vec<Value>> {
     let upstreams = match upstreams_to_ask(config) {
         Ok(upstreams) => upstreams,
@@ -106,7 +106,7 @@ async fn ask_one(name: String, upstream: Arc<Upstream>) -> Option<(String, Vec<V
     None
 }
 
-/// What a list of tools says of one; `None` when it is not there, or its schema is no object or too long.
+/// Returns the schema of one tool in a list; `None` if the tool is missing, or its schema is not an object or too long.
 fn schema_of(tools: &[Value], name: &str) -> Option<Value> {
     let tool = tools.iter().find(|tool| tool["name"] == name);
     if tool.is_none() {
@@ -122,7 +122,7 @@ fn schema_of(tools: &[Value], name: &str) -> Option<Value> {
 
 async fn remember(engine: &Engine, config: &Config, tool: &config::Tool, document: &Value) {
     let (name, text) = (kept_as(config, tool), document.to_string());
-    // Most starts see what the last one saw.
+    // Most starts get the same schema as the last one.
     if matches!(engine.kept(&name).await, Ok(Some(kept)) if kept == text) {
         return;
     }
@@ -142,7 +142,7 @@ async fn last_seen(engine: &Engine, config: &Config, tool: &config::Tool) -> Opt
     serde_json::from_str(&kept).ok()
 }
 
-/// The name under which a schema is kept: two files on one store may call different servers the same.
+/// Returns the name under which a schema is stored: two files on one store may use the same name for different servers.
 fn kept_as(config: &Config, tool: &config::Tool) -> String {
     let file = config.file.as_ref().map(|file| file.path.display().to_string());
     let file = file.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `outlast store copy`: every job of one store in another.
+//! `outlast store copy`: copies every job of one store to another.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn parsed(config: &Config, name: &str, Secret(text): &Secret) -> CommandResult<S
     if text == "-" {
         return Ok(config.store.clone());
     }
-    // Not shown: it may be an address with a password that was written wrongly.
+    // Not shown: it may be a mistyped address with a password.
     let parsed = StoreUrl::parse(text, &config.connection_defaults);
     let parsed = parsed.map_err(|why| anyhow::anyhow!("{name} names no store: {why}"));
     parsed.or_usage(format!("give {ALLOWED}"))

@@ -1,4 +1,4 @@
-//! `outlast store restore`: a backup becomes the store again.
+//! `outlast store restore`: makes a backup the store again.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -17,7 +17,7 @@ use crate::open_store::{marks_of, store_hint};
 use crate::ui;
 use crate::wire::natures;
 
-/// How every database of SQLite begins.
+/// The first bytes of every SQLite database.
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 const GIVE_A_BACKUP: &str = "give the file that `outlast store backup FILE` made";
@@ -55,7 +55,7 @@ pub(super) async fn run(config: &Config, args: &RestoreArgs) -> CommandResult {
     DONE
 }
 
-/// A database, after `pg_restore`.
+/// Restores a database, after `pg_restore`.
 async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> CommandResult<Restored> {
     if let Some(file) = &args.file {
         let file = quoted(&file.display().to_string());
@@ -103,7 +103,7 @@ fn is_same(file: &Path, path: &Path) -> bool {
     matches!((file.canonicalize(), path.canonicalize()), (Ok(file), Ok(path)) if file == path)
 }
 
-/// Whether the file can be a backup at all; what is wrong inside it is found by the store.
+/// Refuses a file that cannot be a backup; the store finds mistakes inside it.
 fn refuse_no_backup(file: &Path) -> CommandResult<()> {
     let mut start = [0; SQLITE.len()];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
@@ -174,7 +174,7 @@ fn told(RestoredJob { job, .. }: &RestoredJob) -> Value {
 }
 
 fn not_restored(error: RestoreError, store: &StoreUrl, file: Option<&Path>) -> CommandError {
-    // A damaged store is no reason: it is replaced. So it is the backup.
+    // A damaged store is not an obstacle, because it is replaced. So the damage is in the backup.
     if let (RestoreError::Store(StoreError::Corrupt { at }), Some(file)) = (&error, file) {
         let why = format!("the backup {} is damaged at {at}", file.display());
         return CommandError::failed(why, "give another backup");

@@ -13,9 +13,9 @@ use crate::detached::socket::{Message, SocketFolder};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::ui;
 
-/// How long a worker may take to give its jobs back.
+/// The time that a worker may take to release its jobs.
 const MAX_LEAVING: Duration = Duration::from_secs(15);
-/// How often it is looked for meanwhile.
+/// The interval of the checks in the meantime.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(super) fn list(global: &Global, as_json: bool) -> CommandResult {
@@ -56,7 +56,7 @@ pub(super) async fn stop(global: &Global, id: Option<String>) -> CommandResult {
         }
     }
     for worker in &workers {
-        // One that has left by itself was what was wanted.
+        // A worker that has already exited is fine.
         drop(folder.send(&worker.socket_name(), Message::Stop));
     }
     let deadline = Instant::now() + MAX_LEAVING;

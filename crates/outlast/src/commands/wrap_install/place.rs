@@ -1,4 +1,4 @@
-//! Where a server's entry stands in a client's file, and changes inside it. Every byte outside the entry stays.
+//! The position of a server's entry in a client's file, and changes inside it. Every byte outside the entry stays.
 
 use std::ops::Range;
 
@@ -12,14 +12,15 @@ use crate::commands::init::codex;
 use crate::commands::init::edit;
 use crate::commands::init::json::{Refusal, member, parse, span};
 
-/// The place of one entry: the objects it is in, and its name.
+/// The position of one entry: the objects that contain it, and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     is_toml: bool,
     pub(super) path: Vec<String>,
 }
 
-/// The servers of a client's file, by their places. Those of Claude Code's `project` come first, as it prefers them.
+/// Returns the servers of a client's file, by their positions. Those of Claude Code's `project` come first, as it
+/// prefers them.
 pub(crate) fn servers(
     client: Client,
     text: &str,
@@ -49,17 +50,17 @@ pub(crate) fn servers(
 }
 
 impl Place {
-    /// The name of the server.
+    /// Returns the name of the server.
     pub(crate) fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// The folder whose servers it is among, where it is not for all.
+    /// Returns the folder to which the server belongs, if it is not for all.
     pub(super) fn project(&self) -> Option<&str> {
         (self.path.first()? == "projects").then(|| self.path.get(1).map(String::as_str))?
     }
 
-    /// The bytes that are the entry.
+    /// Returns the bytes of the entry.
     pub(super) fn span(&self, text: &str) -> Result<Range<usize>, Refusal> {
         let missing = || Refusal::at(text, 0, format!("there is no `{}`", self.name()));
         if self.is_toml {
@@ -72,7 +73,7 @@ impl Place {
         member(&object, name).map(|node| span(&node)).ok_or_else(missing)
     }
 
-    /// What an entry says that is written like this.
+    /// Returns the meaning of an entry with this text.
     pub(super) fn meaning(&self, entry: &str) -> Result<Value, Refusal> {
         if self.is_toml {
             let whole = toml_entry::meaning(entry)?;
@@ -82,7 +83,7 @@ impl Place {
         Ok(parse(entry)?.to_serde_value().unwrap_or_default())
     }
 
-    /// The text with these changes inside the entry.
+    /// Returns the text with these changes inside the entry.
     pub(super) fn changed(&self, text: &str, changes: &[Change]) -> Result<String, Refusal> {
         if self.is_toml {
             return toml_entry::changed(text, &self.path, changes);

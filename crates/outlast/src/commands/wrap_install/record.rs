@@ -1,5 +1,5 @@
-//! What an install replaced, kept beside the client's file so that an uninstall brings the same bytes back. It may hold
-//! what the file held, keys among it, so only its owner may read it.
+//! The content that an install replaced, stored next to the client's file so that an uninstall restores the same bytes.
+//! It may contain everything the file held, including keys, so only its owner may read it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::commands::init::file::place;
 /// One entry before and after its install.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Replaced {
-    /// The objects the entry is in, and its name.
+    /// The objects that contain the entry, and its name.
     pub(super) path: Vec<String>,
     pub(super) was: String,
     pub(super) is: String,
@@ -26,21 +26,21 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads the record beside this file. One that cannot be read knows nothing: entries are then put back by what
-    /// they say.
+    /// Reads the record next to this file. One that cannot be read counts as empty: entries are then restored by their
+    /// meaning.
     pub(super) fn beside(file: &Path) -> Self {
         let path = file.with_added_extension("outlast-wrap");
         let replaced = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         Self { path, replaced: replaced.unwrap_or_default() }
     }
 
-    /// What is known of the entry at this path, which is written like this now.
+    /// Returns the record of the entry at this path, which has this text now.
     pub(super) fn of(&self, path: &[String], is: &str) -> Option<&Replaced> {
         let at_path = self.replaced.iter().find(|replaced| replaced.path == path);
         at_path.or_else(|| self.replaced.iter().find(|replaced| replaced.is == is))
     }
 
-    /// Notes an entry, in place of what was known of it.
+    /// Records an entry, replacing an earlier record of it.
     pub(super) fn keep(&mut self, replaced: Replaced) -> anyhow::Result<()> {
         self.replaced.retain(|known| known.path != replaced.path);
         self.replaced.push(replaced);
@@ -53,7 +53,7 @@ impl Record {
         self.write()
     }
 
-    /// Forgets the server of this name; whether it was known.
+    /// Forgets the server with this name; returns true if it was known.
     pub(super) fn forget_name(&mut self, name: &str) -> anyhow::Result<bool> {
         let before = self.replaced.len();
         self.replaced.retain(|known| known.path.last().is_none_or(|last| last != name));

@@ -1,5 +1,5 @@
-//! What a server's entry says: the program or the address it names, and whether outlast stands before it already.
-//! Turns one into the other as a list of changes to members of the entry; knows nothing of files.
+//! The meaning of a server's entry: its program or address, and the outlast wrapper before it, if there is one.
+//! Converts one into the other as a list of changes to members of the entry; does not access files.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::commands::init::layout::Field;
 
 /// The variable in which a wrapped entry keeps its address.
 const URL_VARIABLE: &str = "OUTLAST_WRAP_URL";
-/// What the variables of the headers begin with.
+/// The prefix of the variables of the headers.
 const HEADER_VARIABLE: &str = "OUTLAST_WRAP_HEADER_";
 /// The members that hold an address, over all clients.
 const ADDRESS_MEMBERS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
@@ -23,10 +23,10 @@ const ONLY_THE_CLIENT: [&str; 6] =
 /// One change to a member of the entry.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// The object inside the entry that it is a member of; `None` for the entry itself.
+    /// The object inside the entry of which it is a member; `None` for the entry itself.
     pub(super) within: Option<&'static str>,
     pub(super) name: String,
-    /// `None` takes it out.
+    /// The new value; `None` removes the member.
     pub(super) to: Option<Field>,
 }
 
@@ -44,7 +44,7 @@ impl Change {
     }
 }
 
-/// What an entry runs or names.
+/// The program or address of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Server {
     /// A program.
@@ -57,7 +57,7 @@ pub(super) enum Server {
     Outlast,
 }
 
-/// An address and what is sent along.
+/// An address and the headers for its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Address {
     url: String,
@@ -70,7 +70,7 @@ pub(super) struct Address {
 }
 
 impl Server {
-    /// Reads an entry; the error says what cannot be understood.
+    /// Reads an entry; the error names the part that is not understood.
     pub(super) fn read(entry: &Value) -> Result<Self, String> {
         let Some(entry) = entry.as_object() else { return Err("it is no object".to_owned()) };
         match entry.get("command") {
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-/// What stands behind these arguments of `outlast wrap`.
+/// Returns the server after these arguments of `outlast wrap`.
 fn behind_wrap(entry: &Map<String, Value>, args: &[String]) -> Result<Server, String> {
     let words = std::iter::once("outlast").chain(args.iter().map(String::as_str));
     let Ok(Cli { command: Command::Wrap(wrap), .. }) = Cli::try_parse_from(words) else {
@@ -152,16 +152,16 @@ impl Address {
     }
 }
 
-/// How this program is run before a server.
+/// The way to run this program before a server.
 pub(super) struct Wrapper<'a> {
     pub(super) client: Client,
     pub(super) program: &'a str,
-    /// `wrap` and its options, without what they stand before.
+    /// `wrap` and its options, without the wrapped command.
     pub(super) args: &'a [String],
 }
 
 impl Wrapper<'_> {
-    /// The changes that put this program before the server of the entry.
+    /// Returns the changes that put this program before the server of the entry.
     pub(super) fn put_before(&self, server: &Server, entry: &Value) -> Vec<Change> {
         let mut args = self.args.to_vec();
         let mut changes = Vec::new();
@@ -183,7 +183,7 @@ impl Wrapper<'_> {
         changes
     }
 
-    /// Takes the members of an address out and says to `args` where wrap finds them.
+    /// Removes the members of an address and adds to `args` the options by which wrap finds them.
     fn address_away(
         &self,
         address: &Address,
@@ -223,13 +223,13 @@ fn header_variable(at: usize) -> String {
     format!("{HEADER_VARIABLE}{}", at + 1)
 }
 
-/// The variables that the entry of an address needs.
+/// Returns the variables that the entry of an address needs.
 fn variables(address: &Address, entry: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     let passed = address.header_variables.iter().map(|(_, variable)| variable);
     let mut passed: Vec<String> = passed.chain(&address.bearer_variable).cloned().collect();
     if !passed.is_empty() {
-        // Codex, which alone has such members, passes on what is named here.
+        // Only Codex has such members; it passes on the variables that are named here.
         let named = entry["env_vars"].as_array().into_iter().flatten();
         let named = named.filter_map(Value::as_str).map(str::to_owned);
         passed = named.chain(passed).collect();
@@ -242,8 +242,8 @@ fn variables(address: &Address, entry: &Value) -> Vec<Change> {
     changes
 }
 
-/// The changes that make a wrapped entry name its server itself again. `was` is the entry from before the install,
-/// where that is known.
+/// Returns the changes that make a wrapped entry name its server itself again. `was` is the entry from before the
+/// install, if it is known.
 pub(super) fn unwrapped(
     client: Client,
     behind: &Server,

@@ -1,4 +1,4 @@
-//! One entry of any file goes behind wrap and comes back to the byte; nothing else moves.
+//! One entry of any file can be wrapped and restored to the byte; nothing else changes.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn installed(client: Client, text: &str, name: &str) -> String {
     place.changed(text, &wrapper.put_before(&Server::read(&entry).unwrap(), &entry)).unwrap()
 }
 
-/// The text with the entry's old bytes in the place of the new ones.
+/// Returns the text with the entry's old bytes in place of the new ones.
 fn restored(client: Client, before: &str, after: &str, name: &str) -> String {
     let (place, _) = found(client, before, name);
     let was = &before[place.span(before).unwrap()];
@@ -26,7 +26,7 @@ fn restored(client: Client, before: &str, after: &str, name: &str) -> String {
     format!("{}{was}{}", &after[..span.start], &after[span.end..])
 }
 
-/// The text after an uninstall that knows nothing of the install.
+/// Returns the text after an uninstall that has no record of the install.
 fn taken_out(client: Client, after: &str, name: &str) -> String {
     let (place, entry) = found(client, after, name);
     let Server::Wrapped { behind, .. } = Server::read(&entry).unwrap() else {

@@ -1,4 +1,4 @@
-//! One server's tables in Codex's TOML file: which lines they are, and changes to those lines alone.
+//! One server's tables in Codex's TOML file: finds their lines, and changes only those.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use crate::commands::init::codex;
 use crate::commands::init::json::Refusal;
 use crate::commands::init::layout::Field;
 
-/// What a text says, as JSON.
+/// Returns the meaning of a text, as JSON.
 pub(super) fn meaning(text: &str) -> Result<Value, Refusal> {
     codex::parse(text)?;
     let table: toml::Table = text.parse().map_err(|_| Refusal::at(text, 0, "this is not TOML"))?;
     serde_json::to_value(table).map_err(|error| Refusal::at(text, 0, error.to_string()))
 }
 
-/// The lines of the entry, without the end of the last one; `None` when there is no entry.
+/// Returns the lines of the entry, without the end of the last one; `None` if there is no entry.
 pub(super) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, Refusal> {
     let Ok(document) = Document::parse(text) else {
         return codex::parse(text).map(|_| None);
@@ -37,14 +37,15 @@ pub(super) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, 
     Ok(Some(start..end))
 }
 
-/// Where the parts of the entry stand, and all others.
+/// The positions of the parts of the entry, and of all others.
 struct Parts {
     ours: Vec<Range<usize>>,
     others: Vec<Range<usize>>,
 }
 
 impl Parts {
-    /// `path` leads from this table to the entry; it is empty inside the entry and `None` where it leads elsewhere.
+    /// Collects the parts of this table. `path` leads from it to the entry; it is empty inside the entry and `None` if
+    /// it leads elsewhere.
     fn read(&mut self, table: &dyn TableLike, path: Option<&[String]>) {
         for (name, item) in table.iter() {
             let path = match path {
@@ -53,7 +54,7 @@ impl Parts {
                 Some(_) | None => None,
             };
             let key = table.key(name).and_then(Key::span);
-            // The key of a table is part of its header, except where it is a key of its own.
+            // The key of a table is part of its header, unless it is a separate key.
             let key = key.filter(|_| !matches!(item, Item::Table(_)) || path != Some(&[]));
             let is_way = path.is_some_and(|path| !path.is_empty());
             let place = if path == Some(&[]) { &mut self.ours } else { &mut self.others };
@@ -79,10 +80,10 @@ impl Parts {
     }
 }
 
-/// The text with these changes inside the entry.
+/// Returns the text with these changes inside the entry.
 pub(super) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
     let Some(span) = span(text, path)? else { return Ok(text.to_owned()) };
-    // Lines of one entry are a document by themselves, so no other line goes through the library.
+    // The lines of one entry are a document by themselves, so no other line goes through the library.
     let lines = &text[span.clone()];
     let mut document = codex::parse(&lines.replace("\r\n", "\n"))?;
     let Some(table) = entry(&mut document, path) else {
@@ -92,7 +93,7 @@ pub(super) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result
         carry_out(table, change);
     }
     let lines = codex::with_line_ends_of(text, document.to_string());
-    // The end of the last line stands behind the entry already.
+    // The end of the last line already follows the entry.
     let lines = lines.trim_end_matches(['\r', '\n']);
     Ok(format!("{}{lines}{}", &text[..span.start], &text[span.end..]))
 }
@@ -117,7 +118,7 @@ fn assign(table: &mut dyn TableLike, name: &str, to: Option<&Field>) {
     }
 }
 
-/// The entry in a document that has its lines alone: by its whole path, or by its name under a header further up.
+/// Returns the entry in a document with only its lines: by its whole path, or by its name under an earlier header.
 fn entry<'a>(document: &'a mut DocumentMut, path: &[String]) -> Option<&'a mut dyn TableLike> {
     let (name, above) = path.split_last()?;
     let is_whole = above.first().is_some_and(|first| document.contains_key(first));
