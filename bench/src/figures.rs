@@ -1,8 +1,8 @@
-//! Durations, and what is said of them.
+//! Durations, and their statistics.
 
 use std::time::Duration;
 
-/// Durations of one thing done many times.
+/// The durations of a repeated operation.
 #[derive(Default)]
 pub(crate) struct Figures(Vec<Duration>);
 
@@ -15,7 +15,7 @@ impl Figures {
         self.0.len()
     }
 
-    /// One line of the table, in milliseconds.
+    /// Prints one line of the table, in milliseconds.
     pub(crate) fn print(mut self, name: &str) {
         self.0.sort();
         let at = |share: f64| {
@@ -27,7 +27,7 @@ impl Figures {
     }
 }
 
-/// Milliseconds as a duration; a clock that seems to run backwards by one gives zero.
+/// Converts milliseconds to a duration; a clock that seems to run backwards gives zero.
 pub(crate) fn millis(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }

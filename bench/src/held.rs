@@ -1,5 +1,5 @@
-//! Held calls whose upstream answers at once: what a call costs beside that answer, for one caller and for many. Several
-//! programs are measured in turns, so that what else the machine does meets all of them.
+//! Held calls whose upstream answers at once: the overhead of a call, for one caller and for many. Several programs are
+//! measured in turns, so that other load on the machine affects all of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio::time::Instant;
 use crate::figures::Figures;
 use crate::server::{World, cpu_seconds};
 
-/// How many calls one program makes before it is the next one's turn.
+/// The number of calls of one program before the next one's turn.
 const TURN: usize = 100;
-/// Calls under way at a time.
+/// The numbers of concurrent calls.
 const CALLERS: [usize; 2] = [1, 32];
 
 struct Measured {
     program: PathBuf,
     server: McpProcess,
     calls: Figures,
-    /// What all turns took together, and what they used of the processor.
+    /// The total time of all turns, and their processor time.
     span: Duration,
     cpu: f64,
     _folder: TempDir,
 }
 
-/// Makes so many calls of each of these programs.
+/// Makes this number of calls of each of these programs.
 pub(crate) async fn measure(world: &World, programs: Vec<PathBuf>, calls: usize) {
     for callers in CALLERS {
         let mut measured = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) async fn measure(world: &World, programs: Vec<PathBuf>, calls: usize)
     }
 }
 
-/// Makes so many calls, this many at a time; no two ask the same.
+/// Makes `calls` calls, `callers` at a time; no two ask the same question.
 async fn take_turn(server: &mut McpProcess, callers: usize, calls: usize, figures: &mut Figures) {
     let mut under_way = std::collections::HashMap::new();
     let mut sent = 0;

@@ -1,4 +1,4 @@
-//! Many polls parked over two servers on one PostgreSQL: what that costs the database, and each server.
+//! Many polls parked over two servers on one PostgreSQL: their cost for the database, and for each server.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use tokio::time::Instant;
 
 use crate::server::{World, cpu_seconds};
 
-/// How many jobs the polls of each server wait for: a server has at most 100 for each.
+/// The number of jobs that the polls of each server wait for: a server has at most 100 polls for each.
 const JOBS: usize = 5;
 
-/// What stands between the jobs that are waited for and their end.
+/// The state in which the jobs wait for their end.
 #[derive(Clone, Copy)]
 enum Jobs {
-    /// They wait in the queue, and no worker is there.
+    /// They wait in the queue, and there is no worker.
     Queued,
-    /// The provider works on them, and each server has a worker that follows its own.
+    /// The provider works on them, and each server has a worker that follows its own jobs.
     Running,
 }
 
-/// Parks so many polls, half of them on each server, and counts for so long.
+/// Parks this number of polls, half of them on each server, and measures for `span`.
 pub(crate) async fn measure(world: &World, polls: usize, span: Duration) {
     println!(
         "| {polls} polls parked over two servers | queries/s | CPU of the first | of the second |\n|---|---|---|---|"
@@ -41,12 +41,12 @@ pub(crate) async fn measure(world: &World, polls: usize, span: Duration) {
         while world.simulator.stats().submits < begun_before + wanted {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // A server that has just started does more: it judges other workers after 30 s.
+        // A server that has just started does more: after 30 s it checks which other workers are dead.
         tokio::time::sleep(span.min(Duration::from_secs(35))).await;
         let admin = postgres::connect(&url).await;
         let begun = Instant::now();
         let count = async || -> f64 {
-            // Backends report what they did at most once a second.
+            // Backends report their statistics at most once a second.
             tokio::time::sleep(Duration::from_millis(1500)).await;
             let sum = "select xact_commit::float8 from pg_stat_database where datname = current_database()";
             admin.query_one(sum, &[]).await.unwrap().get(0)
@@ -77,7 +77,7 @@ pub(crate) async fn measure(world: &World, polls: usize, span: Duration) {
 
 async fn serve(world: &World, jobs: Jobs, url: &str, polls: usize) -> McpProcess {
     let limit = (polls + 1).to_string();
-    // One connection stands for many clients here.
+    // One connection represents many clients here.
     let mut flags = vec!["--max-unanswered", limit.as_str()];
     match jobs {
         Jobs::Queued => flags.push("--no-worker"),

@@ -1,14 +1,15 @@
-//! A server killed with all its jobs under way, and the next one: how many are lost, how many are paid for twice.
+//! A server killed with all its jobs under way, and the next one: the numbers of jobs that are lost and that are paid
+//! for twice.
 
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::server::World;
 
-/// How long the provider works on each, in milliseconds.
+/// The time that the provider works on each, in milliseconds.
 const RUN: u64 = 8_000;
 
-/// Starts so many jobs, kills the server when all are under way, and follows them in the next one.
+/// Starts this number of jobs, kills the server when all are under way, and follows them in the next one.
 pub(crate) async fn measure(world: &World, jobs: usize) {
     let (concurrency, before) = (jobs.to_string(), world.simulator.stats().submits);
     let flags = ["--concurrency", &concurrency];

@@ -1,14 +1,14 @@
-//! One very long report, from the provider to a poll: how long it takes, and how much memory.
+//! One very long report, from the provider to a poll: its time and its memory.
 
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::server::{World, peak_megabytes};
 
-/// Follows one job of so many words.
+/// Follows one job with a report of this number of words.
 pub(crate) async fn measure(world: &World, words: usize) {
     let mut server = world.serve(&[]).await;
-    // A short one first, so that what is only made once is not counted as the long one's.
+    // A short one first, so that one-time allocations are not counted for the long one.
     let short = crate::start(&mut server, "ok;words=100;delay_ms=0").await;
     server.structured("perplexity_research_poll", json!({ "jobId": short })).await;
     server.seen.clear();

@@ -1,4 +1,4 @@
-//! Measures the real server over a real pipe: how fast it is there, how little it needs, how soon it answers.
+//! Measures the real server over a real pipe: its start, its memory and its response times.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,34 +33,35 @@ struct Cli {
     /// The program to measure
     #[arg(long, required_unless_present = "parse")]
     binary: Option<PathBuf>,
-    /// How often each thing is done; calls ten times as often
+    /// The number of repetitions; calls are repeated ten times as often
     #[arg(long, default_value_t = 50)]
     rounds: usize,
-    /// Only park so many polls, and measure what that costs
+    /// Only park this number of polls, and measure the cost
     #[arg(long, value_name = "POLLS")]
     parked: Option<usize>,
-    /// Only park so many polls over two servers on the database that scripts/with-postgres starts, and measure what that costs it
+    /// Only park this number of polls over two servers on the database that scripts/with-postgres starts, and measure
+    /// the cost for the database
     #[arg(long, value_name = "POLLS")]
     idle: Option<usize>,
-    /// For how long `--idle` counts
+    /// The time for which `--idle` measures
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     seconds: u64,
-    /// Only wait with so many jobs under way at the provider, and measure what that costs
+    /// Only wait with this number of jobs under way at the provider, and measure the cost
     #[arg(long, value_name = "JOBS")]
     waiting: Option<usize>,
-    /// Only kill the server with so many jobs under way, and look what the next one makes of them
+    /// Only kill the server with this number of jobs under way, and check what the next server does with them
     #[arg(long, value_name = "JOBS")]
     killed: Option<usize>,
-    /// Only make so many held calls that are answered at once
+    /// Only make this number of held calls that are answered at once
     #[arg(long, value_name = "CALLS")]
     held: Option<usize>,
     /// Programs to measure in turns with the first, for `--held`
     #[arg(long, value_name = "PROGRAM")]
     beside: Vec<PathBuf>,
-    /// Only take event streams apart, in this process, and measure how fast that goes
+    /// Only parse event streams, in this process, and measure the speed
     #[arg(long)]
     parse: bool,
-    /// Only carry one report of so many words from the provider to a poll, and measure what that takes
+    /// Only move one report of this number of words from the provider to a poll, and measure the time and memory
     #[arg(long, value_name = "WORDS")]
     long_report: Option<usize>,
 }
@@ -126,7 +127,7 @@ async fn idle_memory(world: &World) -> f64 {
     megabytes
 }
 
-/// With no worker, so that only the start itself is measured.
+/// Measures without a worker, so that only the start itself is measured.
 async fn start_calls(world: &World, rounds: usize) -> Figures {
     let mut server = world.serve(&["--no-worker"]).await;
     let mut figures = Figures::default();
@@ -155,7 +156,7 @@ async fn status_calls(world: &World, rounds: usize) -> Figures {
     figures
 }
 
-/// A poll is parked, the provider finishes, the answer comes. The end is the store's own date of it.
+/// Measures the time from the end of a run to the answer of a parked poll. The end is the store's own date of it.
 async fn end_to_poll(world: &World, rounds: usize) -> (Figures, Figures) {
     let mut server = world.serve(&[]).await;
     let (mut from_end, mut whole) = (Figures::default(), Figures::default());
@@ -177,7 +178,7 @@ async fn end_to_poll(world: &World, rounds: usize) -> (Figures, Figures) {
     (from_end, whole)
 }
 
-/// The same, but the poll is parked in a process that does no work.
+/// Measures the same, but with the poll in a process that does no work.
 async fn other_process(world: &World, rounds: usize) -> Figures {
     let mut worker = world.serve(&[]).await;
     let mut server = world.serve(&["--no-worker"]).await;

@@ -1,4 +1,4 @@
-//! Many polls parked on one server: what each costs, and how soon each wakes when its job ends.
+//! Many polls parked on one server: the cost of each, and its delay when its job ends.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use crate::figures::Figures;
 use crate::server::{World, resident_megabytes};
 
-/// Polls that wait for the same job.
+/// The number of polls that wait for the same job.
 const PER_JOB: usize = 100;
 
-/// Parks so many polls, then ends one job after the other while the rest stay parked.
+/// Parks this number of polls, then ends one job after the other while the rest stay parked.
 pub(crate) async fn measure(world: &World, polls: usize) {
     let limit = (polls + 1).to_string();
-    // One connection stands for many clients here.
+    // One connection represents many clients here.
     let flags = ["--no-worker", "--max-unanswered", &limit];
     let mut server = world.serve_with(&flags, &[("OUTLAST_MAX_POLLS", &limit)]).await;
     let mut jobs = Vec::new();
@@ -60,8 +60,8 @@ pub(crate) async fn measure(world: &World, polls: usize) {
     world.forget_jobs();
 }
 
-/// Waits until every poll sent so far has read its job and waits: reads are served in order, so one that is asked for
-/// now is answered last.
+/// Waits until every poll sent so far has read its job and waits: reads are served in order, so a new one is answered
+/// last.
 pub(crate) async fn settle_down(server: &mut McpProcess) {
     let unknown = json!({ "jobId": "0".repeat(32) });
     server.structured("perplexity_research_poll", unknown).await;

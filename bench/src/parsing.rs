@@ -1,16 +1,16 @@
-//! How fast an event stream is taken apart, from bytes to the report at its end.
+//! The speed of parsing an event stream, from bytes to the report at its end.
 
 use outlast_provider::fuzzing::followed;
 use serde_json::json;
 use tokio::time::Instant;
 
-/// As much as a socket usually gives at a time.
+/// The usual size of one read from a socket.
 const PIECE: usize = 16 * 1024;
 
-/// Words of the report.
+/// The number of words of the report.
 const WORDS: usize = 200_000;
 
-/// Takes the same stream apart again and again.
+/// Parses the same stream repeatedly.
 pub(crate) fn measure(rounds: usize) {
     let (stream, text) = stream();
     let megabytes = stream.len() as f64 / 1e6;
@@ -29,7 +29,7 @@ pub(crate) fn measure(rounds: usize) {
     println!("p50 {:.0} MB/s, slowest {:.0} MB/s, fastest {:.0} MB/s", at(50), at(0), at(100));
 }
 
-/// A whole run: a delta for every eight words, then the object with all of them.
+/// Returns the stream of a whole run: a delta for every eight words, then the object with all of them.
 fn stream() -> (Vec<u8>, String) {
     let words: Vec<String> = (0..WORDS)
         .map(|word| {

@@ -1,4 +1,4 @@
-//! The server under measurement, in a folder of its own.
+//! The server under measurement, in a separate folder.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ impl World {
         self.serve_program(&self.binary, flags, more).await
     }
 
-    /// The same with another program.
+    /// Starts the same server with another program.
     pub(crate) async fn serve_program(
         &self,
         program: &Path,
@@ -66,7 +66,7 @@ impl World {
         while self.show(id).await["ended_at"].is_null() {}
     }
 
-    /// When the store says that the job ended, in milliseconds.
+    /// Returns the time at which the job ended according to the store, in milliseconds.
     pub(crate) async fn ended_at(&self, id: &str) -> i64 {
         let shown = self.show(id).await;
         let started = millis_of_day(shown["created_at"].as_str().unwrap());
@@ -75,7 +75,7 @@ impl World {
         ended
     }
 
-    /// The time of day in milliseconds, by the same clock as the store's.
+    /// Returns the time of day in milliseconds, by the same clock as the store's.
     pub(crate) fn now_millis(&self) -> i64 {
         #[expect(clippy::disallowed_methods, reason = "compared with dates in the store")]
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -94,12 +94,12 @@ impl World {
     }
 }
 
-/// What a process holds of the machine's memory.
+/// Returns the resident memory of a process.
 pub(crate) fn resident_megabytes(pid: u32) -> f64 {
     memory(pid, "VmRSS:")
 }
 
-/// The most it ever held.
+/// Returns the peak memory of a process.
 pub(crate) fn peak_megabytes(pid: u32) -> f64 {
     memory(pid, "VmHWM:")
 }
@@ -111,16 +111,16 @@ fn memory(pid: u32, name: &str) -> f64 {
     kilobytes.unwrap_or(f64::NAN) / 1e3
 }
 
-/// What a process has used of the processor, in seconds; the kernel counts in hundredths.
+/// Returns the processor time of a process, in seconds; the kernel counts in hundredths.
 pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name in parentheses may hold anything; what follows it is regular.
+    // The name in parentheses may contain anything; the rest is regular.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     let ticks = |index: usize| fields[index].parse::<f64>().unwrap();
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// From `2026-11-15T02:21:00.007Z`.
+/// Parses the time of day from `2026-11-15T02:21:00.007Z`.
 fn millis_of_day(date: &str) -> i64 {
     let time = &date[11..23];
     let number = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap();

@@ -1,4 +1,4 @@
-//! A server whose jobs all wait for the provider: what it burns while nothing happens.
+//! A server whose jobs all wait for the provider: its processor time while nothing happens.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use crate::server::{World, cpu_seconds, resident_megabytes};
 
-/// How long it is looked at.
+/// The duration of the measurement.
 const LOOK: Duration = Duration::from_secs(30);
-/// How long it may take to settle down.
+/// The time that it may take to settle down.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// Starts so many jobs that never end, waits until all are under way, and looks.
+/// Starts this number of jobs that never end, waits until all are under way, and measures.
 pub(crate) async fn measure(world: &World, jobs: usize) {
     let concurrency = jobs.to_string();
     let mut server = world.serve_with(&["--concurrency", &concurrency], &[]).await;

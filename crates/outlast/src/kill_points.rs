@@ -1,4 +1,4 @@
-//! Kill points: places on the one path where a process can be told to kill itself with SIGKILL, so that tests need
+//! Kill points: places on the one path where a process can be made to kill itself with SIGKILL, so that tests need
 //! neither sleeps nor luck. They are in a wrapper around the store, so the path itself does not depend on them.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rustix::process::Signal;
 const SENDING: &str = "sending@";
 const SENT: &str = "sent";
 
-/// Where to die.
+/// The point at which the process kills itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KillPoint {
     /// The job is durable, its caller has no answer

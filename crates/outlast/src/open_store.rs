@@ -78,7 +78,7 @@ impl OpenStore {
         Self::open_by(config, None, Judgement::default(), Patience::None).await
     }
 
-    /// Opens it with this clock instead of its own.
+    /// Opens it with this clock instead of the store's clock.
     pub(crate) async fn open_by(
         config: &Config,
         clock: Option<Arc<dyn Clock>>,

@@ -207,7 +207,7 @@ pub(crate) fn gap() {
     }
 }
 
-/// Tells a person who watches why a command is waiting.
+/// Informs a person who watches why a command is waiting.
 pub(crate) fn waiting(text: &str) {
     if watched() {
         remark(&dim(text));

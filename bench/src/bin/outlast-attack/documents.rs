@@ -1,4 +1,5 @@
-//! An agent that wants the user's documents at a vendor: it moves a conversation that the library answered to another provider.
+//! An attempt to send the user's documents to a vendor: an agent moves a conversation that the library answered to
+//! another provider.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use serde_json::json;
 use crate::target::Target;
 use crate::{Setting, Verdict};
 
-/// A word that only the documents hold.
+/// A word that only the documents contain.
 const SECRET: &str = "heliotrope-93";
 const QUESTION: &str = "boiler room vault code?";
 const FOLLOWUP: &str = "deep_research_followup";
@@ -58,7 +59,7 @@ pub(crate) async fn moved(setting: Setting) -> Verdict {
         server.close_input();
         server.ended().await;
     }
-    // Whatever was queued is sent by now.
+    // Everything that was queued has been sent by now.
     drop(target.run(&["worker", "--until-idle"]).await);
     let requests = target.simulator.requests();
     let leaks = requests.iter().filter(|request| request.body.to_string().contains(SECRET)).count();

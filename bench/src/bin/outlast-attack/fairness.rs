@@ -1,4 +1,4 @@
-//! One owner who takes all there is: another owner is served next.
+//! One owner takes all capacity: another owner must be served next.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(crate) async fn queue(setting: Setting) -> Verdict {
     if others > 4 { Err(counted) } else { Ok(counted) }
 }
 
-/// One owner parks all the polls there may be, then another polls.
+/// One owner parks the maximum number of polls, then another polls.
 pub(crate) async fn polls(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     target.set("OUTLAST_RATE_PER_MINUTE", "100000");
@@ -71,7 +71,7 @@ pub(crate) async fn polls(setting: Setting) -> Verdict {
     }
 }
 
-/// Looking at queued jobs as tasks: that starts none of them.
+/// Reads queued jobs as tasks, which must start none of them.
 pub(crate) async fn tasks(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     target.set("OUTLAST_RATE_PER_MINUTE", "100000");

@@ -13,7 +13,7 @@ use crate::target::{START, Target, start};
 use crate::web::{ANN, BOB, Web};
 use crate::{Setting, Verdict};
 
-/// More connections than the server can open, none of which reads its answers; half of them show no token.
+/// Opens more connections than the server can accept, none of which reads its answers; half of them send no token.
 pub(crate) async fn connections(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     let (descriptors, flood): (u32, usize) = if setting.short { (512, 1000) } else { (4096, 6000) };
@@ -30,7 +30,7 @@ pub(crate) async fn connections(setting: Setting) -> Verdict {
             Some(stream)
         });
     }
-    // A server that takes no more connections leaves the rest waiting.
+    // A server that accepts no more connections leaves the rest waiting.
     let mut open = Vec::new();
     let all_open = async {
         while let Some(opened) = opening.join_next().await {
@@ -38,8 +38,9 @@ pub(crate) async fn connections(setting: Setting) -> Verdict {
         }
     };
     drop(tokio::time::timeout(Duration::from_secs(5), all_open).await);
-    // Another owner comes while all of them are open, and needs the provider as well. Of the flood some come after it, which the kernel
-    // had sent back for a second, and may put its connection out before its token is read: then it comes again, as HTTP clients do.
+    // Another owner connects while all of them are open, and needs the provider as well. The kernel delays some
+    // connections of the flood by a second, so they arrive later and may displace the owner's connection before its
+    // token is read. Then the owner connects again, as HTTP clients do.
     let mut tries = 0;
     let started = loop {
         tries += 1;
@@ -72,7 +73,7 @@ pub(crate) async fn bodies(setting: Setting) -> Verdict {
             (web.address, Arc::clone(&request), Arc::clone(&all_sent));
         sending.push(tokio::spawn(async move {
             let Ok(mut stream) = TcpStream::connect(address).await else { return };
-            // All but the last byte: the server has to keep what it was given.
+            // All but the last byte: the server has to keep the bytes that it got.
             drop(stream.write_all(&request[..request.len() - 1]).await);
             drop(tokio::time::timeout(Duration::from_secs(5), all_sent.wait()).await);
             drop(stream.write_all(&request[request.len() - 1..]).await);

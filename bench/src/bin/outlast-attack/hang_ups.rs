@@ -1,4 +1,4 @@
-//! People who close their terminal, and callers whose limit ends: the paid job goes on.
+//! People who close their terminal, and callers whose time limit ends: the paid job continues.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) async fn terminal(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// `outlast call` on our own server, whose idle limit fires in silence.
+/// Runs `outlast call` on our own server, whose silence exceeds the idle limit.
 pub(crate) async fn call(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     let web = Web::serve(&mut target, &[], None).await;

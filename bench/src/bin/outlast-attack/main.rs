@@ -1,5 +1,5 @@
-//! Attacks on the real program: badly behaved clients, providers, floods and restored files, all on loopback and
-//! bounded. An attack that succeeds is named, and the exit code is 1.
+//! Attacks on the real program: misbehaving clients, providers, floods and restored files, all on loopback and bounded.
+//! An attack that succeeds is named, and the exit code is 1.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,14 +32,14 @@ use clap::Parser;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// `Ok` says what was counted while the program held; `Err` says how the attack succeeded.
+/// `Ok` has the counts of a program that held; `Err` describes how the attack succeeded.
 type Verdict = Result<String, String>;
 type Attack = fn(Setting) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
-/// Every attack has an end: one that takes longer than this has succeeded.
+/// The time limit of an attack; one that takes longer has succeeded.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// What an attack is given.
+/// The parameters of an attack.
 #[derive(Clone)]
 struct Setting {
     binary: PathBuf,
@@ -47,7 +47,7 @@ struct Setting {
     short: bool,
 }
 
-/// Attacks a program and says which attacks succeeded.
+/// Attacks a program and reports the attacks that succeeded.
 #[derive(Parser)]
 struct Cli {
     /// The program to attack
@@ -60,7 +60,7 @@ struct Cli {
     names: Vec<String>,
 }
 
-/// Those that mostly wait run beside each other; the floods, which measure, alone.
+/// The attacks that mostly wait run concurrently; the floods, which measure, run alone.
 const PATIENT: &[(&str, Attack)] = &[
     ("silent-stdio", |setting| Box::pin(silent::stdio(setting))),
     ("silent-death", |setting| Box::pin(silent::death(setting))),
@@ -117,7 +117,8 @@ async fn main() -> ExitCode {
     if succeeded == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs an attack in a task of its own. What it cannot even do is a success of the attack, not the end of the others.
+/// Runs an attack in a separate task. An attack that fails to run counts as a success of the attack, and does not end
+/// the others.
 fn run(attack: Attack, setting: Setting) -> JoinHandle<(Verdict, Duration)> {
     tokio::spawn(async move {
         let began = Instant::now();
@@ -131,7 +132,7 @@ fn run(attack: Attack, setting: Setting) -> JoinHandle<(Verdict, Duration)> {
     })
 }
 
-/// Prints what came of an attack; 1 if it succeeded.
+/// Prints the result of an attack; returns 1 if it succeeded.
 fn told(name: &str, (verdict, took): (Verdict, Duration)) -> u32 {
     let seconds = took.as_secs_f64();
     match verdict {

@@ -1,5 +1,5 @@
-//! Attacks of other processes on this machine: a wrapped server without an end, a library whose files are swapped while it is read,
-//! and a data directory that others can write.
+//! Attacks by other processes on this machine: a wrapped server with an endless line, a library whose files are swapped
+//! while it is read, and a data directory that others can write.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -19,7 +19,7 @@ use crate::{Setting, Verdict};
 /// Reads one request and then writes one line that does not end.
 const ENDLESS: &str =
     "import sys\nsys.stdin.readline()\nwhile True: sys.stdout.write('x' * 1000000)";
-/// How much memory wrap may have in one process. The line is in it a few times at most.
+/// The maximum memory of a wrap process. It holds the line a few times at most.
 const MAX_KIB: u64 = 400 * 1024;
 
 /// A wrapped server that writes an endless line: the call ends, and the memory of wrap stays bounded.
@@ -59,7 +59,7 @@ pub(crate) async fn endless_line(setting: Setting) -> Verdict {
     verdict
 }
 
-/// The processes of a target.
+/// Returns the processes of a target.
 fn processes(target: &Target) -> Vec<i32> {
     let mark = format!("OUTLAST_DATA_DIR={}/data", target.folder.path().display());
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -71,7 +71,7 @@ fn processes(target: &Target) -> Vec<i32> {
     pids.filter(is_its).collect()
 }
 
-/// The memory of the largest process of a target that is not Python, in KiB.
+/// Returns the memory of the largest process of a target that is not Python, in KiB.
 fn largest(target: &Target) -> u64 {
     let resident = |pid: i32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -84,22 +84,22 @@ fn largest(target: &Target) -> u64 {
     processes(target).into_iter().filter_map(resident).max().unwrap_or(0)
 }
 
-/// Ends what a target left.
+/// Ends the processes that a target left.
 fn end_all(target: &Target) {
     for pid in processes(target).into_iter().filter_map(Pid::from_raw) {
-        // One that has ended by itself is fine.
+        // A process that has already exited is fine.
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// Swaps files of a library until the value is dropped.
+/// Swaps files of a library until it is dropped.
 struct Swapping {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Swapping {
-    /// Puts each file in the place of the other again and again.
+    /// Swaps the two files of each pair repeatedly.
     fn start(pairs: Vec<(std::path::PathBuf, std::path::PathBuf)>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -126,7 +126,7 @@ impl Drop for Swapping {
 
 const SECRET: &str = "xyzzyc4n4ry";
 
-/// Files of a library that become links to a file outside while a question is answered.
+/// Replaces files of a library with links to a file outside while a question is answered.
 pub(crate) async fn library_link(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let secret = target.folder.path().join("secret.md");
@@ -150,7 +150,7 @@ pub(crate) async fn library_link(setting: Setting) -> Verdict {
     Ok(format!("{runs} runs, and none read outside of the library"))
 }
 
-/// Files of a library that become FIFOs while a question is answered.
+/// Replaces files of a library with FIFOs while a question is answered.
 pub(crate) async fn library_fifo(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let (books, spare) = folders(&target);
@@ -177,7 +177,7 @@ fn folders(target: &Target) -> (std::path::PathBuf, std::path::PathBuf) {
     (books, spare)
 }
 
-/// Asks a library without an index of earlier questions.
+/// Asks a library that has no index of earlier questions.
 async fn ask(target: &Target, books: &Path, question: &str) -> Result<String, String> {
     drop(fs::remove_dir_all(target.folder.path().join("data")));
     let arguments = ["research", "--library", books.to_str().unwrap(), question];
@@ -186,11 +186,11 @@ async fn ask(target: &Target, books: &Path, question: &str) -> Result<String, St
     Ok(stdout)
 }
 
-/// A data directory that others can write, and logs that are links.
+/// Uses a data directory that others can write, and logs that are links.
 pub(crate) async fn data_directory(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let (data, victim) = (target.folder.path().join("data"), target.folder.path().join("victim"));
-    // Under a umask that keeps nothing from anybody.
+    // Under a umask that withholds no permission.
     let shell = format!("umask 000; exec {} wrap -- cat", target.binary.display());
     let mut wrapped = target.spawn("/bin/sh", &["-c", &shell]);
     wrapped.close_input();

@@ -1,4 +1,4 @@
-//! A provider behind bad gateways: what may have been accepted is never sent again.
+//! A provider behind bad gateways: a request that may have been accepted is never sent again.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use serde_json::json;
 use crate::target::{POLL, START, Target, start};
 use crate::{Setting, Verdict};
 
-/// Longer than a provider may take until it finds a new run, so that a 404 is not for its youth.
+/// Longer than the time within which a provider must find a new run, so that a 404 cannot mean that the run is too new.
 const AWAY: Duration = Duration::from_secs(31);
 
-/// The server comes back after half a minute, and for a while the provider finds none of the runs, which are all alive.
+/// Restarts the server after half a minute, while for some time the provider finds none of its runs, all of which
+/// exist.
 pub(crate) async fn not_found(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let jobs: u64 = if setting.short { 5 } else { 20 };
@@ -28,7 +29,7 @@ pub(crate) async fn not_found(setting: Setting) -> Verdict {
     target.paid(jobs)
 }
 
-/// A gateway that answers a submit with JSON: it cannot be known what the provider did with it.
+/// Answers a submit with JSON from a gateway: the provider's action is unknown.
 pub(crate) async fn gateway(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let mut server = target.serve(&[]).await;

@@ -7,7 +7,7 @@ use crate::{Setting, Verdict};
 
 const CANCEL: &str = "perplexity_research_cancel";
 
-/// The vendors, and where the simulator speaks their protocols.
+/// The vendors, and the paths under which the simulator speaks their protocols.
 const VENDORS: [(&str, &str); 4] =
     [("perplexity", ""), ("openai", "/openai/v1"), ("gemini", ""), ("anthropic", "")];
 

@@ -1,11 +1,12 @@
-//! A backup put back by hand and by command: what was queued in it, and has been paid for since, is not bought again.
+//! A backup restored by hand and by command: jobs that were queued in it and have been paid for since are not bought
+//! again.
 
 use std::fs;
 
 use crate::target::{START, Target, start};
 use crate::{Setting, Verdict};
 
-/// Jobs are queued, backed up, done and paid for; then the backup is put back.
+/// Queues jobs, backs them up, lets them run and be paid for, then restores the backup.
 pub(crate) async fn backup(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let jobs: u64 = 10;

@@ -1,5 +1,5 @@
-//! The same question in another form, after a changed default, through a task or by a repeated `outlast call`: it is paid
-//! for once.
+//! The same question in another form, after a changed default, through a task or by a repeated `outlast call`: it is
+//! paid for once.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use crate::{Setting, Verdict};
 
 const ASK: &str = "deep_research";
 
-/// The limit of a client that gives up while the research goes on.
+/// The limit of a client that gives up while the research continues.
 const GIVES_UP: &str = "2s";
 
 fn question(words: &str) -> Value {
     json!({ "query": format!("{words} [[sim:ok;words=60;hold]]") })
 }
 
-/// A question in Unicode's other form, with doubled spaces, another priority and another budget, all while the first runs.
+/// Asks a question in another Unicode form, with doubled spaces, another priority and another budget, all while the
+/// first runs.
 pub(crate) async fn forms(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     target.set("OUTLAST_TOOLS", "deep-research");
@@ -38,7 +39,7 @@ pub(crate) async fn forms(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// A question that runs at a provider which was named, asked without a name of a server whose first provider is another.
+/// Repeats a question that runs at a named provider without a name, at a server whose first provider is another.
 pub(crate) async fn changed_default(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     let url = format!("{}/openai/v1", target.simulator.url());
@@ -58,7 +59,7 @@ pub(crate) async fn changed_default(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// A held call repeated by a client that takes tasks, and by that client once more.
+/// Repeats a held call with a client that accepts tasks, then once more.
 pub(crate) async fn task(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let mut server = target.serve(&[]).await;
@@ -81,7 +82,7 @@ pub(crate) async fn task(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// `outlast call` whose own timeout fires, made three times.
+/// Repeats an `outlast call` three times, each with its own timeout.
 pub(crate) async fn repeated_call(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let arguments = question("Bread prices?").to_string();
@@ -96,9 +97,9 @@ pub(crate) async fn repeated_call(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// Waits until the server has handled what it was sent: every job there is was submitted.
+/// Waits until the server has handled its input: every existing job was submitted.
 async fn settle(target: &Target) {
-    // Long enough that the server has begun with every call.
+    // Long enough for the server to begin every call.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let waiting = async {
         while target.simulator.stats().submits < target.states().await.len() as u64 {

@@ -1,4 +1,4 @@
-//! Secrets in places where people put them: none is printed, logged or stored.
+//! Secrets in typical places: none is printed, logged or stored.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::{Setting, Verdict};
 
 const SECRET: &str = "c4n4ry5ecret";
 
-/// A key in a file with a slip, in an address, in a store's address.
+/// Puts a key in a file with a typing mistake, in an address, and in a store's address.
 pub(crate) async fn printed(setting: Setting) -> Verdict {
     let mut said: Vec<(&str, String)> = Vec::new();
     let mut target = Target::new(&setting).await;
@@ -56,7 +56,7 @@ pub(crate) async fn printed(setting: Setting) -> Verdict {
     Ok(format!("{checked} outputs and files"))
 }
 
-/// Looks into every file of a folder; says how many there were.
+/// Searches every file of a folder; returns their number.
 fn clean(folder: &Path) -> Result<usize, String> {
     let mut files = 0;
     for entry in fs::read_dir(folder).unwrap() {

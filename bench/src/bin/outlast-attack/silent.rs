@@ -1,4 +1,4 @@
-//! Clients that give up without a word, or die with their answer unread, and ask again: one question is paid for once.
+//! Clients that give up silently, or die with an unread answer, and ask again: one question is paid for once.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::target::{DEEP, Target, ask, research};
 use crate::web::Web;
 use crate::{Setting, Verdict};
 
-/// Longer than any pause in which an answer may still be taken back.
+/// Longer than any pause in which an answer may still be withdrawn.
 const LATER: Duration = Duration::from_secs(3);
 const REPORT: &str = "ok;words=60;delay_ms=2000";
 
-/// A client whose limit is shorter than the research, and which sends no cancellation: it makes the call three times.
+/// Makes the call three times as a client whose limit is shorter than the research and which sends no cancellation.
 pub(crate) async fn stdio(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let mut server = target.serve(&[]).await;
@@ -25,7 +25,7 @@ pub(crate) async fn stdio(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// A client that dies with the answer in its pipe; the next one asks the same.
+/// Lets a client leave with the answer unread in its pipe; the next client asks the same question.
 pub(crate) async fn death(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     for _ in 0..2 {
@@ -39,7 +39,7 @@ pub(crate) async fn death(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// A client over HTTP that resets its connection with the answer unread, and asks again.
+/// Resets an HTTP connection with an unread answer, and asks again.
 pub(crate) async fn http_reset(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     let web = Web::serve(&mut target, &[], None).await;
@@ -55,7 +55,7 @@ pub(crate) async fn http_reset(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// Mode `auto`, which `init` writes: a client gives up properly after a moment and asks again, three times.
+/// Gives up properly after a moment and asks again, three times, in the mode `auto` that `init` writes.
 pub(crate) async fn auto(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     target.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
@@ -63,7 +63,7 @@ pub(crate) async fn auto(setting: Setting) -> Verdict {
     for _ in 0..3 {
         let call = ask(&mut server, DEEP, &research("ok;words=60;hold")).await;
         target.submitted(1).await;
-        // Long enough that the server has begun with every one of the calls.
+        // Long enough for the server to begin every call.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let cancelled = json!({ "requestId": call, "reason": "timed out" });
         server.notify("notifications/cancelled", cancelled).await;

@@ -1,4 +1,5 @@
-//! What strangers can reach: the terminal of a reader, the memory behind the sign-in form, the one-time link of the page.
+//! The surface that strangers can reach: the terminal of a reader, the memory behind the sign-in form, the one-time
+//! link of the page.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -18,7 +19,7 @@ use crate::target::Target;
 use crate::web::Web;
 use crate::{Setting, Verdict};
 
-/// A report whose text and entities would steer the terminal that shows it.
+/// Shows a report whose text and entities would control the terminal.
 pub(crate) async fn terminal(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let question = "What is a lease? [[sim:inject;line=1000;words=60;delay_ms=0]]";
@@ -48,7 +49,7 @@ pub(crate) async fn terminal(setting: Setting) -> Verdict {
     Ok(format!("{printed} bytes on a terminal, none of them an order but our colours"))
 }
 
-/// What a command writes on a terminal of 100 columns.
+/// Returns a command's output on a terminal of 100 columns.
 fn on_a_terminal(target: &Target, arguments: &[&str]) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
@@ -78,7 +79,8 @@ fn on_a_terminal(target: &Target, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// The first order to the terminal that is not one of our colours, or the first character that reorders or hides text.
+/// Returns the first control sequence that is not one of our colours, or the first character that reorders or hides
+/// text.
 fn order_to_the_terminal(screen: &str) -> Option<String> {
     let text = screen.replace("\r\n", "\n");
     let mut rest = text.as_str();
@@ -98,12 +100,12 @@ fn order_to_the_terminal(screen: &str) -> Option<String> {
     }
 }
 
-/// Many connections that each send most of a sign-in form and never its end.
+/// Opens many connections that each send most of a sign-in form and never its end.
 pub(crate) async fn sign_in_bodies(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     let (connections, most_megabytes) = if setting.short { (300, 40) } else { (1_500, 120) };
     let web = Web::serve(&mut target, &[], None).await;
-    // Whatever a first request costs is not the flood's.
+    // The cost of a first request does not belong to the flood.
     drop(web.say(b"GET /ui HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await);
     let before = resident_kib(&web.process);
     let head = format!(
@@ -113,7 +115,7 @@ pub(crate) async fn sign_in_bodies(setting: Setting) -> Verdict {
     );
     let mut sending = JoinSet::new();
     for number in 0..connections {
-        // Half announce their length, half send chunks; some stay within any limit.
+        // Half declare their length, half send chunks; some stay within every limit.
         let (length, bytes) = if number % 3 == 0 { (4_000, 3_990) } else { (262_144, 262_000) };
         let body = "a".repeat(bytes);
         let message = match number % 2 {
@@ -158,7 +160,8 @@ fn resident_kib(process: &McpProcess) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The link that signs in, in the arguments of a program, used up by a HEAD, or good after signing out.
+/// Checks the link that signs in: it must not be in the arguments of a program, used up by a HEAD, or valid after
+/// signing out.
 pub(crate) async fn one_time_link(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     let folder = target.folder.path().join("bin");

@@ -1,4 +1,4 @@
-//! The program under attack in a folder of its own, with the simulated provider that counts what it is paid for.
+//! The program under attack in a separate folder, with the simulated provider that counts its paid runs.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ pub(crate) const DEEP: &str = "perplexity_deep_research";
 pub(crate) const START: &str = "perplexity_research_start";
 pub(crate) const POLL: &str = "perplexity_research_poll";
 
-/// Nothing that is waited for takes longer, unless the attack succeeds.
+/// The time limit of every wait, unless the attack succeeds.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub(crate) struct Target {
@@ -54,19 +54,19 @@ impl Target {
         self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 
-    /// A stdio server that has been greeted.
+    /// Starts a stdio server and greets it.
     pub(crate) async fn serve(&self, flags: &[&str]) -> McpProcess {
         let arguments: Vec<&str> =
             ["serve", "--no-detach"].into_iter().chain(flags.iter().copied()).collect();
         McpProcess::start(&self.binary, arguments, &self.environment()).await
     }
 
-    /// A process that has not.
+    /// Starts a process without a greeting.
     pub(crate) fn spawn(&self, program: &str, arguments: &[&str]) -> McpProcess {
         McpProcess::spawn(program.as_ref(), arguments, &self.environment())
     }
 
-    /// A command, not yet started.
+    /// Returns a command that is not yet started.
     pub(crate) fn command(&self, arguments: &[&str]) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.binary);
         command
@@ -80,14 +80,14 @@ impl Target {
         command
     }
 
-    /// A command that runs to its end; its exit code, standard output and standard error.
+    /// Runs a command to its end; returns its exit code, standard output and standard error.
     pub(crate) async fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let output = self.command(arguments).output().await.unwrap();
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// The states of all jobs, newest first.
+    /// Returns the states of all jobs, newest first.
     pub(crate) async fn states(&self) -> Vec<String> {
         let (_, listed, _) =
             self.run(&["jobs", "list", "--all", "--json", "--limit", "1000"]).await;
@@ -118,12 +118,12 @@ impl Target {
         }
     }
 
-    /// Waits until the provider was paid for so many runs.
+    /// Waits until the provider was paid for this number of runs.
     pub(crate) async fn submitted(&self, runs: u64) {
         self.until(|| self.simulator.stats().submits >= runs).await;
     }
 
-    /// Waits until so many runs have ended at the provider.
+    /// Waits until this number of runs has ended at the provider.
     pub(crate) async fn completed(&self, runs: usize) {
         let ended = |target: &Self| {
             let stats = target.simulator.stats();
@@ -132,7 +132,7 @@ impl Target {
         self.until(|| ended(self) >= runs).await;
     }
 
-    /// Waits until the store has the run of this job on record.
+    /// Waits until the store has recorded the run of this job.
     pub(crate) async fn recorded(&self, id: &str) {
         self.shows(id, |job| job["checkpoint"]["at"] == "running").await;
     }
@@ -169,7 +169,7 @@ impl Target {
         tokio::time::timeout(PATIENCE, waiting).await.unwrap();
     }
 
-    /// Whether the provider was paid for exactly so many runs.
+    /// Checks that the provider was paid for exactly this number of runs.
     pub(crate) fn paid(&self, runs: u64) -> Verdict {
         match self.simulator.stats().submits {
             submits if submits == runs => Ok(format!("{submits} submits")),
@@ -178,12 +178,12 @@ impl Target {
     }
 }
 
-/// The arguments of deep research that the provider carries out as the scenario says.
+/// Returns the arguments of deep research that the provider answers according to the scenario.
 pub(crate) fn research(scenario: &str) -> Value {
     json!({ "query": format!("Why is the sky blue? [[sim:{scenario}]]") })
 }
 
-/// The arguments of a start.
+/// Returns the arguments of a start.
 pub(crate) fn start(number: usize, scenario: &str) -> Value {
     let content = format!("Question {number}? [[sim:{scenario}]]");
     json!({ "messages": [{ "role": "user", "content": content }] })

@@ -1,4 +1,4 @@
-//! HTTP as an attacker speaks it: bytes on a socket.
+//! HTTP as an attacker uses it: bytes on a socket.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::target::Target;
 pub(crate) const ANN: &str = "ann-0123456789abcdef0123";
 pub(crate) const BOB: &str = "bob-0123456789abcdef0123";
 
-/// An answer that takes longer is none.
+/// The time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server that listens, with tokens for Ann and Bob.
+/// A listening server, with tokens for Ann and Bob.
 pub(crate) struct Web {
     pub(crate) process: McpProcess,
     pub(crate) address: SocketAddr,
 }
 
 impl Web {
-    /// Starts it; `descriptors` is how many files it may open.
+    /// Starts it; `descriptors` is the number of files that it may open.
     pub(crate) async fn serve(
         target: &mut Target,
         flags: &[&str],
@@ -47,7 +47,7 @@ impl Web {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// A tool call of the stateless era, as bytes.
+    /// Returns a tool call of the stateless era, as bytes.
     pub(crate) fn tool_call(
         &self,
         token: &str,
@@ -59,7 +59,7 @@ impl Web {
         self.request(token, "tools/call", tool, params, meta)
     }
 
-    /// Any request of the stateless era, as bytes.
+    /// Returns any request of the stateless era, as bytes.
     pub(crate) fn request(
         &self,
         token: &str,
@@ -87,7 +87,7 @@ impl Web {
         .into_bytes()
     }
 
-    /// Sends bytes and reads the whole answer; `None` when there is none in time.
+    /// Sends bytes and reads the whole answer; `None` if none arrives in time.
     pub(crate) async fn say(&self, bytes: &[u8]) -> Option<String> {
         let saying = async {
             let mut stream = TcpStream::connect(self.address).await.ok()?;
@@ -99,7 +99,7 @@ impl Web {
         tokio::time::timeout(PATIENCE, saying).await.ok().flatten().filter(|it| !it.is_empty())
     }
 
-    /// Calls a tool and returns the result, whole; `Err` is what came in its place.
+    /// Calls a tool and returns the whole result; `Err` has the answer without a result.
     pub(crate) async fn call(
         &self,
         token: &str,
@@ -112,7 +112,7 @@ impl Web {
     }
 }
 
-/// The JSON-RPC result in an answer, which may be a stream of events in chunks.
+/// Returns the JSON-RPC result in an answer, which may be a stream of events in chunks.
 pub(crate) fn result(answer: &str) -> Option<Value> {
     let texts = answer.split('\n').map(|line| line.trim_start_matches("data: ").trim());
     texts

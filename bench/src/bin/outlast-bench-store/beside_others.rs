@@ -1,5 +1,5 @@
-//! The PostgreSQL store beside others on one database and in one run: pgbench with the statements of our insert, other queues
-//! with the same number of jobs, our SQLite store on the same disk. Prints Markdown.
+//! The PostgreSQL store compared with others on one database and in one run: pgbench with the statements of our insert,
+//! other queues with the same number of jobs, our SQLite store on the same disk. Prints Markdown.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::callers::{Commits, Work};
 use crate::wakeups::{self, Delays};
 use crate::{peers, pgbench};
 
-/// How many call at a time.
+/// The number of concurrent callers.
 const CALLERS: usize = 16;
 
 /// The figures of one system, of every round.
@@ -51,14 +51,14 @@ pub(crate) async fn measure(dir: &Path, jobs: usize, rounds: usize, peers: Optio
         .map(|peer| Row::new(peer.name))
         .take_while(|_| peers.is_some())
         .collect();
-    // Round 0 makes tables and opens connections, and is not counted. In turns, so that a machine that is slow for a while is so
-    // for all.
+    // Round 0 creates tables and opens connections, and is not counted. The systems take turns, so that a temporarily
+    // slow machine slows all of them.
     for round in 0..=rounds {
         let work = if round == 0 { Work { each: work.each.min(10), ..work } } else { work };
-        // As a database is after its first minutes: no plan is made for empty tables.
+        // As in a database after its first minutes: no plan is made for empty tables.
         postgres::connect(&url).await.batch_execute("vacuum analyze").await.unwrap();
         bench_row.inserts.push(pgbench::run(&script, &bench_url, work));
-        // As ours are: its jobs must not pile up.
+        // As in our systems: its jobs must not accumulate.
         work.claim_and_settle(&bench_store).await;
 
         let log = Log::position(&url).await;
@@ -123,7 +123,7 @@ fn print_paces(rows: &[Row], work: Work, rounds: usize) {
     };
     let Some((ours, _)) = rows.split_first() else { return };
     for row in rows {
-        // Of each round by itself: what slows the machine for a while slows both.
+        // The ratio of each round: a temporarily slow machine slows both.
         let ratio = |ours: &[f64], theirs: &[f64]| {
             middle(&ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>())
         };
@@ -139,7 +139,7 @@ fn print_paces(rows: &[Row], work: Work, rounds: usize) {
     }
 }
 
-/// The middle one; none of none.
+/// Returns the median; `None` without figures.
 fn middle(figures: &[f64]) -> Option<f64> {
     let mut figures = figures.to_vec();
     figures.sort_by(f64::total_cmp);
@@ -158,11 +158,11 @@ pub(crate) async fn open(url: &str) -> PostgresStore {
     PostgresStore::open(options).await.unwrap()
 }
 
-/// How many bytes a log has had, at one moment.
+/// The number of bytes that a log has received, at one moment.
 struct Log(f64);
 
 impl Log {
-    /// The write-ahead log of the database.
+    /// Returns the position of the database's write-ahead log.
     async fn position(url: &str) -> Self {
         let admin = postgres::connect(url).await;
         let position = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8";
@@ -173,7 +173,8 @@ impl Log {
         Self::position(url).await.0 - self.0
     }
 
-    /// What this process has written to files: SQLite's log, and its way from there into the file.
+    /// Returns the bytes that this process has written to files: SQLite's log, and the copy from there into the
+    /// database file.
     fn written_here() -> Self {
         let io = std::fs::read_to_string("/proc/self/io").unwrap();
         let written = io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap();

@@ -1,4 +1,4 @@
-//! Callers that use a store at the same time: inserts, and claims with their settlements.
+//! Concurrent callers of a store: inserts, and claims with their settlements.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Whether callers find others to share a commit with.
+/// The choice to let callers share a commit with others.
 #[derive(Clone, Copy)]
 pub(crate) enum Commits {
     OneEach,
     Shared,
 }
 
-/// So many callers, each of which does a thing so many times in a row.
+/// A number of callers, each of which repeats an operation this number of times.
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) callers: usize,
@@ -32,7 +32,7 @@ impl Work {
         self.callers * self.each
     }
 
-    /// Inserts a second. Every caller is an owner of its own.
+    /// Returns inserts per second. Every caller is a separate owner.
     pub(crate) async fn insert(self, store: &Arc<dyn Store>, commits: Commits) -> f64 {
         let (store, turn) = (Arc::clone(store), Arc::new(Mutex::new(())));
         self.pace(move |caller| {
@@ -48,7 +48,7 @@ impl Work {
         .await
     }
 
-    /// Jobs a second that are claimed and settled.
+    /// Returns the jobs per second that are claimed and settled.
     pub(crate) async fn claim_and_settle(self, store: &Arc<dyn Store>) -> f64 {
         let store = Arc::clone(store);
         self.pace(move |_| {
@@ -84,17 +84,17 @@ impl Work {
     }
 }
 
-/// A job of this owner, with no limit in its way.
+/// Returns a job of this owner that no limit affects.
 pub(crate) fn new_job(owner: &str) -> Insert {
     an_insert(NewJob { owner: OwnerId::new(owner), ..a_job() })
 }
 
-/// Settles what the rounds of other measurements left.
+/// Settles the jobs that the rounds of other measurements left.
 pub(crate) async fn settle_all(store: &dyn Store) {
     while settle_one(store, "bench").await.is_some() {}
 }
 
-/// Claims a job for the worker and settles it; none where none was left.
+/// Claims a job for the worker and settles it; `None` if none is left.
 pub(crate) async fn settle_one(store: &dyn Store, worker: &str) -> Option<JobId> {
     let claimed = store.claim(&WorkerId::new(worker), &profiles(), LEASE).await.unwrap()?;
     let output = Arc::new(Output {

@@ -1,10 +1,10 @@
-//! Finished jobs by the million: copies of one that is there, each under an id and an owner of its own.
+//! Finished jobs by the million: copies of an existing one, each with its own id and owner.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-/// Copies a finished job so many times, past the store; no process may have it open.
+/// Copies a finished job this number of times, without the store's code; no process may have the file open.
 #[expect(
     clippy::disallowed_methods,
     reason = "a million jobs by the front door would take an hour"

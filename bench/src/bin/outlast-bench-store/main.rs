@@ -1,6 +1,6 @@
-//! Measures the stores. SQLite alone: durable inserts that share commits beside the same inserts one commit each, claims with
-//! their settlements, and both again with a long history in the same file. PostgreSQL: see `beside_others`; the page: see `page`. All of one run,
-//! because disks differ.
+//! Measures the stores. SQLite alone: durable inserts that share commits next to the same inserts with one commit each,
+//! claims with their settlements, and both again with a long history in the same file. PostgreSQL: see `beside_others`;
+//! the page: see `page`. All figures come from one run, because disks differ.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,39 +25,40 @@ use clap::Parser;
 use outlast_core::Store;
 use outlast_store::{SqliteStore, SystemClock};
 
-/// How many call the SQLite store at a time.
+/// The number of concurrent callers of the SQLite store.
 const CALLERS: usize = 64;
-/// How many jobs the page is shown with, unless the history is to be shorter.
+/// The number of jobs for the page, unless the history is to be shorter.
 const PAGE_JOBS: u64 = 100_000;
 
 /// Measures the stores.
 #[derive(Parser)]
 struct Cli {
-    /// Where to put the databases; on the disk that is to be measured
+    /// The folder for the databases; on the disk that is to be measured
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// How many jobs each measurement makes
+    /// The number of jobs of each measurement
     #[arg(long, default_value_t = 6_400)]
     jobs: usize,
-    /// How many finished jobs the long history has
+    /// The number of finished jobs in the long history
     #[arg(long, default_value_t = 1_000_000)]
     history: u64,
-    /// How often everything is measured; the middle one counts
+    /// The number of rounds; the median counts
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// The PostgreSQL store beside others on one database, the server that scripts/with-postgres starts
+    /// The PostgreSQL store compared with others on one database, the server that scripts/with-postgres starts
     #[arg(long)]
     postgres: bool,
-    /// What the page asks of either store with 100,000 jobs; needs the server that scripts/with-postgres starts. Leaves the SQLite
-    /// one in --dir
+    /// The queries of the page on either store with 100,000 jobs; needs the server that scripts/with-postgres starts.
+    /// Leaves the SQLite store in --dir
     #[arg(long)]
     page: bool,
-    /// Where the other queues are: scripts/bench postgres installs them. Without it only pgbench and SQLite are compared with
+    /// The folder of the other queues, in which scripts/bench postgres installs them. Without it only pgbench and
+    /// SQLite are compared
     #[arg(long, value_name = "FOLDER")]
     peers: Option<PathBuf>,
 }
 
-/// Times a second, of every round.
+/// Operations per second, of every round.
 #[derive(Default)]
 struct Paces {
     one_each: Vec<f64>,
@@ -89,9 +90,9 @@ async fn main() {
     let [young_jobs, old_jobs] =
         [&young, &old].map(|store| -> Arc<dyn Store> { Arc::clone(store) as _ });
     let mut paces = Paces::default();
-    // In turns, so that a disk that is slow for a while is so for all.
+    // The measurements take turns, so that a temporarily slow disk slows all of them.
     for _ in 0..cli.rounds {
-        // A part is enough to know the pace of one commit after the other.
+        // A part is enough to measure the pace of sequential commits.
         let part = Work { each: work.each / 8 + 1, ..work };
         paces.one_each.push(part.insert(&young_jobs, Commits::OneEach).await);
         callers::settle_all(&*young).await;
@@ -128,7 +129,7 @@ fn middle(mut paces: Vec<f64>) -> f64 {
     paces[paces.len() / 2]
 }
 
-/// A store with so many finished jobs.
+/// Opens a store with this number of finished jobs.
 async fn with_history(path: &Path, jobs: u64) -> Arc<SqliteStore> {
     let store = open(path);
     let one = Work { callers: CALLERS, each: 1 };

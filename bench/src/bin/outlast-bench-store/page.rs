@@ -1,4 +1,4 @@
-//! What the page asks of a store with many jobs (I6), and what the words by which jobs are found cost their jobs.
+//! The page's queries on a store with many jobs (I6), and the cost of the search index for the jobs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,23 +18,24 @@ use crate::beside_others;
 use crate::callers::{new_job, settle_all};
 
 const LEASE: Duration = Duration::from_secs(60);
-/// How many callers fill the store, so that they share commits.
+/// The number of callers that fill the store, so that they share commits.
 const CALLERS: usize = 256;
-/// How often each question is asked.
+/// The number of times that each query runs.
 const ROUNDS: usize = 15;
-/// How long each may take.
+/// The time limit of each query.
 const GOAL: Duration = Duration::from_millis(100);
-/// How many different words reports have.
+/// The number of different words in reports.
 const VOCABULARY: f64 = 20_000.0;
-/// Words of a report in the store, and of one whose cost is measured.
+/// The number of words of a report in the store, and of one whose cost is measured.
 const SHORT: usize = 100;
 const LONG: usize = 2_000;
-/// How many of the latter.
+/// The number of jobs with the measured report.
 const PACE_JOBS: u32 = 100;
 const BIG_OWNER: &str = "ann";
 const SMALL_OWNER: &str = "bob";
 
-/// Fills an SQLite store in this folder, copies it to PostgreSQL, and asks both; whether all was answered in time.
+/// Fills an SQLite store in this folder, copies it to PostgreSQL, and queries both; returns true if every answer was in
+/// time.
 pub(crate) async fn measure(dir: &Path, jobs: usize) -> bool {
     let file = dir.join("outlast.db");
     let place = StorePlace::Sqlite((&file).into());
@@ -54,7 +55,7 @@ pub(crate) async fn measure(dir: &Path, jobs: usize) -> bool {
     is_good
 }
 
-/// Asks what the page asks, and prints a row for each question; whether all were answered in time.
+/// Runs the page's queries, and prints a row for each; returns true if every answer was in time.
 async fn ask(name: &str, store: &dyn Store, place: StorePlace<'_>, jobs: usize) -> bool {
     let words_took = put_words(store, place).await.as_secs_f64();
     println!("{name}: their words were put in {words_took:.0} s");
@@ -99,7 +100,7 @@ async fn ask(name: &str, store: &dyn Store, place: StorePlace<'_>, jobs: usize) 
     is_good
 }
 
-/// Prints what the words of a long report cost its job, beside a report of as many bytes and one word.
+/// Prints the cost that the words of a long report have for its job, next to a report of as many bytes and one word.
 async fn print_cost_of_words(store: &dyn Store, place: StorePlace<'_>) {
     let (mut with, mut without, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -122,14 +123,15 @@ fn print(case: &str, found: usize, mut taken: Vec<Duration>) -> bool {
     middle < GOAL
 }
 
-/// A text in which the same words are frequent as in any other, a few of its own apart.
+/// Returns a text with the usual word frequencies, except for a few words that occur only in it.
 fn report(words: usize, seed: u64) -> String {
     let mut random = fastrand::Rng::with_seed(seed);
     let word = |_| format!("w{}", VOCABULARY.powf(random.f64()) as u64);
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Jobs from the question to the report; one in a thousand is another owner's, and the first is cancelled.
+/// Inserts and ends jobs, from question to report; one in a thousand belongs to another owner, and the first is
+/// cancelled.
 async fn fill(store: &Arc<dyn Store>, jobs: usize) {
     if let Inserted::New(job) = store.insert(question(0)).await.unwrap() {
         store.cancel(&Scope::Operator, &job.id).await.unwrap();
@@ -165,7 +167,7 @@ fn question(number: usize) -> Insert {
     insert
 }
 
-/// Has searches put the words that are owed, and says how long that took.
+/// Makes searches add the pending words to the index, and returns the time that this took.
 async fn put_words(store: &dyn Store, place: StorePlace<'_>) -> Duration {
     let begun = Instant::now();
     let query = JobQuery { words: Some("nothing".to_owned()), limit: 1, ..JobQuery::default() };
@@ -190,7 +192,7 @@ async fn owes_words(place: StorePlace<'_>) -> bool {
     }
 }
 
-/// Settles some job with this text.
+/// Settles any job with this text.
 async fn settle(store: &dyn Store, text: &str) {
     let claimed = store.claim(&WorkerId::new("bench"), &profiles(), LEASE).await.unwrap();
     let Some(claimed) = claimed else { return };
@@ -203,7 +205,7 @@ async fn settle(store: &dyn Store, text: &str) {
     store.settle(&claimed.lease, Settlement::Succeed { output, raw: None }).await.unwrap();
 }
 
-/// Jobs a second that are inserted and settled with this text, one after the other.
+/// Returns the jobs per second that are inserted and settled with this text, one after the other.
 async fn pace(store: &dyn Store, text: &str) -> f64 {
     let begun = Instant::now();
     for number in 0..PACE_JOBS {

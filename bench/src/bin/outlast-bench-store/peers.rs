@@ -1,5 +1,5 @@
-//! Other queues on PostgreSQL, at their pinned versions: each adds so many jobs that do nothing, and carries them out with so many
-//! at a time. interop/queues has what is run.
+//! Other queues on PostgreSQL, at their pinned versions: each adds a number of jobs that do nothing, and runs a fixed
+//! number of them at a time. interop/queues has the programs.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::callers::Work;
 
-/// A queue, and how it is used.
+/// A queue, and the way it is used.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     program: &'static str,
     how: &'static str,
 }
 
-/// One job after the other for each caller, and in batches, where its documents have a way to do that.
+/// Single jobs one after the other for each caller, and batches if the queue's documentation describes them.
 pub(crate) const PEERS: [Peer; 5] = [
     Peer { name: "graphile-worker 0.18.0", program: "graphile-worker.mjs", how: "single" },
     Peer { name: "graphile-worker, in batches", program: "graphile-worker.mjs", how: "batches" },
@@ -25,7 +25,7 @@ pub(crate) const PEERS: [Peer; 5] = [
 ];
 
 impl Peer {
-    /// Jobs a second that are claimed, carried out and completed.
+    /// Returns the jobs per second that are claimed, run and completed.
     pub(crate) fn run(&self, folder: &Path, url: &str, work: Work) -> f64 {
         let interpreter = if self.program.ends_with(".py") { "python" } else { "node" };
         let (jobs, callers) = (work.jobs().to_string(), work.callers.to_string());

@@ -1,4 +1,4 @@
-//! pgbench with the statements of our insert. They are taken from the server's log of one insert, so they are always the same.
+//! pgbench with the statements of our insert. They come from the server's log of one insert, so they always match.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,18 @@ use outlast_testkit::postgres;
 use crate::beside_others::open;
 use crate::callers::{Work, new_job};
 
-/// The owner whose name is looked for in the log.
+/// The owner whose name identifies the insert in the log.
 const OWNER: &str = "owner-in-the-log";
 
-/// The number of the job that the transaction before has drawn.
+/// The number of the job that the previous transaction has drawn.
 const DRAWN: &str = "currval(pg_get_serial_sequence('jobs', 'seq'))";
 
-/// Makes an insert, with its statements logged, and writes them into a script for pgbench: the values of that insert, but for
-/// the job's id, its number and its owner, of whom each client has one. Two pipelines, as our two round trips.
+/// Makes an insert with its statements logged, and writes them into a script for pgbench. The values are those of that
+/// insert, except for the job's id, its number and its owner; each client has its own owner. Two pipelines, as our two
+/// round trips.
 pub(crate) async fn script_of_an_insert(url: &str, dir: &Path) -> PathBuf {
     let store = open(&format!("{url}%20-clog_statement%3Dall")).await;
-    // The first one over a connection is no different, but for what precedes it.
+    // The first insert over a connection differs only in the statements before it.
     let Ok(Inserted::New(job)) = store.insert(new_job(OWNER)).await else { unreachable!() };
     let id = job.id.to_string();
     let log = std::fs::read_to_string(server_log(url).await).unwrap();
@@ -34,7 +35,7 @@ pub(crate) async fn script_of_an_insert(url: &str, dir: &Path) -> PathBuf {
                 _ if is_job && number == 0 => DRAWN.to_owned(),
                 _ if is_rev => format!("array[{DRAWN}]"),
                 value if value == format!("'{id}'") => {
-                    // Made once, so that an index finds it.
+                    // Computed once, so that an index finds it.
                     "(select replace(gen_random_uuid()::text, '-', ''))".to_owned()
                 }
                 value if value == format!("'{OWNER}'") => "('caller-' || :client_id)".to_owned(),
@@ -56,7 +57,7 @@ pub(crate) async fn script_of_an_insert(url: &str, dir: &Path) -> PathBuf {
     path
 }
 
-/// Transactions a second.
+/// Returns transactions per second.
 pub(crate) fn run(script: &Path, url: &str, work: Work) -> f64 {
     let clients = work.callers.to_string();
     let output = Command::new("pgbench")
@@ -84,22 +85,22 @@ pub(crate) fn run(script: &Path, url: &str, work: Work) -> f64 {
     tps.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A statement with its values as the server writes them, quoted.
+/// A statement with its values, quoted as the server writes them.
 struct Logged {
     sql: String,
     values: Vec<String>,
 }
 
-/// The log that `scripts/with-postgres` has the server write, beside its data.
+/// Returns the log that `scripts/with-postgres` makes the server write, next to its data.
 async fn server_log(url: &str) -> PathBuf {
     let admin = postgres::connect(url).await;
     let row = admin.query_one("select current_setting('data_directory')", &[]).await.unwrap();
     Path::new(row.get::<_, &str>(0)).with_file_name("server.log")
 }
 
-/// The statements of the transaction that names the job, its beginning and its commit among them.
+/// Returns the statements of the transaction that names the job, including its beginning and its commit.
 fn transaction_with(log: &str, id: &str) -> Vec<Logged> {
-    // A line that begins with a tab goes on with the one before.
+    // A line that begins with a tab continues the one before.
     let log = log.replace("\n\t", " ");
     let process = |line: &str| line.split(['[', ']']).nth(1).map(str::to_owned);
     let wanted = log.lines().find(|line| line.contains(id)).and_then(process).unwrap();
@@ -125,7 +126,7 @@ fn transaction_with(log: &str, id: &str) -> Vec<Logged> {
     transaction
 }
 
-/// `$1 = 'a', $2 = NULL` as its values.
+/// Parses `$1 = 'a', $2 = NULL` into its values.
 fn parse_values(detail: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut rest = detail;
@@ -140,7 +141,7 @@ fn parse_values(detail: &str) -> Vec<String> {
     values
 }
 
-/// Where a quoted text ends, its closing quote included; a doubled quote is one of its letters.
+/// Returns the end of a quoted text, including its closing quote; a doubled quote is one of its letters.
 fn end_of_quoted(text: &str) -> usize {
     let mut quotes = text.match_indices('\'').peekable();
     while let Some((at, _)) = quotes.next() {

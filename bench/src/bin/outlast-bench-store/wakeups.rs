@@ -1,5 +1,5 @@
-//! How long after its acknowledgement the end of a job is seen through another store, which has connections, a session and a
-//! thread of its own, as another process has.
+//! The delay from the acknowledgement of a job's end until another store sees it. The other store has its own
+//! connections, session and thread, as another process has.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::beside_others::open;
 use crate::callers::{self, Commits, Work};
 
-/// Which store.
+/// The store that is measured.
 #[derive(Clone)]
 pub(crate) enum Kind {
     Postgres(String),
@@ -30,11 +30,12 @@ impl Kind {
     }
 }
 
-/// As a server looks while a caller waits.
+/// The wait for changes that a server uses while a caller waits.
 const LOOK: ChangeWait =
     ChangeWait { at_most: Duration::from_secs(5), look_every: Duration::from_millis(25) };
 
-/// Each writer, a process of its own, ends so many jobs as fast as it can; the delays of all of them.
+/// Lets each writer, in a separate process, end this number of jobs as fast as it can; returns the delays of all of
+/// them.
 pub(crate) async fn measure(work: Work, kind: Kind) -> Vec<Duration> {
     let first = kind.open().await;
     work.insert(&first, Commits::Shared).await;
@@ -66,7 +67,7 @@ pub(crate) async fn measure(work: Work, kind: Kind) -> Vec<Duration> {
     acknowledged.iter().map(|(job, at)| seen[job].saturating_duration_since(*at)).collect()
 }
 
-/// When each end was seen, once all have been.
+/// Returns the time at which each end was seen, after all have been.
 async fn watch(
     store: impl Future<Output = Arc<dyn Store>>,
     ready: oneshot::Sender<()>,
@@ -88,7 +89,7 @@ async fn watch(
     seen
 }
 
-/// Delays of all rounds.
+/// The delays of all rounds.
 #[derive(Default)]
 pub(crate) struct Delays(Vec<Duration>);
 

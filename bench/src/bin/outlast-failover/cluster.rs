@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A primary, its standby, and an address that finds whichever takes writes.
+/// A primary, its standby, and an address that finds the one that accepts writes.
 pub(crate) struct Pair {
     folder: TempDir,
     pub(crate) url: String,
@@ -60,7 +60,7 @@ impl Pair {
 
     pub(crate) fn promote_standby(&self) {
         run(self.program("pg_ctl").arg("-D").arg(self.at("standby")).args(["-w", "promote"]));
-        // There is no standby that could confirm a commit any more.
+        // No standby is left that could confirm a commit.
         let mut sql = self.program("psql");
         sql.arg("-h").arg(self.at("two")).args(["-U", "outlast", "-Atq", "postgres"]);
         sql.args(["-c", "alter system reset synchronous_standby_names"]);
@@ -76,7 +76,7 @@ impl Pair {
         run(start.args(["-w", "start", "-o", &options]));
     }
 
-    /// Asks the primary.
+    /// Runs a query on the primary.
     fn sql(&self, statement: &str) -> String {
         let mut sql = self.program("psql");
         sql.arg("-h")
@@ -100,7 +100,7 @@ impl Drop for Pair {
         for data in ["primary", "standby"] {
             let mut stop = self.program("pg_ctl");
             stop.arg("-D").arg(self.at(data)).args(["-m", "immediate", "stop"]);
-            // One of them is dead.
+            // One of them is already dead.
             let _ = stop.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
     }
@@ -115,7 +115,7 @@ fn url(folder: &Path) -> String {
     )
 }
 
-/// A program as an ordinary user, which PostgreSQL asks for.
+/// Returns a program that runs as an ordinary user, as PostgreSQL requires.
 fn as_user(folder: &Path, program: &str) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);

@@ -1,6 +1,6 @@
-//! Failover: a PostgreSQL primary is killed under load and its standby promoted, again and again. With a synchronous standby nothing
-//! that was acknowledged may be lost, and no change number may be given out twice; with an asynchronous one the loss is measured. A real
-//! server runs jobs across each promotion: every job that is left must end.
+//! Failover: a PostgreSQL primary is killed under load and its standby promoted, repeatedly. With a synchronous standby
+//! nothing that was acknowledged may be lost, and no change number may be used twice; with an asynchronous one the loss
+//! is measured. A real server runs jobs across each promotion: every remaining job must end.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,16 +25,16 @@ use outlast_testkit::store_suite::an_insert;
 use serde_json::json;
 use server::RunningServer;
 
-/// Kills primaries and compares what was acknowledged with what is there.
+/// Kills primaries and compares the acknowledged jobs with those that are left.
 #[derive(Parser)]
 struct Cli {
     /// The program whose jobs run across each promotion
     #[arg(long)]
     binary: PathBuf,
-    /// How many primaries are killed
+    /// The number of primaries to kill
     #[arg(long, default_value_t = 20)]
     rounds: u32,
-    /// The standby does not confirm commits: what is lost is counted
+    /// The standby does not confirm commits: lost jobs are counted
     #[arg(long)]
     asynchronous: bool,
 }
@@ -42,7 +42,7 @@ struct Cli {
 /// Callers that insert at the same time, over two processes' worth of connections.
 const WRITERS: usize = 8;
 
-/// What the callers were told.
+/// The answers that the callers received.
 #[derive(Default)]
 struct Told {
     jobs: Mutex<Vec<Acknowledged>>,
@@ -57,9 +57,9 @@ struct Acknowledged {
     id: JobId,
     rev: Rev,
     process: usize,
-    /// Whether the answer came before the primary was killed.
+    /// True if the answer came before the primary was killed.
     is_before: bool,
-    /// Whether it was asked after the standby was promoted.
+    /// True if it was requested after the standby was promoted.
     is_after: bool,
 }
 
@@ -80,7 +80,7 @@ async fn main() {
         }
         let mut server = RunningServer::start(&cli.binary, &pair.url).await;
         server.start_jobs(Duration::from_secs(1)).await;
-        // The standby falls a second behind, unless the primary waits for it.
+        // The standby lags a second behind, unless the primary waits for it.
         pair.hold_replication_back();
         server.start_jobs(Duration::from_secs(1)).await;
         told.killed.store(true, Ordering::SeqCst);
@@ -122,8 +122,8 @@ async fn open(url: &str) -> PostgresStore {
     PostgresStore::open(options).await.unwrap()
 }
 
-/// The change numbers of more than one commit. Jobs of one commit share a number: two processes never do, nor what was answered before
-/// the kill and what was asked after the promotion.
+/// Returns the change numbers of more than one commit. Jobs of one commit share a number. Two processes never do, nor
+/// do an answer before the kill and a request after the promotion.
 fn given_twice(jobs: &[Acknowledged]) -> Vec<Rev> {
     let mut by_rev: HashMap<Rev, Vec<&Acknowledged>> = HashMap::new();
     for job in jobs {

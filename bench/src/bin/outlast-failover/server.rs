@@ -46,7 +46,7 @@ impl RunningServer {
         }
     }
 
-    /// Starts jobs for this long, which run longer than that.
+    /// Starts jobs for this time, each of which runs longer than that.
     pub(crate) async fn start_jobs(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -57,7 +57,7 @@ impl RunningServer {
         }
     }
 
-    /// Waits until every job that is left has ended, and returns their number.
+    /// Waits until every remaining job has ended, and returns their number.
     pub(crate) async fn end(mut self) -> usize {
         let deadline = Instant::now() + MAX_WAIT;
         loop {

@@ -1,4 +1,4 @@
-//! Does one hot path so many times, on one thread, for scripts/hot-paths to count its instructions.
+//! Repeats one hot path on one thread, for scripts/hot-paths to count its instructions.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ enum Path {
     Read,
     /// The newest fifty of an owner are listed
     List,
-    /// A run's event stream is taken apart
+    /// A run's event stream is parsed
     Stream,
 }
 
@@ -43,7 +43,8 @@ struct Cli {
 async fn main() {
     let Cli { path, times } = Cli::parse();
     let folder = tempfile::tempdir().unwrap();
-    // A clock that stands: words are put by the clock, and would be counted with whatever is under way then.
+    // The clock does not move: the search index is updated by the clock, and would be counted with the measured
+    // operation.
     let clock = Arc::new(ManualClock::default());
     let store = SqliteStore::open(&folder.path().join("jobs.db"), clock).unwrap();
     let (stream, ended) = (stream(), ended(&store).await);
@@ -79,7 +80,7 @@ async fn insert(store: &SqliteStore) -> JobId {
     }
 }
 
-/// A job that has ended.
+/// Creates a job that has ended.
 async fn ended(store: &SqliteStore) -> JobId {
     let id = insert(store).await;
     let worker = WorkerId::new("worker");
@@ -95,7 +96,7 @@ async fn ended(store: &SqliteStore) -> JobId {
     id
 }
 
-/// A run with a report of 4,000 words.
+/// Returns the stream of a run with a report of 4,000 words.
 fn stream() -> Vec<u8> {
     let mut events = vec![json!({"type": "response.created", "response": {"id": "resp_1"}})];
     let text = "word ".repeat(4_000);

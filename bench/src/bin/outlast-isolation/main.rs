@@ -1,5 +1,5 @@
-//! Isolation: three owners over two servers and one store do everything that can be done, at random, with their own ids,
-//! each other's and invented ones; nothing of one is ever told to another.
+//! Isolation: three owners over two servers and one store make every kind of request, at random, with their own ids,
+//! each other's and invented ones; no answer to one owner may contain anything of another.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,13 +20,13 @@ struct Cli {
     /// The program to look at
     #[arg(long)]
     binary: PathBuf,
-    /// What its servers log
+    /// The log filter of its servers
     #[arg(long, default_value = "warn")]
     log: String,
-    /// How many requests
+    /// The number of requests
     #[arg(default_value_t = 100_000)]
     operations: u64,
-    /// What decides everything random here; timing aside, the same seed does the same again
+    /// The seed of all random decisions; except for timing, the same seed repeats the run
     seed: Option<u64>,
 }
 

@@ -1,10 +1,11 @@
-//! Fills a store past its program: a million jobs by the front door would take an hour.
+//! Fills a store without its own code: a million regular inserts would take an hour.
 
-/// How many of a thousand jobs the biggest owner has; the small owner has [`SMALL`], others share the rest.
+/// The number of jobs per thousand that belong to the biggest owner; the small owner has [`SMALL`], others share the
+/// rest.
 const BIGGEST: u64 = 500;
-/// How many jobs the small owner has.
+/// The number of jobs of the small owner.
 const SMALL: u64 = 100;
-/// How many different words there are besides those that many jobs have.
+/// The number of different words besides those that many jobs have.
 const WORDS: u64 = 20_000;
 
 /// The owners whose lists are read.
@@ -53,19 +54,20 @@ fn columns(jobs: u64, now: i64) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The ledger's columns, read from the jobs as they were inserted. One run of a day in a thousand is unclear.
+/// The ledger's columns, read from the inserted jobs. One run of a day in a thousand is unclear.
 const LEDGER: &str = "INSERT INTO ledger (job, run, owner, provider, model, at, day, reserved, amount, kind, state)
     SELECT id, 1, owner, provider, 'model-' || (seq % 4), created_at, created_at / 86400000, 5000000,
       CASE WHEN seq % 1000 < 999 THEN 4000000 + seq % 1000 END, CASE WHEN seq % 1000 < 999 THEN 'reported' ELSE 'unknown' END,
       CASE WHEN seq % 1000 < 999 THEN 'spent' ELSE 'maybe' END
     FROM jobs WHERE provider <> 'library'";
 
-/// The words of a job: one that all have, one that half have, and thirty of [`WORDS`], low numbers more often than high ones.
+/// Returns the words of a job: one that all have, one that half have, and thirty of [`WORDS`], low numbers more often
+/// than high ones.
 fn words(number: &str) -> String {
     format!("'w' || (({number} * 7919 + k * 104729) % {WORDS} * (({number} + k * 31) % 997) / 997)")
 }
 
-/// The statements that fill a new SQLite store.
+/// Returns the statements that fill a new SQLite store.
 pub(crate) fn sqlite(jobs: u64, now: i64) -> String {
     let (names, values): (Vec<_>, Vec<_>) = columns(jobs, now).into_iter().unzip();
     let words = words("seq");
@@ -87,7 +89,7 @@ pub(crate) fn sqlite(jobs: u64, now: i64) -> String {
     )
 }
 
-/// The statements that fill a new PostgreSQL store.
+/// Returns the statements that fill a new PostgreSQL store.
 pub(crate) fn postgres(jobs: u64, now: i64) -> String {
     let (names, values): (Vec<_>, Vec<_>) = columns(jobs, now).into_iter().unzip();
     let words = words("seq");

@@ -1,4 +1,4 @@
-//! Measures lists, searches and sums of money in stores that are filled with very many jobs, for scripts/lists.
+//! Measures lists, searches and sums of money in stores with very many jobs, for scripts/lists.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,9 +22,9 @@ use outlast_store::{
 };
 use outlast_testkit::postgres;
 
-/// How often each is read; the middle time counts.
+/// The number of times that each is read; the median counts.
 const ROUNDS: usize = 5;
-/// How many days the page adds up.
+/// The number of days that the page adds up.
 const PAGE_DAYS: i64 = 31;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,17 +33,17 @@ enum Database {
     Postgres,
 }
 
-/// Fills a store and prints how long each list takes, as a Markdown table.
+/// Fills a store and prints the time of each list, as a Markdown table.
 #[derive(Parser)]
 struct Cli {
     database: Database,
-    /// How many jobs the store gets
+    /// The number of jobs in the store
     #[arg(long, default_value_t = 1_000_000)]
     jobs: u64,
     /// Fails if a list of an owner takes longer than this many milliseconds
     #[arg(long)]
     at_most: Option<u128>,
-    /// Measures this store (a file, or a database's address), which --keep left, and says how long opening it takes
+    /// Measures this store (a file, or a database's address), which --keep left, and prints the time to open it
     #[arg(long)]
     reuse: Option<String>,
     /// Leaves the SQLite store here
@@ -51,13 +51,13 @@ struct Cli {
     keep: Option<PathBuf>,
 }
 
-/// What is read on behalf of somebody.
+/// A read on behalf of a user.
 enum Read {
     Conversations(ConversationQuery),
     Jobs(JobQuery),
     Counts,
     Spend(SpendQuery),
-    /// All that the first view of the page reads.
+    /// All reads of the page's first view.
     Page,
 }
 
@@ -167,14 +167,14 @@ async fn measure(store: &dyn Store, jobs: u64) -> Duration {
     slowest
 }
 
-/// The middle of some times; `None` if this cannot be read by that reader.
+/// Returns the median time; `None` if this reader cannot read this.
 async fn median(store: &dyn Store, scope: &Scope, read: &Read) -> Option<Duration> {
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let began = Instant::now();
         once(store, scope, read).await?;
         times.push(began.elapsed());
-        // What takes seconds is not asked again.
+        // A read that takes seconds is not repeated.
         if began.elapsed() > Duration::from_secs(2) {
             break;
         }

@@ -1,4 +1,4 @@
-//! What was acknowledged, looked for in the files that a power loss left.
+//! Searches for all acknowledged changes in the files that a power loss left.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use outlast_store::{SqliteStore, SystemClock};
 
 use crate::work::report;
 
-/// The furthest that each job was acknowledged to be.
+/// The furthest acknowledged state of each job.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
     jobs: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ impl Acknowledged {
             ["inserted", "begun", "settled", "cancelled"].iter().position(|known| *known == what)
         };
         let furthest = self.jobs.entry(id.to_owned()).or_default();
-        // Two callers may speak of one job in any order.
+        // Two callers may report on one job in any order.
         if order(what) > order(furthest) {
             what.clone_into(furthest);
         }
@@ -34,7 +34,7 @@ impl Acknowledged {
         self.lines
     }
 
-    /// Opens what is left as the next server would; says what is missing.
+    /// Opens the remaining files as the next server would; the error names the missing changes.
     pub(crate) async fn check(&self, folder: &Path) -> Result<(), String> {
         let path = folder.join("jobs.db");
         let store = SqliteStore::open(&path, Arc::new(SystemClock))
@@ -53,7 +53,7 @@ impl Acknowledged {
     }
 }
 
-/// Whether a job is at least where it was acknowledged to be.
+/// Returns true if a job is at least in its acknowledged state.
 fn holds(job: &Job, what: &str) -> bool {
     match (what, &job.state) {
         ("inserted", _) => true,

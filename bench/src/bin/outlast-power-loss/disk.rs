@@ -1,20 +1,20 @@
-//! What a disk holds of the files when its power goes: all that was flushed, and of the rest what chance left, in any order, some of it in
-//! part. A disk does not damage bytes that were not written.
+//! The content of a disk after a power loss: everything that was flushed, and of the rest a random part, in any order,
+//! some of it partial. A disk does not damage bytes that were not written.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::recording::Event;
 
-/// Disks write a sector or do not.
+/// Disks write a sector completely or not at all.
 const SECTOR: usize = 512;
 
 #[derive(Default, Clone)]
 struct File {
     flushed: Vec<u8>,
-    /// Writes since, with the events they were.
+    /// Writes since the last flush, with the numbers of their events.
     pending: Vec<(usize, Change)>,
-    /// Where the next write without a place goes.
+    /// The position of the next write without an explicit one.
     end: u64,
 }
 
@@ -33,16 +33,16 @@ enum Naming {
 
 #[derive(Default)]
 pub(crate) struct Disk {
-    /// By the number of the file, which renaming does not change.
+    /// The files by number, which renaming does not change.
     files: Vec<File>,
-    /// The names as the programs see them, and as they are on the disk for sure.
+    /// The names as the programs see them, and as they are certainly on the disk.
     seen: BTreeMap<String, usize>,
     kept: BTreeMap<String, usize>,
-    /// What happened to names since; a file system does this in order.
+    /// The changes of names since then; a file system applies them in order.
     names: Vec<(Naming, usize)>,
 }
 
-/// The moments to cut at: before and after every flush, the rest anywhere.
+/// Returns the moments of the cuts: before and after every flush, the rest at random.
 pub(crate) fn moments(events: &[Event], cuts: usize, random: &mut fastrand::Rng) -> Vec<usize> {
     let flushes =
         events.iter().enumerate().filter(|(_, event)| matches!(event, Event::Flushed { .. }));
@@ -131,7 +131,7 @@ impl Disk {
         file.pending.push((index, change));
     }
 
-    /// Writes into a folder what is left after a cut now.
+    /// Writes the files that are left after a cut at this moment into a folder.
     pub(crate) fn leave(&self, folder: &Path, random: &mut fastrand::Rng) {
         let mut names = self.kept.clone();
         for (naming, number) in self.names.iter().take(random.usize(0..=self.names.len())) {
@@ -144,7 +144,7 @@ impl Disk {
                 Naming::Removed(name) => drop(names.remove(name)),
             }
         }
-        // Nothing, everything, or each by itself.
+        // Nothing, everything, or each write independently.
         let share = [0, 50, 50, 90, 100][random.usize(0..5)];
         for (name, number) in names {
             let file = &self.files[number];
@@ -162,7 +162,7 @@ impl Disk {
     }
 }
 
-/// With chance: only some sectors of it.
+/// Applies a change; with a random generator, only some sectors of it.
 fn apply(file: &mut Vec<u8>, change: &Change, torn: Option<&mut fastrand::Rng>) {
     match change {
         Change::Length(to) => file.resize(usize::try_from(*to).unwrap(), 0),

@@ -1,6 +1,7 @@
-//! What a power loss leaves of the SQLite store. `work` uses a store and says each thing that the store acknowledged; scripts/power-loss
-//! records its system calls with strace. `cut` rebuilds the files as a disk may hold them when the power goes at some moment of that
-//! record, opens them as the next server would, and looks for everything that was acknowledged before.
+//! The state in which a power loss leaves the SQLite store. `work` uses a store and prints each acknowledged change;
+//! scripts/power-loss records its system calls with strace. `cut` rebuilds the files as a disk may hold them after a
+//! power loss at some moment of that record, opens them as the next server would, and searches for every change that
+//! was acknowledged before.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use recording::Event;
 
-/// Proves that a power loss takes nothing that was acknowledged.
+/// Proves that a power loss removes nothing that was acknowledged.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -30,27 +31,27 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Use a store in this folder, and print what it acknowledged
+    /// Use a store in this folder, and print its acknowledgements
     Work {
-        /// Where the store is; it must be empty
+        /// The folder of the store; it must be empty
         folder: PathBuf,
-        /// How many jobs
+        /// The number of jobs
         #[arg(long, default_value_t = 300)]
         jobs: usize,
     },
     /// Cut the power at moments of a recording
     Cut {
-        /// What strace wrote
+        /// The recording by strace
         recording: PathBuf,
         /// The folder that `work` used
         folder: PathBuf,
-        /// How many cuts: at every flush, the rest at random moments
+        /// The number of cuts: at every flush, the rest at random moments
         #[arg(long, default_value_t = 10_000)]
         cuts: usize,
-        /// Decides about everything that is random
+        /// The seed of all random decisions
         #[arg(long)]
         seed: Option<u64>,
-        /// A disk that says it has flushed and has not; something must be lost then
+        /// A disk that reports flushes that it has not made; something must be lost then
         #[arg(long)]
         no_flush: bool,
     },

@@ -1,4 +1,5 @@
-//! What strace saw: writes, flushes and names of files in one folder, and the lines on standard output, in their order.
+//! The events in strace's recording: writes, flushes and names of files in one folder, and the lines on standard
+//! output, in their order.
 //!
 //! A write counts from its beginning, a flush from its end, and a flush covers the writes that had begun before it did.
 
@@ -7,7 +8,7 @@ use std::path::Path;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The file is there, and empty where `emptied`.
+    /// The file exists, and is empty if `emptied`.
     Opened {
         file: String,
         emptied: bool,
@@ -42,7 +43,7 @@ pub(crate) enum Event {
     Said(String),
 }
 
-/// Takes a recording of `strace -f -y -xx` apart.
+/// Parses a recording of `strace -f -y -xx`.
 pub(crate) fn read(text: &[u8], folder: &Path) -> Vec<Event> {
     let text = std::str::from_utf8(text).expect("strace writes ASCII with -xx");
     let folder = folder.to_str().expect("a plain path").to_owned();
@@ -54,7 +55,7 @@ pub(crate) fn read(text: &[u8], folder: &Path) -> Vec<Event> {
         if let Some(resumed) = call.strip_prefix("<... ") {
             let Some((start, covers)) = begun.remove(process) else { continue };
             let rest = resumed.split_once("resumed>").map_or("", |(_, rest)| rest);
-            // A write was taken at its beginning.
+            // A write was recorded at its beginning.
             if !is_write(&start) {
                 take(&mut events, &folder, &format!("{start}{rest}"), covers);
             }
@@ -157,7 +158,7 @@ fn take(events: &mut Vec<Event>, folder: &str, call: &str, covers: usize) {
     }
 }
 
-/// Bytes as strace writes them with -xx: `\x2f\x00`.
+/// Parses bytes as strace writes them with -xx: `\x2f\x00`.
 fn bytes(text: &str) -> Vec<u8> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => digit - b'0',

@@ -1,4 +1,4 @@
-//! Work that leaves every kind of write behind, and says what was acknowledged, a line for each thing.
+//! Work that leaves every kind of write behind, and prints each acknowledged change on a line.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::store_suite::{a_job, an_insert, profiles};
 
 const CALLERS: usize = 8;
-/// The store is closed and opened again so often, because that empties its log.
+/// The number of times that the store is opened: closing it empties its log.
 const OPENED: usize = 3;
 const LEASE: Duration = Duration::from_secs(600);
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(folder: &Path, jobs: usize) {
     }
 }
 
-/// Inserts a job, then carries one to its end, or cancels it.
+/// Inserts a job, then runs one to its end, or cancels it.
 async fn one_job(store: &dyn Store, caller: usize) {
     let owner = OwnerId::new(format!("caller-{caller}"));
     let insert = an_insert(NewJob { owner: owner.clone(), ..a_job() });
@@ -79,12 +79,12 @@ async fn one_job(store: &dyn Store, caller: usize) {
     }
 }
 
-/// What a job's report says; long enough for several pages.
+/// Returns the text of a job's report, which is long enough for several pages.
 pub(crate) fn report(id: &JobId) -> String {
     format!("The report of {id}. ").repeat(200)
 }
 
-/// One write for each line, so that the record holds it at its place.
+/// Prints each line in one write, so that the record has it in the right place.
 fn say(what: &str, id: &JobId) {
     std::io::stdout().lock().write_all(format!("{what} {id}\n").as_bytes()).unwrap();
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fleet::Fleet;
 use crate::ledger::Ledger;
 
-/// Scenarios, and how many submits each may cost at most (B9a).
+/// Scenarios, each with the maximum number of submits (B9a).
 const SCENARIOS: [(&str, u64); 7] = [
     ("ok;words=40;sources=2;delay_ms=0", 1),
     ("ok;words=40;sources=2;delay_ms=1000", 1),
@@ -59,7 +59,7 @@ async fn start(
     let result = fleet.call(slot, "perplexity_research_start", arguments).await;
     let refusal = result.as_ref().map(|result| &result["_meta"]["outlast/error"]);
     if refusal.is_some_and(|refusal| refusal["retryable"] == true) {
-        // A caller that tries again must not pay for this one too.
+        // A repeated call must not pay for this one too.
         ledger.ask(&question, 0);
     }
     if let Some(answer) = shape(fleet, result) {
@@ -82,7 +82,7 @@ async fn about(
     }
 }
 
-/// The tool's own shape; a refusal is a broken promise, unless the database is away.
+/// Returns the tool's own result; a refusal is a broken promise, unless the database is unreachable.
 fn shape(fleet: &Fleet, result: Option<Value>) -> Option<Value> {
     let result = result?;
     let code = &result["_meta"]["outlast/error"]["code"];

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_testkit::postgres;
 
-/// A schema of its own in a server that can be killed.
+/// A separate schema in a server that can be killed.
 pub(crate) struct Database {
     pub(crate) url: String,
     control: String,
-    /// How often the server and single connections were killed.
+    /// The number of kills of the server, and of single connections.
     servers: AtomicU64,
     connections: AtomicU64,
-    /// Calls that were told to try again because the store could not be used.
+    /// The number of calls that were asked to try again because the store could not be used.
     refusals: AtomicU64,
 }
 
@@ -68,12 +68,12 @@ impl Database {
         self.connections.fetch_add(ended.map_or(0, |rows| rows.len() as u64), Ordering::SeqCst);
     }
 
-    /// A call was told to try again.
+    /// Counts a call that was asked to try again.
     pub(crate) fn refused(&self) {
         self.refusals.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What was done to it.
+    /// Returns a description of the faults.
     pub(crate) fn told(&self) -> String {
         let [servers, connections, refusals] =
             [&self.servers, &self.connections, &self.refusals].map(|it| it.load(Ordering::SeqCst));

@@ -1,5 +1,5 @@
-//! Faults that kill no server: a freeze of all of them, a changed configuration file under an open window, and a database that does not
-//! answer. Each is tried after the storm, on the same store, where every job must end well.
+//! Faults that kill no server: a freeze of all of them, a changed configuration file while a window is open, and a
+//! database that does not answer. Each is tried after the storm, on the same store, where every job must end well.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::database::Database;
 use crate::fleet::Fleet;
 
 const LEASE: Duration = Duration::from_secs(2);
-/// The longest time that any job here may take to end.
+/// The maximum time until a job ends.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// The longest time to the answer of a call while the database hangs.
+/// The maximum time until a call is answered while the database hangs.
 const MAX_ANSWER: Duration = Duration::from_secs(10);
 
-/// Stops all servers for longer than the lease while each runs commands, which cannot be resumed: every command ends well, because
-/// no one else has taken its job.
+/// Stops all servers for longer than the lease while each runs commands, which cannot be resumed: every command ends
+/// well, because no other server has claimed its job.
 pub(crate) async fn freeze(fleet: &Fleet) {
     let config = configure(fleet, "sleep 1");
     let lease = LEASE.as_millis().to_string();
@@ -43,8 +43,8 @@ pub(crate) async fn freeze(fleet: &Fleet) {
     println!("frozen for longer than the lease: {} commands ended well", jobs.len());
 }
 
-/// Changes the file under an open window and starts jobs in a new one: each runs the new command line, and goes on when the old window
-/// is killed.
+/// Changes the file while a window is open and starts jobs in a new one: each runs the new command line, and continues
+/// when the old window is killed.
 pub(crate) async fn change_configuration(fleet: &Fleet) {
     let ran = fleet.folder().join("ran");
     let line = |which: &str| format!("sleep 0.5; echo {which} >> {}", ran.display());
@@ -69,7 +69,8 @@ pub(crate) async fn change_configuration(fleet: &Fleet) {
     println!("configuration changed under a window: {} jobs ran the new command line", jobs.len());
 }
 
-/// Lets the database hang while a research job runs: calls are answered in time with the truth, and all goes on afterwards.
+/// Lets the database hang while a research job runs: calls get a true answer in time, and everything continues
+/// afterwards.
 pub(crate) async fn hang(fleet: &Fleet, database: &Database, simulator: &Simulator) {
     let arguments = ["--no-detach", "--tools", "research-jobs"];
     let mut server = fleet.serve(&arguments, &[("OUTLAST_STORE_STATEMENT_TIMEOUT", "1s")]).await;
@@ -126,7 +127,7 @@ async fn research(server: &mut McpProcess, question: &str) -> Value {
     server.call("perplexity_research_start", json!({ "messages": messages })).await
 }
 
-/// Waits until the job's state is such a one.
+/// Waits until the job's state matches the predicate.
 async fn until(fleet: &Fleet, job: &str, is_such: impl Fn(&str) -> bool) -> String {
     let deadline = Instant::now() + MAX_WAIT;
     loop {

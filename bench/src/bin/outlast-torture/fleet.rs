@@ -1,4 +1,4 @@
-//! The servers: each in a slot, killed by any client, started again by the next one that uses the slot.
+//! The servers: each is in a slot, killed by any client, and started again by the next client that uses the slot.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const POINTS: [&str; 7] = [
 pub(crate) struct Fleet {
     binary: PathBuf,
     folder: TempDir,
-    /// What names the provider to a server.
+    /// The variables that configure the provider of a server.
     provider: Vec<(String, String)>,
     slots: Vec<Slot>,
     deaths: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Fleet {
 
 struct Slot {
     server: Mutex<(Option<McpProcess>, fastrand::Rng)>,
-    /// Of the server that runs here; 0 while none does.
+    /// The process id of the running server; 0 if there is none.
     pid: AtomicU32,
 }
 
@@ -81,7 +81,7 @@ impl Fleet {
         environment
     }
 
-    /// Calls a tool in a slot; `None` when the server died before it answered.
+    /// Calls a tool in a slot; `None` if the server died before it answered.
     pub(crate) async fn call(&self, slot: usize, tool: &str, arguments: Value) -> Option<Value> {
         let slot = &self.slots[slot];
         let mut held = slot.server.lock().await;
@@ -106,7 +106,7 @@ impl Fleet {
         Some(answer["result"].clone())
     }
 
-    /// Counts a server that was killed. One that finds no database ends by itself and says why.
+    /// Counts a server that was killed. One that finds no database exits by itself and logs the reason.
     async fn count_death(&self, dead: McpProcess) {
         let (status, log) = dead.ended().await;
         if self.database.is_some() && status.code() == Some(2) {
@@ -114,7 +114,7 @@ impl Fleet {
         }
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         assert_eq!(signal, Some(9), "a server died by itself: {status}\n{log}");
-        // While the database is away writes are tried again, which is logged.
+        // While the database is unreachable, writes are retried, which is logged.
         let is_expected = |line: &&str| self.database.is_some() && line.contains("will try again");
         let complaints = log.lines().filter(|line| line.contains("ERROR") && !is_expected(line));
         assert_eq!(complaints.count(), 0, "a server complained:\n{log}");
@@ -125,14 +125,14 @@ impl Fleet {
     async fn start(&self, random: &mut fastrand::Rng) -> Option<McpProcess> {
         let mut arguments = vec!["serve", "--no-detach"];
         if self.database.is_some() {
-            // No server lives as long as one must that judges who is dead.
+            // No server runs long enough to decide which other workers are dead.
             arguments.extend(["--lease-ms", "3000"]);
         }
         if random.u8(..3) == 0 {
             arguments.extend(["--kill-at", POINTS[random.usize(..POINTS.len())]]);
         }
         let mut process = McpProcess::spawn(&self.binary, arguments, &self.environment());
-        // It may take up a job and die of it before it is greeted.
+        // It may resume a job and be killed by that before it is greeted.
         match process.try_greet().await {
             Some(_) => Some(process),
             None => {
@@ -165,7 +165,7 @@ impl Fleet {
         McpProcess::start(&self.binary, arguments, &self.environment()).await
     }
 
-    /// The folder of the store and of everything that belongs to it.
+    /// Returns the folder of the store and its related files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -1,4 +1,4 @@
-//! What was promised: every job whose start was answered, and every end that was shown.
+//! The promises to clients: every job whose start was answered, and every end that was shown.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -12,7 +12,7 @@ pub(crate) struct Ledger {
 
 #[derive(Default)]
 pub(crate) struct Entries {
-    /// By question: how many submits a job asking it may cost at most.
+    /// The maximum number of submits of a job, by question.
     pub(crate) allowed: HashMap<String, u64>,
     /// Acknowledged jobs: id and question.
     pub(crate) jobs: Vec<(String, String)>,
@@ -25,22 +25,22 @@ impl Ledger {
         self.entries.lock().unwrap()
     }
 
-    /// A question is about to be asked.
+    /// Records a question that is about to be asked.
     pub(crate) fn ask(&self, question: &str, allowed: u64) {
         self.open().allowed.insert(question.to_owned(), allowed);
     }
 
-    /// A start was answered.
+    /// Records a start that was answered.
     pub(crate) fn acknowledge(&self, id: &str, question: &str) {
         self.open().jobs.push((id.to_owned(), question.to_owned()));
     }
 
-    /// Whether a client has seen the job's end.
+    /// Returns true if a client has seen the job's end.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
         self.open().ends.contains_key(id)
     }
 
-    /// A job was seen. An end that was seen once must be seen by every later call.
+    /// Checks the reading of a job. Every later call must see an end that was seen once.
     pub(crate) fn see(&self, answer: &Value, ended_before: bool) {
         let id = answer["jobId"].as_str().unwrap().to_owned();
         assert_ne!(answer["status"], "NOT_FOUND", "an acknowledged job is lost: {id}");
@@ -62,7 +62,7 @@ impl Ledger {
         entries.jobs.len() - entries.ends.len().min(entries.jobs.len())
     }
 
-    /// A random acknowledged job; the latest are asked after most.
+    /// Returns a random acknowledged job, most often one of the latest.
     pub(crate) fn some_job(&self, random: &mut fastrand::Rng) -> Option<String> {
         let entries = self.open();
         let recent = entries.jobs.len().min(60);
@@ -75,7 +75,7 @@ pub(crate) fn is_end(answer: &Value) -> bool {
     matches!(answer["status"].as_str(), Some("COMPLETED" | "FAILED" | "CANCELLED"))
 }
 
-/// An end without the words about what is still being done at the provider.
+/// Returns an end without the sentence about pending actions at the provider.
 fn comparable(answer: &Value) -> Value {
     let mut answer = answer.clone();
     if answer["status"] == "CANCELLED" {

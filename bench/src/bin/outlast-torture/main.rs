@@ -1,5 +1,5 @@
-//! Torture: several real servers over one store are killed again and again, at random and at armed points, while
-//! clients start, poll and cancel jobs. At the end everything that was promised is checked.
+//! Torture: several real servers over one store are killed repeatedly, at random and at armed points, while clients
+//! start, poll and cancel jobs. At the end every promise is checked.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,19 +32,19 @@ struct Cli {
     /// The program to torture
     #[arg(long)]
     binary: PathBuf,
-    /// How many kills
+    /// The number of kills
     #[arg(long, default_value_t = 200)]
     kills: u64,
-    /// How many servers share the store
+    /// The number of servers that share the store
     #[arg(long, default_value_t = 4)]
     servers: usize,
-    /// What decides everything random here; timing aside, the same seed does the same again
+    /// The seed of all random decisions; except for timing, the same seed repeats the run
     #[arg(long)]
     seed: Option<u64>,
     /// Keep the jobs in the database that scripts/with-postgres started; its connections and the server itself are killed too
     #[arg(long)]
     postgres: bool,
-    /// Who does the work
+    /// The provider that does the work
     #[arg(long, value_enum, default_value_t)]
     provider: TorturedProvider,
 }
@@ -64,7 +64,7 @@ pub(crate) enum TorturedProvider {
 }
 
 impl TorturedProvider {
-    /// What names it to a server, with the simulator at this address.
+    /// Returns the variables that configure it for a server, with the simulator at this address.
     fn environment(self, simulator: &str) -> Vec<(String, String)> {
         let (name, root) = match self {
             Self::Perplexity => ("perplexity", ""),

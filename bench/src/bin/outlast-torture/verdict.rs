@@ -1,4 +1,4 @@
-//! After the storm: what was promised must be true.
+//! Checks after the storm that every promise was kept.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(crate) async fn check(fleet: &Fleet, ledger: &Ledger, simulator: &Simulator)
     let (status, log) = server.ended().await;
     assert!(status.success(), "the last server: {status}\n{log}");
 
-    // Jobs whose start was never answered are durable all the same, and end like the others.
+    // Jobs whose start was never answered are equally durable, and end like the others.
     for state in ["queued", "running"] {
         let (code, list) = fleet
             .command(&["jobs", "list", "--all", "--json", "--limit", "1000", "--state", state])

@@ -1,10 +1,10 @@
 //! The log lines of a detached worker about its jobs, for the servers that inserted them (B15).
 //!
 //! The worker sends each line to the sockets of all servers on the store, with the job that it is about; a server
-//! writes those of its own jobs to its standard error (`own_jobs.rs`). So the worker keeps no state, and a worker that
-//! continues a killed worker's job reaches the right server too. A thread sends the lines, so that no server can delay
-//! the worker. The queue before it and the wait for each server are bounded, and a server is informed of the number of
-//! lines that it missed.
+//! writes the lines about its jobs to its standard error (`own_jobs.rs`). So the worker keeps no state, and a worker
+//! that continues a killed worker's job reaches the right server too. A thread sends the lines, so that no server can
+//! delay the worker. The queue before it and the wait for each server are bounded, and a server is informed of the
+//! number of lines that it missed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -77,7 +77,7 @@ impl LogRelay {
         }
     }
 
-    /// Returns true if an event is relayed: it tells an operator something important about a job.
+    /// Returns true if an event is relayed: it concerns a job and matters to an operator.
     pub(crate) fn is_relayed(event: &tracing::Metadata<'_>) -> bool {
         event.is_event() && *event.level() <= Level::INFO && event.fields().field(JOB).is_some()
     }
