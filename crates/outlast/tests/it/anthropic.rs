@@ -1,5 +1,5 @@
-//! G4: the real server is killed with SIGKILL at each step of a run at Anthropic, started again and polled. The provider
-//! counts what it was paid for.
+//! G4: the real server is killed with SIGKILL at each step of a run at Anthropic, started again and polled. The
+//! provider counts its paid runs.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn world() -> World {
     world
 }
 
-/// Kills a server at `point`; how the job ended with the next one, whose clock is set forward.
+/// Kills a server at `point`; returns the outcome of the job with the next server, whose clock is set forward.
 async fn killed_at(point: &str, scenario: &str, forward: i64) -> (World, Value) {
     let world = world().await;
     let id = killed_in(&world, point, scenario).await;
@@ -29,7 +29,7 @@ async fn killed_at(point: &str, scenario: &str, forward: i64) -> (World, Value) 
     (world, ended)
 }
 
-/// G4: wherever it dies, the session and its question are found again, and paid for once.
+/// G4: at every other kill point, the session and its question are found again, and paid for once.
 #[tokio::test]
 async fn g4_killed_at_any_other_point_the_job_is_done_once() {
     for point in [
@@ -49,7 +49,7 @@ async fn g4_killed_at_any_other_point_the_job_is_done_once() {
     }
 }
 
-/// G4: it was about to be sent, and is not there when the grace has ended: in doubt, and not sent.
+/// G4: the question was about to be sent, and is not there when the grace has ended: in doubt, and not sent.
 #[tokio::test]
 async fn g4_killed_when_it_was_about_to_send_the_question_is_unknown_and_not_sent() {
     let (world, ended) = killed_at("after-sending", "ok", BEYOND_THE_GRACE).await;
@@ -77,7 +77,7 @@ async fn g4_killed_after_the_send_a_question_that_is_shown_too_late_is_unknown()
     assert_eq!(world.submits(), 1, "not a second time");
 }
 
-/// G3: killed in the middle, the run is taken up; and one that is cancelled after a crash is stopped at the vendor.
+/// G3: a run that is killed in the middle is resumed; one that is cancelled after a crash is stopped at the vendor.
 #[tokio::test]
 async fn g3_killed_in_the_middle_the_run_is_resumed_or_cancelled() {
     for cancels in [false, true] {

@@ -1,4 +1,4 @@
-//! I7: the view inside the chat. The real server, asked as a client that shows views asks, in both eras.
+//! I7: the view inside the chat. Tests ask the real server as a client that shows views does, in both eras.
 
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ async fn i7_tools_carry_views_for_clients_that_show_them() {
     assert!(unknown["error"]["message"].as_str().unwrap().contains("resources/list"), "{unknown}");
 }
 
-/// I7: the same in the handshake era; and other clients see nothing of it.
+/// I7: the same in the handshake era; other clients get no views.
 #[tokio::test]
 async fn i7_other_clients_see_nothing_of_it() {
     let world = World::new().await;
@@ -101,8 +101,8 @@ async fn i7_other_clients_see_nothing_of_it() {
     }
 }
 
-/// I7: the page's tool tells how far a job has come and brings its report as safe HTML with linked sources; a held call,
-/// which has told no id yet, is found by its question. Another owner's job is not found.
+/// I7: the page's tool reports a job's progress and returns its report as safe HTML with linked sources. A held call,
+/// whose id is not yet known, is found by its question. Another owner's job is not found.
 #[tokio::test]
 async fn i7_a_view_follows_its_job() {
     let mut world = World::new().await;
@@ -132,7 +132,7 @@ async fn i7_a_view_follows_its_job() {
     assert_eq!(bob.show(json!({ "id": id })).await, json!({ "found": false }));
 }
 
-/// I7: where the page is served, the answer of a start links it, as the last sentence and in `_meta`.
+/// I7: if the page is served, the answer of a start links it, as the last sentence and in `_meta`.
 #[tokio::test]
 async fn i7_a_start_links_the_page() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! The arguments of every tool as docs/stdio.md lists them are those of the schemas.
+//! The arguments of every tool in docs/stdio.md are those of the schemas.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ async fn the_docs_list_every_argument_of_every_tool() {
     assert_eq!(old, listed, "UPDATE_SNAPSHOTS=1 renews it");
 }
 
-/// A row for each argument of a tool; its name stands in the first.
+/// Returns a row for each argument of a tool; the first row has the tool's name.
 fn rows(tool: &Value) -> String {
     let schema = &tool["inputSchema"];
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -86,7 +86,7 @@ fn rows(tool: &Value) -> String {
     rows
 }
 
-/// The type of a value and its limits, in words.
+/// Returns the type of a value and its limits, in words.
 fn kind(schema: &Value) -> String {
     if let Some(choices) = schema["enum"].as_array() {
         return choices

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::http::client::{ANN, Served};
 use crate::support::{POLL, Ran, START, World, binary, eventually, question};
 
-/// In the slowest of machines.
+/// Enough for the slowest machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// `outlast call --tool TOOL --args ARGS ... -- outlast serve`
@@ -29,7 +29,7 @@ fn research(scenario: &str) -> Value {
     json!({ "query": format!("Why is the sky blue? [[sim:{scenario}]]"), "reasoning_effort": "low" })
 }
 
-/// E15, D's part: the start and poll tools, each call with a server of its own.
+/// E15, D's part: the start and poll tools, each call with its own server.
 #[tokio::test]
 async fn d9_a_call_starts_research_and_others_poll_it() {
     let world = World::new().await;
@@ -89,8 +89,8 @@ async fn d9_a_call_over_http_with_a_token() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
 
-/// D9 through the proxy of the configuration: the name resolves nowhere, and the server stands in for a proxy, which is
-/// asked with the whole address.
+/// D9 through the proxy of the configuration: the name cannot be resolved, and the server plays the proxy, which gets
+/// the whole address.
 #[tokio::test]
 async fn d9_a_call_over_http_goes_through_the_proxy() {
     let mut world = World::new().await;
@@ -111,7 +111,7 @@ async fn d9_a_call_over_http_goes_through_the_proxy() {
     assert_ne!(world.run(&line).await.code, Some(0));
 }
 
-/// D3 to D5 with our own server: held calls with progress, over both transports and in both eras, all at once.
+/// D3 to D5 with our own server: held calls with progress, over both transports and in both eras, all concurrently.
 #[tokio::test]
 async fn d5_a_held_call_with_progress_outlives_its_idle_timeout() {
     let mut world = World::new().await;
@@ -138,7 +138,7 @@ async fn d5_a_held_call_with_progress_outlives_its_idle_timeout() {
     assert_eq!(world.submits(), 4);
 }
 
-/// A call that takes longer than its window, which progress renews.
+/// Makes a call that takes longer than its window, which progress renews.
 async fn held(client: Client, sources: u32) {
     let window = Duration::from_secs(6);
     let notes = Arc::new(Mutex::new(Vec::new()));
@@ -148,7 +148,7 @@ async fn held(client: Client, sources: u32) {
         .reset_timeout_on_progress()
         .max_total_timeout(LIMIT)
         .on_progress(move |progress| noting.lock().unwrap().push(progress.value));
-    // Ten seconds at the simulator's speed; the sources tell the questions apart.
+    // Ten seconds at the simulator's speed; the number of sources distinguishes the questions.
     let asked = research(&format!("ok;delay_ms=200000;sources={sources}"));
     let began = tokio::time::Instant::now();
     let answer = client.call_tool("perplexity_deep_research", asked, options).await.unwrap();
@@ -159,7 +159,7 @@ async fn held(client: Client, sources: u32) {
     client.close().await;
 }
 
-/// The server as a program, with the world's environment and nothing else.
+/// Returns the server as a program, with only the world's environment.
 fn serving(world: &World) -> Program {
     let program = Program::new(binary()).arg("serve").env_clear();
     let environment = world.environment.iter();
@@ -185,7 +185,7 @@ async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
     }
 }
 
-/// The total limit of a call is one of its handshake too.
+/// The total limit of a call also limits its handshake.
 #[tokio::test]
 async fn a_server_that_never_greets_is_given_up_at_the_calls_total_limit() {
     let world = World::new().await;
@@ -206,20 +206,21 @@ async fn d10_the_timeout_of_a_call_does_not_limit_the_handshake() {
     assert!(ran.stderr.contains("no answer within the timeout of 300 ms"), "{ran:?}");
 }
 
-/// The jobs on a world's store, newest first.
+/// Returns the jobs in a world's store, newest first.
 async fn jobs(world: &World) -> Vec<Value> {
     let listed = world.run(&["jobs", "list", "--all", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     listed["jobs"].as_array().unwrap().clone()
 }
 
-/// The flags for a call of a server over HTTP, by its owner Ann.
+/// Returns the flags for a call of a server over HTTP, by its owner Ann.
 fn at(served: &Served) -> [String; 4] {
     let url = format!("http://{}/mcp", served.address);
     ["--url".to_owned(), url, "--header".to_owned(), format!("Authorization: Bearer {ANN}")]
 }
 
-/// P3, the reading of D13: a caller that gives up leaves the job running and learns its id; one that wants it to end says so.
+/// P3, the reading of D13: a caller that gives up leaves the job running and learns its id; a caller that wants it to
+/// end uses a flag.
 #[tokio::test]
 async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
     let mut world = World::new().await;
@@ -250,8 +251,8 @@ async fn p3_a_call_that_gives_up_leaves_the_job_running_and_prints_its_id() {
     }
 }
 
-/// Promise 2: the same call after its own timeout, and after Ctrl-C, finds its job and pays once, with a server of its own
-/// and with one that stays.
+/// Promise 2: the same call after its own timeout, and after Ctrl-C, finds its job and pays once, with a new server and
+/// with one that stays.
 #[tokio::test]
 async fn p3_the_same_call_after_a_timeout_or_ctrl_c_finds_its_job() {
     let mut world = World::new().await;
@@ -277,7 +278,7 @@ async fn p3_the_same_call_after_a_timeout_or_ctrl_c_finds_its_job() {
     }
 }
 
-/// P3: a call that is held and no task learns the job from the server's progress.
+/// P3: a held call that is not a task learns the job from the server's progress.
 #[tokio::test]
 async fn p3_progress_of_a_held_call_names_its_job() {
     let world = World::new().await;
@@ -292,7 +293,7 @@ async fn p3_progress_of_a_held_call_names_its_job() {
     assert_eq!(jobs(&world).await[0]["state"], "running");
 }
 
-/// The hint after a limit never advises what was given.
+/// The hint after a limit never recommends a flag that was given.
 #[tokio::test]
 async fn the_hint_after_a_timeout_does_not_advise_the_flag_that_was_given() {
     let world = World::new().await;
@@ -311,7 +312,7 @@ async fn the_hint_after_a_timeout_does_not_advise_the_flag_that_was_given() {
     }
 }
 
-/// A server whose tool tells of progress once and then answers.
+/// Returns a server whose tool reports progress once and then answers.
 fn telling_script(note: &Value) -> String {
     let greet = json!({ "jsonrpc": "2.0", "id": 0, "result": outlast_testkit::peer::discovery() });
     let answer =
@@ -323,7 +324,7 @@ echo '{note}' | sed "s/TOKEN/$token/"; echo '{answer}'; cat > /dev/null"#
     )
 }
 
-/// Work that does not say how much there is of it is not at 0 %.
+/// Work without a known total is not shown at 0 %.
 #[tokio::test]
 async fn progress_without_a_total_is_shown_without_a_percentage() {
     let world = World::new().await;
@@ -393,7 +394,7 @@ async fn a_server_that_dies_is_told_with_its_last_words() {
     assert!(ran.stderr.contains(LAST_WORDS) && ran.stderr.contains("exit status: 3"), "{ran:?}");
 }
 
-/// A call over HTTP that waits for a stuck job: the process, what it says, and the job.
+/// Makes a call over HTTP that waits for a stuck job: returns the process, its output, and the job.
 async fn waiting(world: &World, server: &[String]) -> (tokio::process::Child, Said, String) {
     let arguments = research("stuck").to_string();
     let mut child = tokio::process::Command::new(binary())
@@ -407,7 +408,7 @@ async fn waiting(world: &World, server: &[String]) -> (tokio::process::Child, Sa
         .spawn()
         .unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    // Progress is on standard error: the call is on its way, and has become a task.
+    // Progress is on standard error: the call is under way, and has become a task.
     heard(&mut said, "%").await;
     let id = jobs(world).await[0]["id"].as_str().unwrap().to_owned();
     (child, said, id)
@@ -415,7 +416,7 @@ async fn waiting(world: &World, server: &[String]) -> (tokio::process::Child, Sa
 
 type Said = tokio::io::Lines<BufReader<tokio::process::ChildStderr>>;
 
-/// The first line with these words.
+/// Returns the first line with these words.
 async fn heard(said: &mut Said, words: &str) -> String {
     let hearing = async {
         loop {
@@ -433,7 +434,7 @@ async fn left(child: &mut tokio::process::Child) {
     assert_eq!(status.code(), Some(130));
 }
 
-/// P3: Ctrl-C once, SIGTERM and a closed terminal end the wait; the job goes on and its id is said.
+/// P3: one Ctrl-C, SIGTERM and a closed terminal end the wait; the job continues and its id is printed.
 #[tokio::test]
 async fn p3_an_interrupted_call_exits_130_and_its_job_goes_on() {
     let mut world = World::new().await;
@@ -461,7 +462,7 @@ async fn p3_a_second_ctrl_c_cancels_the_task() {
     assert_eq!(jobs(&world).await[0]["state"], "cancelled");
 }
 
-/// P3 with a server that the call started: it leaves, and the job waits in its store with its run.
+/// P3 with a server that the call started: the server exits, and the job waits in its store with its run.
 #[tokio::test]
 async fn p3_an_interrupted_call_of_a_program_leaves_no_process_and_cancels_nothing() {
     let world = World::new().await;
@@ -476,7 +477,7 @@ async fn p3_an_interrupted_call_of_a_program_leaves_no_process_and_cancels_nothi
     assert_eq!(shown["checkpoint"]["at"], "running", "{shown}");
 }
 
-/// D12 on the command line's side: the limit is a word of the library.
+/// D12 on the command line: the limit has the name that the library gives it.
 #[tokio::test]
 async fn d12_the_library_names_the_limit() {
     let world = World::new().await;

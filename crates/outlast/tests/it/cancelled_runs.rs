@@ -1,12 +1,12 @@
-//! A refused cancel is not a stop (A3): what is said of the run was seen, and no retry buys a second one unasked. The real
-//! binary against a vendor that counts what it was paid for.
+//! A refused cancel is not a stop (A3): every statement about the run was observed, and no retry buys a second run
+//! without consent. The real binary against a vendor that counts its paid runs.
 
 use outlast_simulator::{Options, SonarMode};
 use serde_json::{Value, json};
 
 use crate::support::{CANCEL, POLL, World, eventually, finished, running, start};
 
-/// A vendor: its name, and where the simulator speaks its protocol.
+/// A vendor: its name, and the path under which the simulator speaks its protocol.
 const VENDORS: [(&str, &str); 4] =
     [("perplexity", ""), ("openai", "/openai/v1"), ("gemini", ""), ("anthropic", "")];
 
@@ -26,7 +26,7 @@ async fn spend(world: &World) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
 }
 
-/// Waits until `jobs show` says so.
+/// Waits until `jobs show` prints this.
 async fn shown(world: &World, id: &str, said: &str) -> String {
     let looking = async {
         loop {
@@ -40,7 +40,7 @@ async fn shown(world: &World, id: &str, said: &str) -> String {
     tokio::time::timeout(limit, looking).await.unwrap_or_else(|_| panic!("never said: {said}"))
 }
 
-/// A3, P6: the vendor refuses the cancel of a run that goes on. A retry resumes that run, and sends nothing.
+/// A3, P6: the vendor refuses the cancel of a run that continues. A retry resumes that run, and sends nothing.
 #[tokio::test]
 async fn a3_a_refused_cancel_is_not_a_stop_and_a_retry_buys_no_second_run() {
     for vendor in VENDORS {
@@ -116,7 +116,7 @@ async fn a3_a_run_that_had_completed_is_paid_for_once_and_its_report_is_fetched(
     }
 }
 
-/// A3: an accepted cancel is said to have stopped the run once that was seen; then a retry begins a new one.
+/// A3: an accepted cancel is reported as a stop of the run after that was observed; then a retry begins a new run.
 #[tokio::test]
 async fn a3_a_run_that_was_seen_to_stop_is_begun_anew_by_a_retry() {
     for vendor in VENDORS {
@@ -134,7 +134,7 @@ async fn a3_a_run_that_was_seen_to_stop_is_begun_anew_by_a_retry() {
     }
 }
 
-/// A3: Sonar has no cancel call; a retry resumes the run that goes on.
+/// A3: Sonar has no cancel call; a retry resumes the run that continues.
 #[tokio::test]
 async fn a3_a_retry_after_a_cancel_at_sonar_resumes_the_run() {
     let mut world = world(VENDORS[0]).await;
@@ -150,8 +150,8 @@ async fn a3_a_retry_after_a_cancel_at_sonar_resumes_the_run() {
     assert_eq!(world.submits(), 1);
 }
 
-/// B9a: a refusal of the paid step is a refusal, wherever the vendor makes a free session first; it is not said that a run
-/// may still finish, nor that no answer is recorded.
+/// B9a: a refusal of the paid step is a refusal, also if the vendor first makes a free session. The job does not claim
+/// that a run may still finish, or that no answer is recorded.
 #[tokio::test]
 async fn g6_a_refusal_costs_nothing_and_is_shown_as_one() {
     for vendor in VENDORS {
@@ -171,7 +171,7 @@ async fn g6_a_refusal_costs_nothing_and_is_shown_as_one() {
     }
 }
 
-/// G6: what a failed run cost is spent if the vendor states it, and a run that has ended is not said to go on.
+/// G6: the cost of a failed run is spent if the vendor states it, and a run that has ended is not reported as running.
 #[tokio::test]
 async fn g6_the_stated_cost_of_a_failed_run_is_spent() {
     for vendor in VENDORS {
@@ -212,7 +212,7 @@ async fn g6_a_job_that_began_several_runs_shows_each_of_them() {
     assert!(json[0]["possible_nano_usd"].as_u64().unwrap() > 0, "{json}");
 }
 
-/// P6: a request whose answer was lost again and again under one key says how often it was sent.
+/// P6: a request whose answer was lost repeatedly under one key shows the number of sends.
 #[tokio::test]
 async fn p6_a_lost_submit_of_sonar_says_that_it_was_sent_several_times() {
     let mut world = world(VENDORS[0]).await;
@@ -226,7 +226,7 @@ async fn p6_a_lost_submit_of_sonar_says_that_it_was_sent_several_times() {
     assert!(!error.contains("was not sent again"), "{error}");
 }
 
-/// A lost answer to the making of a free session costs no attempt.
+/// A lost answer to the creation of a free session costs no attempt.
 #[tokio::test]
 async fn g4_a_lost_answer_to_a_free_session_costs_no_attempt() {
     let mut world = world(VENDORS[3]).await;
@@ -239,7 +239,7 @@ async fn g4_a_lost_answer_to_a_free_session_costs_no_attempt() {
     assert_eq!(world.submits(), 1);
 }
 
-/// A submit that finds nothing at its address names the setting that is likely wrong.
+/// A submit that is answered with 404 names the setting that is probably wrong.
 #[tokio::test]
 async fn g9_a_submit_answered_with_404_names_the_base_url() {
     for vendor in VENDORS {

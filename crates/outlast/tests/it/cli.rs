@@ -1,4 +1,4 @@
-//! The command line: exit codes, what goes to which stream, and errors with a next step.
+//! The command line: exit codes, the use of the two streams, and errors with a next step.
 
 mod pty;
 mod left_behind;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::{CANCEL, Ran, World, finished, running, start};
 
-/// What every error looks like.
+/// Checks the form of an error.
 pub(crate) fn assert_usage_error(ran: &Ran, error: &str, hint: &str) {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert_eq!(ran.stdout, "", "standard output is data");
@@ -51,7 +51,7 @@ async fn a_bad_setting_names_itself_its_source_and_what_is_allowed() {
     assert_usage_error(&ran, "OUTLAST_CONCURRENCY = `lots` (from the environment", "whole number");
 }
 
-/// A tool set that does not exist yet is refused when named.
+/// A tool set that does not exist yet is refused if it is named.
 #[tokio::test]
 async fn a_tool_set_of_a_later_version_is_refused_when_named() {
     let world = World::new().await;

@@ -1,4 +1,5 @@
-//! `[library.converters]`: PDFs through the installed `pdftotext`, and a stand-in for `pandoc` under the real limits.
+//! `[library.converters]`: PDFs through the installed `pdftotext`, and a replacement for `pandoc` under the real
+//! limits.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -52,7 +53,7 @@ async fn a_pdf_in_a_library_answers_with_its_page() {
     assert!(ran.stdout.contains("1 file was left out: 1 that could not be read."), "{ran:?}");
 }
 
-/// P1: a converter has no key of ours, and limits of its own.
+/// P1: a converter gets none of our keys, and has separate limits.
 #[tokio::test]
 async fn p1_a_converter_runs_under_limits_and_without_our_keys() {
     let script = "echo \"The plum tree wants memory $(ulimit -v), time $(ulimit -t), core $(ulimit -c), soil ${PERPLEXITY_API_KEY:-none} and ${HOME:-none}.\"";
@@ -69,7 +70,7 @@ async fn a_converter_that_eats_memory_costs_only_its_file() {
     assert!(ran.stdout.contains("1 file was left out: 1 that could not be read."), "{ran:?}");
 }
 
-/// The processor's time counts, so that a busy machine changes no answer.
+/// Only the processor time counts, so that a busy machine changes no answer.
 #[tokio::test]
 async fn a_converter_that_spins_is_too_slow() {
     let ran = Converting::with("ulimit -S -t 1; while :; do :; done").await.ask("figs").await;

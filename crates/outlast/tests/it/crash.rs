@@ -1,10 +1,10 @@
-//! A11: the real server is killed with SIGKILL at each step of the one path, started again and polled. The
-//! provider counts what it was paid for.
+//! A11: the real server is killed with SIGKILL at each step of the one path, started again and polled. The provider
+//! counts its paid runs.
 
 use crate::support::{START, World, finished, question, start};
 use serde_json::{Value, json};
 
-/// Kills a server at `point`, starts another one and returns how the job ended.
+/// Kills a server at `point`, starts another one and returns the outcome of the job.
 pub(crate) async fn killed_at(world: World, point: &str, scenario: &str) -> (World, Value) {
     let id = killed_in(&world, point, scenario).await;
     let ended = finished(&mut world.serve().await, &id).await;
@@ -71,7 +71,7 @@ async fn a11_killed_after_settle_the_result_is_there() {
     completes_with_one_submit(World::new().await, "after-settle").await;
 }
 
-/// B9a: whether the request left cannot be known, so it is not sent again.
+/// B9a: it is unknown if the request was sent, so it is not sent again.
 #[tokio::test]
 async fn b9a_killed_after_beginning_the_submit_is_unknown_and_not_repeated() {
     let (world, ended) = killed_at(World::new().await, "after-beginning", "ok").await;
@@ -107,7 +107,7 @@ async fn a11_killed_in_the_middle_of_a_run_the_report_arrives() {
     assert_eq!(again, ended, "A2: the same answer on every later poll");
 }
 
-/// Promise 5: a second process takes over from a dead one while it runs, not only at its start.
+/// Promise 5: a second process takes over a dead one's jobs while it is running, not only at its start.
 #[tokio::test]
 async fn a_living_server_takes_over_from_a_killed_one() {
     let world = World::new().await;

@@ -1,5 +1,5 @@
-//! The data directory is its user's alone: made with mode 0700 by whichever process is first, not written while others can change
-//! it, and no log in it is opened through a link.
+//! The data directory belongs to its user alone: the first process creates it with mode 0700, it is not written while
+//! others can change it, and no log in it is opened through a symbolic link.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::binary;
 
 const WORKFLOW: &str = "[[workflow]]\nname = \"say\"\ncommand = [\"/bin/echo\", \"said\"]\n";
 
-/// Runs the binary with a umask that keeps nothing from anybody.
+/// Runs the binary with a umask that withholds no permission.
 async fn run(root: &Path, arguments: &str, input: &str) -> Output {
     let mut command = Command::new("/bin/sh");
     let script = format!("umask 000; exec \"$BINARY\" {arguments}");
@@ -31,7 +31,7 @@ async fn run(root: &Path, arguments: &str, input: &str) -> Output {
         .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // One that refuses to start reads nothing.
+    // A process that refuses to start reads nothing.
     drop(stdin.write_all(input.as_bytes()).await);
     drop(stdin);
     let ended = tokio::time::timeout(std::time::Duration::from_secs(60), child.wait_with_output());
@@ -50,11 +50,11 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The flags of a server with one workflow, and a session that starts it.
+/// Returns the flags of a server with one workflow, and a session that starts it.
 fn server(root: &Path) -> (String, String) {
     let config = root.join("outlast.toml");
     std::fs::write(&config, WORKFLOW).unwrap();
-    // Elsewhere, so that the data directory is first needed for the log of the worker.
+    // In another folder, so that the data directory is first needed for the worker's log.
     let store = root.join("store");
     std::fs::create_dir_all(&store).unwrap();
     let flags = format!(
@@ -128,7 +128,7 @@ async fn logs_are_not_opened_through_links() {
     symlink(&wrap, data.join("wrap.log")).unwrap();
     let (flags, session) = server(root.path());
     let served = run(root.path(), &flags, &session).await;
-    // The job is run all the same, by the server itself.
+    // The server itself runs the job all the same.
     let text = String::from_utf8_lossy(&served.stdout).into_owned();
     assert!(text.contains("job_id"), "{text}");
     assert!(stderr(&served).contains("no worker can be started"), "{}", stderr(&served));

@@ -1,4 +1,4 @@
-//! The first thing a newcomer runs.
+//! The first command of a newcomer.
 
 use crate::support::World;
 

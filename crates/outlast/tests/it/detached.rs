@@ -1,4 +1,4 @@
-//! The detached worker on the real binary: what a client leaves is carried to its end.
+//! The detached worker on the real binary: it runs the jobs that a client left to their end.
 
 mod leaving;
 mod workers;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{World, eventually};
 
-/// Waits for a file, then says so.
+/// Waits for a file, then prints that it exists.
 const WAITS: &str = r#"
 [[workflow]]
 name = "wait"
@@ -22,7 +22,7 @@ command = ["/bin/sh", "-c", "echo $$ >> begun; while [ ! -e go ]; do sleep 0.02;
 pass_env = ["WHO"]
 "#;
 
-/// A project: a configuration file in a folder of its own, whose jobs live in the store of a world.
+/// A project: a configuration file in a separate folder, whose jobs are in the store of a world.
 struct Project {
     folder: PathBuf,
 }
@@ -74,7 +74,7 @@ async fn start_workflow(server: &mut McpProcess) -> String {
     started["job_id"].as_str().unwrap().to_owned()
 }
 
-/// The job at its end, as any process on the store reads it.
+/// Returns the job after its end, as any process on the store reads it.
 async fn ended(world: &World, id: &str) -> Value {
     let ended = async {
         loop {
@@ -93,7 +93,7 @@ async fn nothing_is_left(world: &World) {
     eventually("nothing is left beside the store", || world.beside_sockets().is_empty()).await;
 }
 
-/// Whether a process runs; a zombie does not.
+/// Returns true if a process is running; a zombie is not.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

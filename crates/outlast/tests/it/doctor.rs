@@ -1,4 +1,4 @@
-//! `outlast doctor`: what it finds, what it says to do, and that it leaves nothing behind.
+//! `outlast doctor`: its findings, its advice, and that it leaves nothing behind.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const NAMES: [&str; 14] = [
     "worker",
 ];
 
-/// The report, whose shape is the same whatever was found.
+/// Returns the report, which has the same shape for all findings.
 fn report(ran: &Ran) -> Value {
     let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
     let names: Vec<_> =
@@ -139,7 +139,7 @@ async fn a_wrong_key_fails_and_so_does_a_provider_that_cannot_be_reached() {
     assert_eq!(world.submits(), 0, "nothing is bought");
 }
 
-/// A provider that never answers, and everything else as usual: under 3 s.
+/// With a provider that never answers, and everything else as usual, it takes less than 3 s.
 #[tokio::test]
 async fn it_takes_less_than_three_seconds_whatever_hangs() {
     let mut world = World::new().await;
@@ -231,7 +231,7 @@ async fn clients_are_found_and_one_that_runs_nothing_is_named() {
     );
 }
 
-/// A gateway without a list of models cannot say anything about the key.
+/// A gateway without a list of models gives no information about the key.
 #[tokio::test]
 async fn a_provider_that_cannot_tell_is_no_failure() {
     let mut world = World::new().await;

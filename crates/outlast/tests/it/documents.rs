@@ -1,5 +1,5 @@
-//! Text from local documents leaves this machine only by a person's decision (P1): no MCP caller moves a conversation that holds
-//! some to another provider, whichever way it tries.
+//! Text from local documents leaves this machine only by a person's decision (P1): no MCP caller can move a
+//! conversation with such text to another provider, in any way.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::support::World;
 
 const ASK: &str = "deep_research";
 const FOLLOWUP: &str = "deep_research_followup";
-/// A word that only the documents hold; the simulated vendor must not receive it.
+/// A word that only the documents contain; the simulated vendor must not receive it.
 const SECRET: &str = "heliotrope-93";
 const NOTES: &str = "boiler room vault code?";
 /// A question that the simulated vendor answers at once.
 const ELSEWHERE: &str = "And elsewhere? [[sim:ok;words=60;delay_ms=0]]";
 
-/// A world with a library and Perplexity, and the tools that can name either.
+/// Creates a world with a library and Perplexity, and the tools that can name either.
 async fn library_and_vendor() -> World {
     let mut world = World::new().await;
     let folder = world.data_dir().parent().unwrap().join("documents");
@@ -30,13 +30,13 @@ async fn library_and_vendor() -> World {
     world
 }
 
-/// Returns whether the vendor was sent text of the documents.
+/// Returns true if the vendor was sent text of the documents.
 fn has_leaked(world: &World) -> bool {
     let requests = world.simulator.requests();
     requests.iter().any(|request| request.body.to_string().contains(SECRET))
 }
 
-/// A conversation that the library began, by the command line.
+/// Returns a conversation that the library began, by the command line.
 async fn library_conversation(world: &World) -> String {
     let ran = world.run(&["research", NOTES, "--provider", "library", "--json"]).await;
     let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
@@ -67,7 +67,7 @@ async fn p1_an_mcp_caller_cannot_move_a_conversation_that_holds_documents() {
         let mut keyed = moving(&id);
         keyed["idempotency_key"] = json!(format!("move-{mode}"));
         assert_stays(&server.call(FOLLOWUP, keyed).await, &id);
-        // A session's name is a label; it brings no conversation along.
+        // A session's name is a label; it does not continue a conversation.
         let start = json!({ "workflow": "deep_research", "message": NOTES, "session_id": id });
         let started = server.call("start_job", start).await;
         assert_ne!(started["isError"], true, "{started}");
@@ -91,7 +91,7 @@ async fn p1_an_mcp_caller_cannot_move_a_conversation_that_holds_documents() {
     assert_stays(&server.request("tools/call", params).await["result"], &id);
     drop(server);
 
-    // Not configured any more: still only the user can move it.
+    // No longer configured: still only the user can move it.
     world.set("OUTLAST_PROVIDERS", "perplexity");
     let mut server = world.serve().await;
     let refused = server.call(FOLLOWUP, json!({ "conversationId": id, "query": NOTES })).await;
@@ -141,7 +141,7 @@ fn write_folder(world: &World, id: &str, model: &str, report: &str) {
     std::fs::write(folder.join("conversation.json"), file.to_string()).unwrap();
 }
 
-/// P1: a conversation that was moved once, and a folder of an older server, are judged by what they hold.
+/// P1: a conversation that was moved once, and a folder of an older server, are judged by their content.
 #[tokio::test]
 async fn p1_a_conversation_is_judged_by_what_it_holds_not_by_who_answered_last() {
     let mut world = library_and_vendor().await;
@@ -150,7 +150,7 @@ async fn p1_a_conversation_is_judged_by_what_it_holds_not_by_who_answered_last()
     let command = ["research", ELSEWHERE, "--follow-up", &moved, "--provider", "perplexity"];
     let ran = world.run(&command).await;
     assert_eq!((ran.code, world.submits()), (Some(0), 1), "{ran:?}");
-    // Its file, which may outlive the store, says whose text it holds.
+    // Its file, which may outlive the store, states the source of its text.
     let file = world.data_dir().join("conversation-logs").join(&moved).join("conversation.json");
     let file: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(file["provider"], "library", "{file}");
@@ -187,7 +187,7 @@ async fn p1_a_conversation_is_judged_by_what_it_holds_not_by_who_answered_last()
     assert_eq!(world.submits(), 2);
 }
 
-/// P1: the page sends documents to another provider only after it has asked, also when the question is free of charge.
+/// P1: the page sends documents to another provider only after it has asked, even if the question is free of charge.
 #[tokio::test]
 async fn p1_the_page_asks_before_documents_are_sent() {
     let mut world = library_and_vendor().await;
@@ -206,7 +206,7 @@ async fn p1_the_page_asks_before_documents_are_sent() {
         ("provider", "perplexity"),
         ("confirmed", "yes"),
     ];
-    // A confirmation of the price, or of another provider, is not one of this.
+    // A confirmation of the price, or of another provider, is not a confirmation of this.
     for share in ["", "library", "openai"] {
         let mut fields = fields.clone();
         fields.push(("share", share));
@@ -235,7 +235,7 @@ async fn p1_the_page_asks_before_documents_are_sent() {
     assert_eq!(browser.post(&retry, &agreed).await.status, 303);
 }
 
-/// P1: on the command line the command is the user's consent, and it says what it sends.
+/// P1: a command on the command line is the user's consent, and its output names the documents that it sends.
 #[tokio::test]
 async fn p1_a_retry_on_the_command_line_says_that_documents_are_sent() {
     let world = library_and_vendor().await;

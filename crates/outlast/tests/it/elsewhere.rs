@@ -1,5 +1,5 @@
-//! Nothing a client sends can make the server call an address: whatever stands in the arguments of whatever tool, only
-//! the configured provider is called, and only at paths of its API.
+//! A client cannot make the server call an address: whatever the arguments of any tool contain, only the configured
+//! provider is called, and only at paths of its API.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::World;
 
-/// Arguments for a schema, with this text wherever a text may stand.
+/// Returns arguments for a schema, with this text in every place that may have a text.
 fn filled(schema: &Value, whole: &Value, text: &str) -> Value {
     if let Some(path) = schema["$ref"].as_str() {
         let target = whole.pointer(path.trim_start_matches('#')).unwrap();
@@ -41,7 +41,7 @@ fn filled(schema: &Value, whole: &Value, text: &str) -> Value {
     }
 }
 
-/// The same arguments, but only those that must be there: a refused filter must not hide the question.
+/// Returns the same arguments, but only the required ones: a refused filter must not hide the question.
 fn required(schema: &Value, text: &str) -> Value {
     let names = schema["required"].as_array().cloned().unwrap_or_default();
     let filled = filled(schema, schema, text);

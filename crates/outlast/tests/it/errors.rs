@@ -1,4 +1,4 @@
-//! docs/errors.md has a section for every code that a client or a user can see, and for nothing else.
+//! docs/errors.md has a section for every code that a client or a user can see, and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Words in capitals that are no codes: states of a job, a log level, a variable of the build, settings.
+/// Words in capitals that are not codes: states of a job, a log level, a variable of the build, settings.
 const NO_CODES: [&str; 8] = [
     "CREATED",
     "IN_PROGRESS",
@@ -20,7 +20,7 @@ const NO_CODES: [&str; 8] = [
     "OUTLAST_MAX_USD_PER_DAY",
 ];
 
-/// Everything in capitals between quotes in the crates that decide about codes, and whether each says it is retryable.
+/// Returns all words in capitals between quotes in the crates that define codes, each with its retryable flag.
 fn codes() -> BTreeMap<String, Option<bool>> {
     let mut codes = BTreeMap::new();
     let crates = ["core", "engine", "server"];
@@ -49,7 +49,7 @@ fn take(line: &str, codes: &mut BTreeMap<String, Option<bool>>) {
     }
 }
 
-/// The sections of the page by their code.
+/// Returns the sections of the page by their code.
 fn sections() -> BTreeMap<String, String> {
     let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
     let sections = page.split("\n### ").skip(1).map(|section| {
@@ -72,7 +72,7 @@ fn every_code_has_a_section_and_every_section_a_code() {
     }
 }
 
-/// What a section must answer: was money spent, and what now.
+/// Every section must answer two questions: was money spent, and what is the next step.
 #[test]
 fn every_section_says_whether_money_was_spent_and_what_to_do() {
     let codes = codes();

@@ -1,5 +1,5 @@
-//! What the configuration holds and no text, JSON or file of ours may show: a key in a broken file, credentials in an
-//! address; and characters of others that no terminal and no model may get.
+//! Configuration that no text, JSON or file of ours may show: a key in a broken file, credentials in an address; and
+//! characters from others that no terminal and no model may get.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// Looks like no key of any vendor.
+/// A secret that does not look like any vendor's key.
 const SECRET: &str = "hunter2";
 
 fn config_file(world: &World, text: &str, mode: u32) -> PathBuf {
@@ -86,7 +86,7 @@ async fn credentials_in_the_base_url_are_neither_stored_nor_shown() {
     }
 }
 
-/// A refused address is not repeated; of a refused store, not its password.
+/// A refused address is not repeated, nor the password of a refused store.
 #[tokio::test]
 async fn a_refused_address_is_not_repeated() {
     let mut world = World::new().await;
@@ -115,7 +115,7 @@ async fn a_refused_address_is_not_repeated() {
     }
 }
 
-/// A file that others may write decides what we run; one that others may read, with a key in it, gives the key away.
+/// A file that others may write decides which programs run; one with a key that others may read exposes the key.
 #[tokio::test]
 async fn doctor_warns_of_a_file_that_others_may_write_or_read() {
     let world = World::new().await;
@@ -148,7 +148,8 @@ async fn doctor_warns_of_a_file_that_others_may_write_or_read() {
     }
 }
 
-/// Characters that steer a terminal or hide words are escaped in every JSON we print; parsed, it is what it was.
+/// Characters that control a terminal or hide words are escaped in all printed JSON; after parsing, the value is the
+/// same.
 #[tokio::test]
 async fn json_on_standard_output_escapes_what_steers_and_what_hides() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What the real server does when the ground gives way; docs/faults.md says the same to people.
+//! The behaviour of the real server under faults of its environment; docs/faults.md describes the same.
 
 pub(crate) mod small_disk;
 

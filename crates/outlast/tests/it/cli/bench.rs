@@ -1,5 +1,5 @@
-//! How fast the command line answers. Measured on demand: `cargo nextest run -p outlast bench --run-ignored all --no-capture`,
-//! with OUTLAST_BENCH naming a release binary.
+//! The response time of the command line. Measured on demand: `cargo nextest run -p outlast bench --run-ignored all
+//! --no-capture`, with OUTLAST_BENCH naming a release binary.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

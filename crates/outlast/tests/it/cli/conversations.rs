@@ -29,7 +29,7 @@ async fn a_conversation_can_be_listed_shown_and_exported() {
     assert_eq!(md.stdout.matches("> **Question:** Why").count(), 2, "{md:?}");
 }
 
-/// A report that holds scripts, escapes and NUL leaves an export in which nothing runs.
+/// An export of a report with scripts, escapes and NUL runs nothing.
 #[tokio::test]
 async fn an_html_export_of_a_hostile_report_is_one_harmless_file() {
     let world = World::new().await;
@@ -108,7 +108,7 @@ async fn a_busy_conversation_is_neither_deleted_nor_continued() {
     worker.leaves().await;
 }
 
-/// P4: a question that no worker can take says so where its conversation is shown, as `jobs show` does.
+/// P4: `conversations show` reports a question that no worker can run, as `jobs show` does.
 #[tokio::test]
 async fn p4_conversations_show_says_that_a_queued_question_has_no_worker() {
     let mut world = World::new().await;
@@ -130,7 +130,7 @@ async fn p4_conversations_show_says_that_a_queued_question_has_no_worker() {
     assert!(job.stdout.contains(progress.split(';').next().unwrap()), "{job:?}");
 }
 
-/// A folder of an older server is read like any other conversation, and never deleted by us.
+/// A folder of an older server is read like any other conversation, and outlast never deletes it.
 #[tokio::test]
 async fn a_conversation_that_only_files_know_can_be_shown_exported_and_continued() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! docs/cli.md lists what there is: the reference is what `--help` says, and the JSON has the keys it names.
+//! docs/cli.md matches the program: the reference equals `--help`, and the JSON has the documented keys.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ async fn the_reference_in_the_docs_is_what_help_says() {
         let ran = world.run(&help).await;
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let name = [vec!["outlast".to_owned()], command.clone()].concat().join(" ");
-        // Said once.
+        // Listed only once.
         let said = match command.is_empty() {
             true => ran.stdout.trim_end(),
             false => ran.stdout.split("\n\nGlobal options:").next().unwrap(),

@@ -1,4 +1,4 @@
-//! What people type first, and what they see: words without quotes, `-`, `-q`, ids taken for others, full disks.
+//! First commands of a new user, and their output: words without quotes, `-`, `-q`, ids taken for others, full disks.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::support::{World, binary, running, start};
 
 const ASK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
 
-/// tools.md: output that cannot be written is exit 1, whatever the command prints; a closed pipe is not.
+/// tools.md: output that cannot be written is exit 1, for every command; a closed pipe is not.
 #[tokio::test]
 async fn output_that_cannot_be_written_is_exit_1() {
     let world = World::new().await;
@@ -184,7 +184,7 @@ async fn a_server_and_a_worker_on_a_terminal_say_what_they_wait_for() {
         let (code, screen) = terminal.ended().await;
         assert_eq!(code, Some(0), "{arguments:?}: {screen}");
     }
-    // Not where a client reads it.
+    // Not if a client reads it.
     let server = world.serve().await;
     let mut server = server;
     server.close_input();
@@ -290,7 +290,7 @@ async fn watched_jobs_are_told_apart_at_80_columns() {
     assert_eq!(code, Some(0), "{screen}");
 }
 
-/// Each has a line of its own, from its beginning to their end: no line is drawn behind another.
+/// Each job has its own line, from its beginning to its end: no line is drawn after another.
 #[tokio::test]
 async fn several_watched_jobs_have_a_line_each_and_leave_none() {
     let mut world = World::new().await;
@@ -318,7 +318,7 @@ async fn several_watched_jobs_have_a_line_each_and_leave_none() {
             })
         })
         .await;
-        // Typed, so that the terminal writes `^C` behind the last line.
+        // Typed, so that the terminal writes `^C` after the last line.
         terminal.types("\x03");
         let (code, screen) = terminal.ended().await;
         assert_eq!(code, Some(130), "{screen}");
@@ -341,7 +341,7 @@ async fn several_watched_jobs_have_a_line_each_and_leave_none() {
     }
 }
 
-/// What is said while bars stand goes above them.
+/// A remark goes above the progress lines.
 #[tokio::test]
 async fn a_remark_about_waiting_jobs_does_not_break_their_lines() {
     let mut world = World::new().await;

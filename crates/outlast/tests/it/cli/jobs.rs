@@ -36,7 +36,7 @@ async fn watch_follows_jobs_to_their_end_and_its_exit_code_is_theirs() {
     assert!(screen.contains(&format!("{held}  ")) && screen.contains("cancelled"), "{screen}");
 }
 
-/// A server with a job that never ends, and a watch that shows it.
+/// Starts a server with a job that never ends, and a watch that shows it.
 async fn watched(world: &World) -> (McpProcess, String, Terminal) {
     let mut server = world.serve().await;
     let held = start(&mut server, "stuck").await;
@@ -57,7 +57,7 @@ async fn leaving_a_watch_leaves_the_job_alone() {
     running(&world, &held).await;
 }
 
-/// P4: a worker that dies is noticed by who watches its jobs.
+/// P4: a watch notices the death of the worker of its jobs.
 #[tokio::test]
 async fn p4_a_watch_says_that_the_worker_has_died() {
     let world = World::new().await;
@@ -106,7 +106,7 @@ async fn cancel_ends_a_job_once_and_never_one_that_has_ended() {
     }
 }
 
-/// B9a: what ran out of time left a run behind that is being paid for. Its report is fetched, not bought again.
+/// B9a: a job that ran out of time left a run behind that is being paid for. Its report is fetched, not bought again.
 #[tokio::test]
 async fn b9a_a_retry_takes_up_the_run_that_outlived_its_job() {
     let mut world = World::new().await;
@@ -133,7 +133,7 @@ async fn b9a_a_retry_takes_up_the_run_that_outlived_its_job() {
     worker.leaves().await;
 }
 
-/// The jobs set gives the same advice.
+/// The jobs tool set gives the same advice.
 #[tokio::test]
 async fn a_workflow_that_left_a_run_behind_is_not_to_be_started_again() {
     let mut world = World::new().await;
@@ -187,7 +187,7 @@ async fn a_retry_is_a_new_job_linked_to_the_old_and_made_once() {
     worker.leaves().await;
 }
 
-/// Correcting the key or the base URL is a reason to try again: what left no run behind is asked with those of today.
+/// A corrected key or base URL is a reason for a retry: a job that left no run behind is sent with today's values.
 #[tokio::test]
 async fn a_retry_is_asked_with_the_key_and_base_url_of_today() {
     let mut world = World::new().await;
@@ -218,7 +218,7 @@ async fn a_retry_is_asked_with_the_key_and_base_url_of_today() {
     assert_eq!(world.submits(), 2);
 }
 
-/// Where the configuration has no such provider, the retry says what a worker needs.
+/// If the configuration has no such provider, the retry names the requirements of a worker.
 #[tokio::test]
 async fn a_retry_that_nothing_here_can_run_says_what_is_missing() {
     let mut world = World::new().await;

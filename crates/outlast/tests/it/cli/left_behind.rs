@@ -1,18 +1,18 @@
-//! The worker that a command left behind: it must be gone before the test's folder and provider are.
+//! The worker that a command left behind: it must exit before the test's folder and provider are removed.
 
 use outlast_testkit::mcp_process::{Signal, signal};
 
 use crate::support::eventually;
 
-/// A worker in a session of its own; killed where a test ends before it does.
+/// A worker in a separate session; killed if a test ends before the worker.
 pub(super) struct LeftBehind {
     pub(super) pid: u32,
 }
 
 impl LeftBehind {
-    /// By what a command said of it.
+    /// Finds it by the output of a command.
     pub(super) fn of(said: &str) -> Self {
-        // However it was broken into lines.
+        // Independent of the line breaks.
         let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(')').next());
         let pid = pid.unwrap_or_else(|| panic!("no worker was left behind: {said}"));
@@ -21,18 +21,18 @@ impl LeftBehind {
         worker
     }
 
-    /// Waits until it has nothing left to do.
+    /// Waits until it has no more work.
     pub(super) async fn leaves(self) {
         eventually("the worker leaves when idle", || !self.is_alive()).await;
     }
 
-    /// Whose session it is in.
+    /// Returns the session that it belongs to.
     pub(super) fn session(&self) -> u32 {
         self.stat().get(3).unwrap().parse().unwrap()
     }
 
     fn is_alive(&self) -> bool {
-        // No process may have waited for it.
+        // It may be a zombie that no process has waited for.
         self.stat().first().is_some_and(|state| state != "Z")
     }
 

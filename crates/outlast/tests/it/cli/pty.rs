@@ -29,7 +29,7 @@ impl Terminal {
         Self::of(Command::new(binary()), world, columns, arguments)
     }
 
-    /// Starts it as the leader of a session on the terminal, which hears of the terminal's end.
+    /// Starts it as the leader of a session on the terminal, which is notified of the terminal's end.
     pub(super) fn leading(world: &World, columns: u16, arguments: &[&str]) -> Self {
         let mut setsid = Command::new("setsid");
         setsid.arg("--ctty").arg(binary());
@@ -76,18 +76,18 @@ impl Terminal {
         Self { columns: usize::from(columns), child, keyboard, seen, closed, reader }
     }
 
-    /// Everything on it so far.
+    /// Returns the whole output so far.
     pub(super) fn screen(&self) -> String {
         let bytes = self.seen.lock().unwrap().clone();
         String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
     }
 
-    /// The lines that a person sees on it now.
+    /// Returns the lines that a person sees now.
     pub(super) fn painted(&self) -> Vec<String> {
         painted(&self.screen(), self.columns)
     }
 
-    /// Waits until this is on it.
+    /// Waits until this text appears.
     pub(super) async fn shows(&self, text: &str) {
         eventually(text, || self.screen().contains(text)).await;
     }
@@ -104,7 +104,7 @@ impl Terminal {
         signal(self.child.id(), sent);
     }
 
-    /// Closes the terminal's other end while something is drawn, and waits for the command's end.
+    /// Closes the terminal's other end during output, and waits for the command's end.
     pub(super) async fn hang_up(self) -> ExitStatus {
         let Self { mut child, keyboard, closed, reader, .. } = self;
         closed.store(true, Ordering::SeqCst);
@@ -116,7 +116,7 @@ impl Terminal {
         tokio::time::timeout(Duration::from_secs(60), waiting).await.unwrap().unwrap()
     }
 
-    /// Waits for the end; everything that was on it.
+    /// Waits for the end; returns the whole output.
     pub(super) async fn ended(self) -> (Option<i32>, String) {
         let Self { mut child, keyboard, seen, reader, .. } = self;
         let waiting = tokio::task::spawn_blocking(move || {
@@ -131,7 +131,7 @@ impl Terminal {
     }
 }
 
-/// What a terminal of so many columns shows after it was told this: its lines, without what is blank at their ends.
+/// Returns the lines that a terminal of this width shows for this output, without blanks at their ends.
 pub(super) fn painted(text: &str, columns: usize) -> Vec<String> {
     let (mut lines, mut row, mut column) = (vec![Vec::new()], 0_usize, 0_usize);
     let mut rest = text.chars();
@@ -152,7 +152,7 @@ pub(super) fn painted(text: &str, columns: usize) -> Vec<String> {
                     Some('C') => column += number,
                     Some('D') => column = column.saturating_sub(number),
                     Some('K') => lines[row] = Vec::new(),
-                    // Colour, or an order that is not whole yet.
+                    // Colour, or a sequence that is not complete yet.
                     _ => {}
                 }
             }

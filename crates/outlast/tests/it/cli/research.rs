@@ -9,7 +9,7 @@ use super::snapshots::{asked, text};
 use crate::support::{World, binary, eventually};
 
 const QUICK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
-/// Goes on until it is released or cancelled.
+/// Continues until it is released or cancelled.
 const HELD: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;hold]]";
 
 async fn listed(world: &World) -> Vec<Value> {
@@ -30,7 +30,7 @@ async fn detached_research_is_done_by_a_worker_left_behind_in_its_own_session() 
     assert!(ran.stderr.contains("worker.log"), "{ran:?}");
     crate::support::running(&world, &id).await;
 
-    // A second one finds that worker.
+    // A second command finds that worker.
     let second = world.run(&["research", QUICK, "--detach"]).await;
     assert!(second.stderr.contains("a running worker goes on with it"), "{second:?}");
     let waited = world.run(&["jobs", "wait", second.stdout.trim()]).await;
@@ -60,7 +60,7 @@ async fn ctrl_c_leaves_and_the_job_goes_on_without_a_second_submit() {
     assert_eq!(world.submits(), 1, "what was paid for is resumed");
 }
 
-/// P3: a terminal that is closed ends neither the job nor what was paid for it.
+/// P3: a closed terminal ends neither the job nor its paid run.
 #[tokio::test]
 async fn p3_a_closed_terminal_leaves_the_job_to_a_worker() {
     let world = World::new().await;
@@ -86,7 +86,7 @@ async fn p3_a_hang_up_that_is_told_twice_still_leaves_the_job_to_a_worker() {
     crate::support::running(&world, &id).await;
     terminal.signal(Signal::HUP);
     terminal.signal(Signal::HUP);
-    // As soon as there is a log, its worker is being started.
+    // A log shows that its worker is being started.
     eventually("a worker", || world.data_dir().join("worker.log").exists()).await;
     terminal.signal(Signal::HUP);
     let (code, screen) = terminal.ended().await;
@@ -99,7 +99,7 @@ async fn p3_a_hang_up_that_is_told_twice_still_leaves_the_job_to_a_worker() {
     assert_eq!(world.submits(), 1);
 }
 
-/// `nohup outlast research`: a command that has the signal ignored goes on.
+/// `nohup outlast research`: a command with the signal ignored continues.
 #[tokio::test]
 async fn a_hang_up_that_is_ignored_stays_ignored() {
     let world = World::new().await;
@@ -122,7 +122,7 @@ async fn a_hang_up_that_is_ignored_stays_ignored() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("Sources"));
 }
 
-/// The worker left behind for a library knows its folders, whatever key is set.
+/// The worker left behind for a library knows its folders, regardless of any key.
 #[tokio::test]
 async fn detached_research_in_a_library_is_done_by_a_worker_with_that_library() {
     let world = World::new().await;
@@ -143,7 +143,7 @@ async fn detached_research_in_a_library_is_done_by_a_worker_with_that_library() 
     assert_eq!(world.submits(), 0);
 }
 
-/// A try that failed is followed by another, in the same process.
+/// A failed attempt is followed by another, in the same process.
 #[tokio::test]
 async fn research_goes_on_after_a_failed_attempt() {
     let world = World::new().await;
@@ -220,7 +220,7 @@ async fn a_worker_that_cannot_be_left_behind_is_an_error_and_the_job_is_kept() {
     assert_eq!(world.shown(ran.stdout.trim()).await["state"], "queued");
 }
 
-/// A second Ctrl-C never waits.
+/// A second Ctrl-C exits without waiting.
 #[tokio::test]
 async fn a_terminate_signal_leaves_like_ctrl_c() {
     let world = World::new().await;
@@ -244,7 +244,7 @@ async fn a_terminate_signal_leaves_like_ctrl_c() {
     worker.leaves().await;
 }
 
-/// What a library leaves out is counted in the report, and named with `-v`.
+/// A report counts the files that a library leaves out, and `-v` names them.
 #[tokio::test]
 async fn research_with_v_names_each_file_that_is_left_out_and_why() {
     let world = World::new().await;
@@ -275,7 +275,7 @@ async fn research_with_v_names_each_file_that_is_left_out_and_why() {
     }
 }
 
-/// On a terminal, too, the lines of a phone list stay lines.
+/// The lines of a phone list stay separate lines on a terminal too.
 #[tokio::test]
 async fn a_list_of_lines_from_a_library_stays_one_on_a_terminal() {
     let world = World::new().await;

@@ -1,11 +1,11 @@
-//! Exit code, standard output and standard error as files, with what changes from run to run masked. `UPDATE_SNAPSHOTS=1`
-//! writes them anew.
+//! Exit code, standard output and standard error as files, with the parts masked that change from run to run.
+//! `UPDATE_SNAPSHOTS=1` writes the files again.
 
 use std::path::PathBuf;
 
 use crate::support::{Ran, World};
 
-/// What is replaced by what.
+/// The texts to replace, with their replacements.
 pub(super) struct Mask {
     pairs: Vec<(String, String)>,
 }
@@ -18,7 +18,7 @@ impl Mask {
         Self { pairs: vec![(folder, "<dir>".to_owned()), (simulator, "<provider>".to_owned())] }
     }
 
-    /// An id, and its beginnings as people are shown them.
+    /// Masks an id, and its prefixes as people see them.
     pub(super) fn id(mut self, id: &str, name: &str) -> Self {
         self.pairs.push((id.to_owned(), format!("<{name}>")));
         for length in [12, 8] {
@@ -27,7 +27,7 @@ impl Mask {
         self
     }
 
-    /// Any text.
+    /// Masks any text.
     pub(super) fn word(mut self, text: &str, name: &str) -> Self {
         self.pairs.push((text.to_owned(), name.to_owned()));
         self
@@ -39,7 +39,7 @@ impl Mask {
         named.lines().map(|line| line_masked(line) + "\n").collect()
     }
 
-    /// Compares what a command left behind with the file of this name.
+    /// Compares the output of a command with the file of this name.
     pub(super) fn check(&self, name: &str, arguments: &[&str], ran: &Ran) {
         let shown = format!(
             "$ outlast {}\nexit code: {}\n----- stdout\n{}----- stderr\n{}",
@@ -52,7 +52,7 @@ impl Mask {
     }
 }
 
-/// Whether files are to be written anew.
+/// Returns true if the files are to be written again.
 #[expect(
     clippy::disallowed_methods,
     reason = "the developer who runs the tests decides, not the configuration"
@@ -74,7 +74,8 @@ pub(super) fn compare(name: &str, shown: &str) {
     assert_eq!(shown, expected, "\n{}: UPDATE_SNAPSHOTS=1 renews it\n", path.display());
 }
 
-/// Times, durations, ids that the test did not choose, and the provider's own ids; then runs of spaces, which depend on them.
+/// Masks times, durations, ids that the test did not choose, and the provider's own ids; then runs of spaces, which
+/// depend on them.
 fn line_masked(line: &str) -> String {
     let mut masked: Vec<String> = Vec::new();
     for word in line.split(' ') {

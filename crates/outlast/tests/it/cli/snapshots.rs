@@ -1,4 +1,4 @@
-//! What every command prints when all is well, kept as files under `snapshots/`.
+//! The output of every command on success, in files under `snapshots/`.
 
 use serde_json::Value;
 
@@ -73,7 +73,7 @@ async fn research_prints_what_it_always_did() {
     let (job, conversation) =
         (text(&list["jobs"][0]["id"]), text(&list["jobs"][0]["conversation"]));
     let mask = Mask::new(&world).id(&job, "job").id(&conversation, "conversation");
-    // Which steps of its progress are seen depends on the moment.
+    // The visible steps of its progress depend on the moment.
     let mut ran = ran;
     ran.stderr = ran
         .stderr

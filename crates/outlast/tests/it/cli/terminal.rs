@@ -1,4 +1,4 @@
-//! Narrow and wide terminals, colour, and neither where the output is no terminal.
+//! Narrow and wide terminals, colour, and output to something other than a terminal.
 
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
@@ -40,7 +40,7 @@ async fn tables_and_reports_fit_the_terminal() {
     }
 }
 
-/// Where a question and its heading are cut depends on how wide its age is.
+/// The position at which a question and its heading are cut depends on the width of its age.
 fn uncut(screen: &str) -> String {
     let lines = screen.lines().map(|line| match line.split_once("Why") {
         None if line.ends_with('\u{2026}') => {
@@ -70,7 +70,7 @@ async fn colour_is_for_terminals_unless_the_user_says_otherwise() {
     assert!(!none.contains('\x1b'), "{none:?}");
 }
 
-/// Standard output holds the Markdown as it came; the rest is on standard error.
+/// Standard output has the Markdown unchanged; the rest is on standard error.
 #[tokio::test]
 async fn a_piped_report_is_plain_markdown() {
     let world = World::new().await;
@@ -93,7 +93,7 @@ async fn research_on_a_narrow_terminal_shows_a_bar_and_the_report() {
 
 const HELD: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;hold]]";
 
-/// Without colour and other orders to a terminal.
+/// Removes colour and other control sequences.
 fn bare(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let first = parts.next().unwrap().to_owned();
@@ -101,7 +101,7 @@ fn bare(text: &str) -> String {
     first + &rest.collect::<String>()
 }
 
-/// A terminal writes `^C` behind the bar. Over the edge it would begin a line, and the bar be left standing above it.
+/// A terminal writes `^C` after the bar. Beyond the edge it would begin a new line, and the bar would remain above it.
 #[tokio::test]
 async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
     let world = World::new().await;
@@ -135,7 +135,7 @@ async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
     }
 }
 
-/// Bars, too: they are written beside the stream that takes colour out.
+/// The same for bars: they do not go through the stream that removes colour.
 #[tokio::test]
 async fn no_colour_means_none_while_something_runs() {
     let mut world = World::new().await;
@@ -150,7 +150,7 @@ async fn no_colour_means_none_while_something_runs() {
     assert!(!coloured(&none), "{none:?}");
 }
 
-/// A table that no terminal of this width can hold is no table.
+/// A table that does not fit a terminal of this width is not printed as a table.
 #[tokio::test]
 async fn the_configuration_can_be_read_on_a_narrow_terminal() {
     let world = World::new().await;
@@ -173,8 +173,8 @@ async fn an_error_on_a_narrow_terminal_is_broken_between_words() {
     assert!(said.lines().all(|line| line.matches('`').count() % 2 == 0), "{said}");
 }
 
-/// A report can spell control characters as entities: whatever is printed on a terminal, only our colours are orders to it, and
-/// hidden characters are seen.
+/// A report can contain control characters as entities. On a terminal, only our colours are control sequences, and
+/// hidden characters are visible.
 #[tokio::test]
 async fn text_from_outside_never_steers_the_terminal_or_hides_on_it() {
     let world = World::new().await;
@@ -196,7 +196,7 @@ async fn text_from_outside_never_steers_the_terminal_or_hides_on_it() {
     ] {
         let (code, screen) = Terminal::run(&world, 100, arguments).ended().await;
         assert_eq!(code, Some(0), "{arguments:?}: {screen}");
-        // A bar is taken away by orders of ours.
+        // Our own sequences remove a bar.
         let screen = screen.replace("\r\x1b[2K", "");
         let mut orders = screen.split("\x1b[");
         let mut text = orders.next().unwrap().to_owned();
@@ -216,10 +216,10 @@ async fn text_from_outside_never_steers_the_terminal_or_hides_on_it() {
     }
 }
 
-/// Everything that would steer a terminal or hide on it.
+/// Characters that control a terminal or are hidden on it.
 const HOSTILE: &str = "\x1b]52;c;aGk=\x07 \u{9d}0;x\u{9c} \u{202e}txt.exe \u{200b}\u{e0041}\r";
 
-/// An MCP server that answers its first request with this, in ASCII.
+/// Returns an MCP server that answers its first request with this, in ASCII.
 fn hostile_server(answer: &serde_json::Value) -> String {
     let greeting = outlast_testkit::peer::discovery();
     let mut result = outlast_testkit::peer::result("");

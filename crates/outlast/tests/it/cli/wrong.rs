@@ -1,4 +1,4 @@
-//! Wrong uses: each is refused with its exit code and words that help, and nothing on standard output.
+//! Wrong usage: each is refused with its exit code and a helpful message, and nothing on standard output.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +7,7 @@ use crate::support::World;
 
 const NONE: &str = "0123456789abcdef0123456789abcdef";
 
-/// Arguments, the exit code, and what standard error says.
+/// Arguments, the exit code, and the text on standard error.
 const WRONG: &[(&[&str], i32, &str)] = &[
     (&[], 2, "Usage: outlast"),
     (&["sevre"], 2, "some similar subcommands exist: 'store', 'serve'"),

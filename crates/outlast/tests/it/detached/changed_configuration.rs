@@ -1,4 +1,4 @@
-//! Processes that have read a configuration file which has changed since: they run no job with what they have read.
+//! Processes whose configuration file has changed since they read it: they run no job with the old configuration.
 
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn changed() -> String {
     WAITS.replace("echo $WHO", "echo changed")
 }
 
-/// A world whose detached workers leave almost at once.
+/// Creates a world whose detached workers exit almost at once.
 async fn impatient() -> World {
     let mut world = detaching().await;
     world.set("OUTLAST_TEST_WORKER_IDLE_MS", "50");
@@ -19,7 +19,7 @@ async fn impatient() -> World {
     world
 }
 
-/// Starts a job that no process of its own works on.
+/// Starts a job that none of its processes works on.
 async fn start_elsewhere(world: &World, project: &Project) -> String {
     let flags = ["--no-worker", "--config", &project.config(), "--tools", "jobs"];
     let mut server = world.serve_with(&flags).await;
@@ -75,7 +75,7 @@ async fn h1_a_server_or_worker_that_runs_jobs_itself_takes_none_once_the_file_ha
     }
 }
 
-/// H1: while the present file cannot be read as a configuration, jobs wait; they run when it can.
+/// H1: while the present file is not a valid configuration, jobs wait; they run once it is valid.
 #[tokio::test]
 async fn h1_jobs_wait_while_the_changed_file_is_wrong() {
     let world = impatient().await;
@@ -92,7 +92,7 @@ async fn h1_jobs_wait_while_the_changed_file_is_wrong() {
     assert_eq!(old.log().matches("jobs wait").count(), 1, "{}", old.log());
 }
 
-/// H1: a file that was written again with the same text has not changed.
+/// H1: a file that was rewritten with the same text has not changed.
 #[tokio::test]
 async fn h1_a_file_with_the_same_text_has_not_changed() {
     let world = impatient().await;
@@ -127,7 +127,7 @@ async fn h1_a_busy_worker_of_the_old_file_keeps_no_job_waiting() {
     nothing_is_left(&world).await;
 }
 
-/// H1: quick answers and held calls of an old window are answered too, by the worker of the present file.
+/// H1: the worker of the present file answers quick questions and held calls of an old window too.
 #[tokio::test]
 async fn h1_an_old_window_still_answers_held_calls() {
     let world = impatient().await;

@@ -1,4 +1,4 @@
-//! Calls whose caller waits, carried by another process.
+//! Calls whose caller waits, and that another process runs.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::{START, World, eventually, question};
 
 const DEEP: &str = "perplexity_deep_research";
 
-/// H2: a blocking call is answered, with progress on the way, though another process carries it.
+/// H2: a blocking call is answered, with progress on the way, though another process runs it.
 #[tokio::test]
 async fn h2_a_held_call_gets_its_progress_and_its_answer() {
     let world = detaching().await;
@@ -29,7 +29,7 @@ async fn h2_a_held_call_gets_its_progress_and_its_answer() {
     nothing_is_left(&world).await;
 }
 
-/// H1: a held call whose client leaves goes on; the same call made again is answered with it.
+/// H1: a held call whose client leaves continues; its result answers the repeated call.
 #[tokio::test]
 async fn h1_a_held_call_goes_on_without_its_client() {
     let world = detaching().await;
@@ -45,7 +45,7 @@ async fn h1_a_held_call_goes_on_without_its_client() {
     assert_eq!(world.submits(), 1);
 }
 
-/// H1: a workflow's tool that is held, and its client's death.
+/// H1: a workflow's held tool, and its client's death.
 #[tokio::test]
 async fn h1_a_held_command_goes_on_without_its_client() {
     let world = detaching().await;
@@ -74,8 +74,8 @@ async fn h1_a_quick_answer_needs_no_worker() {
     assert!(world.detached_workers().is_empty());
 }
 
-/// H2: servers that carry their jobs themselves, and plain workers, tell the others on the store's file of each change, and leave no
-/// socket behind.
+/// H2: servers that run their jobs themselves, and plain workers, notify the others on the store's file of each change,
+/// and leave no socket behind.
 #[tokio::test]
 async fn h2_processes_on_one_file_tell_each_other_of_changes() {
     let world = World::new().await;
@@ -95,7 +95,7 @@ async fn h2_processes_on_one_file_tell_each_other_of_changes() {
     worker.kill().await;
     drop(heard);
     std::fs::remove_file(folder.join("front-0.sock")).unwrap();
-    // They were killed: the next process that listens removes what they left, though it changes nothing.
+    // They were killed: the next process that listens removes their files, though it changes nothing.
     let mut next = world.serve().await;
     eventually("one socket is left", || world.beside_sockets().len() == 1).await;
     next.close_input();
@@ -103,7 +103,8 @@ async fn h2_processes_on_one_file_tell_each_other_of_changes() {
     assert!(status.success() && world.beside_sockets().is_empty(), "{log}");
 }
 
-/// H2: how long after its end a held call is answered, by the clock of this machine. Measured with `--ignored`.
+/// H2: the delay between a job's end and the answer to its held call, by the clock of this machine. Measured with
+/// `--ignored`.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn h2_measured_how_soon_an_end_arrives() {
@@ -114,7 +115,7 @@ async fn h2_measured_how_soon_an_end_arrives() {
     assert!(detached[50] <= here[50] + 10, "{detached:?}");
 }
 
-/// The milliseconds from the end of a job to the answer, for a hundred calls, in order.
+/// Returns the milliseconds from the end of a job to the answer, for a hundred calls, in order.
 async fn lateness(detach: &str) -> Vec<i64> {
     let mut world = detaching().await;
     world.set("OUTLAST_DETACH", detach);
@@ -137,7 +138,7 @@ async fn lateness(detach: &str) -> Vec<i64> {
     late
 }
 
-/// When on its day a moment such as `2026-11-15T02:21:00.000Z` is.
+/// Returns the time of day of a moment such as `2026-11-15T02:21:00.000Z`.
 fn millis_of_day(moment: &str) -> i64 {
     let numbers = moment[11..23].split([':', '.']).map(|number| number.parse::<i64>().unwrap());
     numbers.zip([3_600_000, 60_000, 1_000, 1]).map(|(number, unit)| number * unit).sum()

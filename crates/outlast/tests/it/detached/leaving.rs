@@ -62,7 +62,7 @@ async fn h1_kill_9_of_the_server_interrupts_no_command() {
     nothing_is_left(&world).await;
 }
 
-/// H1: the whole process group of the client is killed; the worker has a session of its own.
+/// H1: the whole process group of the client is killed; the worker has a separate session.
 #[tokio::test]
 async fn h1_kill_9_of_the_clients_process_group_interrupts_no_command() {
     let world = detaching().await;
@@ -98,7 +98,7 @@ async fn h1_kill_9_of_the_clients_process_group_interrupts_no_command() {
     nothing_is_left(&world).await;
 }
 
-/// H1: the worker is killed; the server that is still there starts another, and nothing is paid for twice.
+/// H1: the worker is killed; the remaining server starts another, and nothing is paid for twice.
 #[tokio::test]
 async fn h1_kill_9_of_the_worker_loses_no_job() {
     let world = detaching().await;
@@ -119,7 +119,7 @@ async fn h1_kill_9_of_the_worker_loses_no_job() {
     nothing_is_left(&world).await;
 }
 
-/// H1: server and worker are killed; the next server goes on.
+/// H1: server and worker are killed; the next server continues.
 #[tokio::test]
 async fn h1_the_next_server_goes_on_when_all_were_killed() {
     let world = detaching().await;
@@ -137,7 +137,7 @@ async fn h1_the_next_server_goes_on_when_all_were_killed() {
     assert_eq!(world.submits(), 1);
 }
 
-/// H1: what the client gave the server open ends with the two of them, while the worker goes on.
+/// H1: files that the client gave the server are closed when the two exit, while the worker continues.
 #[tokio::test]
 async fn h1_a_worker_holds_nothing_of_the_client_open() {
     let world = detaching().await;
@@ -148,7 +148,7 @@ async fn h1_a_worker_holds_nothing_of_the_client_open() {
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"start_job","arguments":{"workflow":"wait"}}}"#,
     ];
     std::fs::write(project.folder.join("calls"), calls.join("\n") + "\n").unwrap();
-    // The pipe of this test's is standard output and error, and file 7.
+    // This test's pipe is standard output and error, and file 7.
     let script = r#"exec 7>&1; (cat calls; while [ ! -e begun ]; do sleep 0.02; done) | "$0" serve --tools jobs --config outlast.toml 2>&1"#;
     let mut client = Command::new("/bin/sh")
         .args(["-c", script])

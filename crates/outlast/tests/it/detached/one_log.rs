@@ -1,16 +1,17 @@
-//! B15: what is logged about a job is on the standard error of the server that inserted it, once, though a detached worker runs it.
+//! B15: the log lines about a job are on the standard error of the server that inserted it, once, though a detached
+//! worker runs it.
 
 use serde_json::json;
 
 use super::{Project, WAITS, detaching, ended, lines, start_workflow};
 use crate::support::{World, eventually, finished, start};
 
-/// The lines about a job.
+/// Returns the lines about a job.
 fn about<'a>(log: &'a str, id: &str) -> Vec<&'a str> {
     log.lines().filter(|line| line.contains(id)).collect()
 }
 
-/// The number of lines about a job with this text.
+/// Returns the number of lines about a job with this text.
 fn count(log: &str, id: &str, text: &str) -> usize {
     about(log, id).iter().filter(|line| line.contains(text)).count()
 }
@@ -38,7 +39,7 @@ async fn b15_the_server_that_inserted_a_job_logs_its_whole_life_once() {
     for text in ["Job dequeued", "Job completed"] {
         assert_eq!(count(&copy, &id, text), 1, "{text}: {copy}");
     }
-    // The very same lines but for the time, which each is given when it is written.
+    // The same lines except for the time, which is added when a line is written.
     for line in about(&copy, &id) {
         let (_, line) = line.split_once(' ').unwrap();
         assert!(log.contains(line), "{line}\n\n{log}");
@@ -81,12 +82,12 @@ async fn b15_a_failure_is_on_the_servers_log_and_a_quiet_server_stays_quiet() {
     eventually("the failure is logged", || count(&server.log(), &id, "Job failed") == 1).await;
     ended(&world, &other).await;
     eventually("it failed too", || count(&worker_log(&world), &other, "Job failed") == 1).await;
-    // The answer comes after what the worker sent before it.
+    // The answer comes after the lines that the worker sent before it.
     quiet.structured("list_jobs", json!({})).await;
     assert_eq!(count(&quiet.log(), &other, "Job dequeued"), 0, "{}", quiet.log());
 }
 
-/// More lines than a socket holds, for a server that does not read them for a while.
+/// Sends more lines than a socket holds to a server that does not read them for some time.
 #[tokio::test]
 async fn b15_a_server_that_is_stopped_holds_no_other_up_and_is_told_what_it_missed() {
     let world = detaching().await;

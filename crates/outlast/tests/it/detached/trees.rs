@@ -1,4 +1,4 @@
-//! H1: clients that kill every process below their server do not reach the detached worker.
+//! H1: clients that kill every descendant of their server do not reach the detached worker.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Project, WAITS, detaching, ended, runs, start_workflow};
 use crate::support::eventually;
 
-/// A process as `/proc` has it: its id, its parent's, and its state.
+/// A process from `/proc`: its id, its parent's id, and its state.
 fn processes() -> Vec<(u32, u32, char)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -22,7 +22,7 @@ fn processes() -> Vec<(u32, u32, char)> {
     pids.filter_map(look).collect()
 }
 
-/// The processes below this one.
+/// Returns the descendants of this process.
 fn descendants(root: u32) -> BTreeSet<u32> {
     let all = processes();
     let mut found = BTreeSet::from([root]);

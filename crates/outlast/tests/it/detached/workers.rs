@@ -1,4 +1,4 @@
-//! Which worker carries what, how workers are seen and ended, and what happens where none can be started.
+//! The assignment of jobs to workers, the list and the end of workers, and servers for which none can be started.
 
 use outlast_testkit::mcp_process::{Signal, signal};
 use serde_json::Value;
@@ -28,7 +28,8 @@ async fn h1_no_project_runs_the_commands_of_another() {
     nothing_is_left(&world).await;
 }
 
-/// H1: servers with the same store, configuration, environment and program share a worker; another environment has its own.
+/// H1: servers with the same store, configuration, environment and program share a worker; another environment has a
+/// separate one.
 #[tokio::test]
 async fn h1_servers_of_one_configuration_share_a_worker() {
     let mut world = detaching().await;
@@ -46,8 +47,8 @@ async fn h1_servers_of_one_configuration_share_a_worker() {
     eventually("all ran", || project.lines("ended").len() == 3).await;
 }
 
-/// H1: a command that was changed in the file runs as it stands there now, although a worker that knows it as it was still lives.
-/// What that worker has in hand it carries to its end.
+/// H1: a command that was changed in the file runs in its new form, although a worker that knows the old form is still
+/// running. That worker finishes its own jobs.
 #[tokio::test]
 async fn h1_a_worker_takes_no_job_once_its_configuration_has_changed() {
     let mut world = detaching().await;
@@ -78,8 +79,8 @@ async fn h1_a_worker_takes_no_job_once_its_configuration_has_changed() {
     nothing_is_left(&world).await;
 }
 
-/// H1: the store's file is removed under a worker that lives, as people do to begin anew: the jobs of the next store are not left to
-/// that worker, which cannot see them.
+/// H1: the store's file is removed while a worker is running, as people do to start over: the jobs of the next store
+/// are not left to that worker, which cannot see them.
 #[tokio::test]
 async fn h1_a_store_that_was_replaced_has_a_worker_of_its_own() {
     let mut world = detaching().await;
@@ -105,7 +106,7 @@ async fn h1_a_store_that_was_replaced_has_a_worker_of_its_own() {
     nothing_is_left(&world).await;
 }
 
-/// H1: a worker that no process can find any more makes room for another.
+/// H1: a worker that no process can find any more is replaced.
 #[tokio::test]
 async fn h1_a_worker_whose_socket_was_removed_is_replaced() {
     let mut world = detaching().await;
@@ -131,7 +132,7 @@ async fn h1_a_worker_whose_socket_was_removed_is_replaced() {
     nothing_is_left(&world).await;
 }
 
-/// H1: a worker dies between being told of a job and taking it; another is started for it.
+/// H1: a worker dies after it was notified of a job and before it claims it; another is started for it.
 #[tokio::test]
 async fn h1_a_worker_that_was_killed_before_it_took_a_job_is_replaced() {
     let mut world = detaching().await;
@@ -142,7 +143,7 @@ async fn h1_a_worker_that_was_killed_before_it_took_a_job_is_replaced() {
     let id = start_workflow(&mut server).await;
     ended(&world, &id).await;
     let [worker] = world.detached_workers()[..] else { panic!("one worker") };
-    // It is told, and does not hear it.
+    // It gets the message, and does not read it.
     signal(worker, Signal::STOP);
     let id = start_workflow(&mut server).await;
     signal(worker, Signal::KILL);
@@ -184,12 +185,12 @@ async fn h1_workers_are_listed_and_stopped() {
     assert_eq!(world.submits(), 1);
 }
 
-/// H1: where no worker can be started the server says so once and carries its jobs itself.
+/// H1: if no worker can be started, the server reports this once and runs its jobs itself.
 #[tokio::test]
 async fn h1_without_room_for_a_worker_the_server_carries_its_jobs() {
     let world = detaching().await;
     std::fs::create_dir_all(world.data_dir()).unwrap();
-    // In the way of the log, without which no worker is started.
+    // A directory in place of the log, without which no worker is started.
     std::fs::create_dir_all(world.data_dir().join("worker.log")).unwrap();
     let mut server = world.serve().await;
     for _ in 0..2 {
@@ -201,7 +202,7 @@ async fn h1_without_room_for_a_worker_the_server_carries_its_jobs() {
     assert!(world.detached_workers().is_empty());
 }
 
-/// H1: `--no-detach`, `--no-worker` and a memory store have no worker beside them.
+/// H1: with `--no-detach`, `--no-worker` or a memory store, there is no separate worker.
 #[tokio::test]
 async fn h1_a_server_that_is_told_so_keeps_its_jobs() {
     let world = detaching().await;

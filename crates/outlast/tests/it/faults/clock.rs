@@ -1,4 +1,4 @@
-//! A clock that jumps by an hour, forth and back, under running servers (`--clock-file`).
+//! A clock that jumps by an hour, forward and back, under running servers (`--clock-file`).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{POLL, ShiftedClock, World, finished, running, start, status
 
 const HOUR: i64 = 3_600_000;
 
-/// Promise 4, promise 5: an hour forth ends every lease on paper. The living keep their jobs all the same.
+/// Promise 4, promise 5: an hour forward ends every lease by the clock. Running workers keep their jobs all the same.
 #[tokio::test]
 async fn a_clock_set_forward_takes_no_job_from_a_living_worker() {
     let mut world = World::new().await;
@@ -42,7 +42,7 @@ async fn a_clock_set_forward_takes_no_job_from_a_living_worker() {
     assert_eq!(world.submits(), 2);
 }
 
-/// Promise 1: what was queued by a clock an hour ahead is due at once by the right one, not in an hour.
+/// Promise 1: a job that was queued by a clock an hour ahead is due at once by the right one, not in an hour.
 #[tokio::test]
 async fn a_clock_set_back_holds_up_neither_new_jobs_nor_retries() {
     let mut world = World::new().await;
@@ -76,7 +76,7 @@ async fn a_clock_set_back_holds_up_neither_new_jobs_nor_retries() {
     assert_eq!(world.submits(), 2, "each once");
 }
 
-/// Promise 1: retention goes by the clock, so a finished job is hidden while the clock is ahead, and only then.
+/// Promise 1: retention follows the clock, so a finished job is hidden while the clock is ahead, and only then.
 #[tokio::test]
 async fn a_clock_set_forward_hides_finished_jobs_until_it_is_right_again() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! Promise 6: a damaged database answers STORE_CORRUPT where it is damaged, never with a panic or a wrong result.
+//! Promise 6: a damaged database answers STORE_CORRUPT for its damaged parts, never with a panic or a wrong result.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::{POLL, START, World, assert_refused, finished, question, sta
 
 const PAGE: usize = 4096;
 
-/// A closed database with one finished job.
+/// Returns a closed database with one finished job.
 async fn one_finished_job() -> (World, String, Value) {
     let world = World::new().await;
     let mut server = world.serve().await;
@@ -21,7 +21,7 @@ async fn one_finished_job() -> (World, String, Value) {
     (world, id, report)
 }
 
-/// The first page of a table or an index.
+/// Returns the first page of a table or an index.
 #[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 fn root_page(database: &Path, name: &str) -> usize {
     let connection = rusqlite::Connection::open(database).unwrap();
@@ -29,7 +29,7 @@ fn root_page(database: &Path, name: &str) -> usize {
     connection.query_row(select, [name], |row| row.get::<_, u32>(0)).unwrap() as usize
 }
 
-/// Flips every bit of a page's first 100 bytes, where SQLite keeps its structure.
+/// Flips every bit of a page's first 100 bytes, in which SQLite keeps its structure.
 fn flip(database: &Path, page: usize) {
     let mut bytes = std::fs::read(database).unwrap();
     let from = (page - 1) * PAGE;
@@ -37,7 +37,7 @@ fn flip(database: &Path, page: usize) {
     std::fs::write(database, bytes).unwrap();
 }
 
-/// The server ends without a panic when its input does.
+/// Checks that the server ends without a panic when its input ends.
 async fn assert_ends_well(mut server: McpProcess) {
     server.close_input();
     let (status, log) = server.ended().await;
@@ -45,7 +45,7 @@ async fn assert_ends_well(mut server: McpProcess) {
     assert!(!log.contains("panicked"), "{log}");
 }
 
-/// Promise 6: nothing can be said without the header or the table of numbers, so the server does not start.
+/// Promise 6: without the header or the table of numbers the server cannot answer anything, so it does not start.
 #[tokio::test]
 async fn a_damaged_header_is_told_at_the_start() {
     for name in ["the header", "meta"] {
@@ -62,7 +62,7 @@ async fn a_damaged_header_is_told_at_the_start() {
     }
 }
 
-/// Promise 6: what cannot be read is refused, with a code that says that trying again is no use.
+/// Promise 6: unreadable data is refused, with a code that says that a retry has no effect.
 #[tokio::test]
 async fn a_damaged_table_or_index_refuses_what_it_cannot_read() {
     for name in ["jobs", "bodies", "sqlite_autoindex_jobs_1"] {
@@ -78,7 +78,7 @@ async fn a_damaged_table_or_index_refuses_what_it_cannot_read() {
     }
 }
 
-/// Promise 6: new jobs are refused, finished ones are served, where the damage lets them.
+/// Promise 6: new jobs are refused and finished ones are served, as far as the damage allows.
 #[tokio::test]
 async fn a_damaged_queue_refuses_new_jobs_and_serves_finished_ones() {
     let (world, id, report) = one_finished_job().await;

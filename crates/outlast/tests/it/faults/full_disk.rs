@@ -1,4 +1,4 @@
-//! Promise 6: a full disk refuses new jobs, keeps serving finished ones, and is over when there is room.
+//! Promise 6: with a full disk, new jobs are refused and finished ones are served; the fault ends when there is room.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn world_on_a_small_disk() -> (World, SmallDisk) {
     (world, disk)
 }
 
-/// Promise 6, promise 1: what was acknowledged before stays readable, and the server needs no restart.
+/// Promise 6, promise 1: everything acknowledged before stays readable, and the server needs no restart.
 #[test]
 fn a_full_disk_refuses_new_jobs_serves_finished_ones_and_heals_by_itself() {
     let name =
@@ -43,7 +43,7 @@ fn a_full_disk_refuses_new_jobs_serves_finished_ones_and_heals_by_itself() {
     });
 }
 
-/// Promise 6, E14: neither progress nor the end of a try is lost to a disk that is full for a while.
+/// Promise 6, E14: a disk that is full for some time loses neither progress nor the end of an attempt.
 #[test]
 fn a_job_that_runs_through_a_full_disk_ends_when_there_is_room() {
     let name = "faults::full_disk::a_job_that_runs_through_a_full_disk_ends_when_there_is_room";
@@ -94,7 +94,7 @@ fn a_server_killed_on_a_full_disk_loses_nothing_that_was_acknowledged() {
         assert_refused(&server.call(START, question("ok")).await, "STORE_FULL", true);
         server.kill().await;
 
-        // The log and its index are there already, so that reading needs no room.
+        // The log and its index exist already, so that reading needs no room.
         let mut next = world.serve().await;
         assert_eq!(finished(&mut next, &done).await, report);
         assert_refused(&next.call(START, question("ok")).await, "STORE_FULL", true);
@@ -105,7 +105,7 @@ fn a_server_killed_on_a_full_disk_loses_nothing_that_was_acknowledged() {
     });
 }
 
-/// Promise 6: with no room even for the files SQLite works with, the start says what to do.
+/// Promise 6: without room even for SQLite's working files, the start names the next step.
 #[test]
 fn a_server_started_on_a_full_disk_asks_for_room() {
     let name = "faults::full_disk::a_server_started_on_a_full_disk_asks_for_room";

@@ -1,5 +1,5 @@
-//! Whatever comes down the pipe, the next good line is served, standard output stays JSON-RPC (the harness checks
-//! every line), and memory stays bounded.
+//! After any input on the pipe, the next good line is served, standard output stays JSON-RPC (the harness checks every
+//! line), and memory stays bounded.
 
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::memory::peak_kib;
 use crate::support::{START, World, finished, start};
 
-/// What was answered to a line that the next good line follows.
+/// Returns the answers to a line, up to the answer to the next good line.
 async fn answers_before_the_next(server: &mut McpProcess, line: &[u8]) -> Vec<Value> {
     let seen = server.seen.len();
     server.write_bytes(line).await;
@@ -18,7 +18,7 @@ async fn answers_before_the_next(server: &mut McpProcess, line: &[u8]) -> Vec<Va
     answers[..answers.len() - 1].to_vec()
 }
 
-/// What cannot be read has no id to answer to: it is passed over.
+/// A line that cannot be read has no id to answer to: it is skipped.
 #[tokio::test]
 async fn what_is_not_json_is_passed_over() {
     let world = World::new().await;
@@ -38,8 +38,8 @@ async fn what_is_not_json_is_passed_over() {
     }
 }
 
-/// Arguments of the wrong type and messages that are no request: what is answered, under which id, and a word of it. One
-/// list for both transports.
+/// Arguments of the wrong type and messages that are not requests: each with its answer, its id, and a word of the
+/// message. One list for both transports.
 pub(crate) fn malformed() -> Vec<(String, Value, i64, &'static str)> {
     let call = json!({ "name": START, "arguments": crate::support::question("ok") });
     let request = |id: i64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -71,7 +71,7 @@ pub(crate) fn malformed() -> Vec<(String, Value, i64, &'static str)> {
     ]
 }
 
-/// JSON that is no request as MCP has it is refused under its id, with the reason; nothing is done for it.
+/// JSON that is not an MCP request is refused under its id, with the reason; it has no effect.
 #[tokio::test]
 async fn json_that_is_no_request_is_refused_under_its_id() {
     let world = World::new().await;
@@ -106,7 +106,7 @@ pub(crate) fn assert_error(message: &str, answer: &Value, id: &Value, code: i64,
     assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{short}: {answer}");
 }
 
-/// JSON-RPC: a request without an id is a notification, and is never answered; a call so made starts nothing.
+/// JSON-RPC: a request without an id is a notification, and is never answered; such a call starts nothing.
 #[tokio::test]
 async fn a_call_without_an_id_starts_nothing() {
     let world = World::new().await;
@@ -125,7 +125,7 @@ async fn a_call_without_an_id_starts_nothing() {
     assert_eq!(listed["jobs"], json!([]));
 }
 
-/// E8: a line without an end must not eat the machine.
+/// E8: an endless line must not use up the memory.
 #[tokio::test]
 async fn a_line_of_many_megabytes_is_dropped_and_memory_stays_bounded() {
     let world = World::new().await;
@@ -152,7 +152,7 @@ async fn garbage_before_the_greeting_is_passed_over() {
     assert_eq!(server.greet().await["serverInfo"]["name"], "outlast");
 }
 
-/// Requests that are not answered yet take memory, so over a thousand of them further ones are refused at once.
+/// Unanswered requests take memory, so beyond a thousand of them further ones are refused at once.
 #[tokio::test]
 async fn more_than_a_thousand_unanswered_requests_are_refused() {
     let mut world = World::new().await;

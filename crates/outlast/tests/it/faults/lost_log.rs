@@ -1,5 +1,5 @@
-//! Promise 1, as far as the disk keeps its word: after a kill -9 the write-ahead log holds the latest commits. What
-//! is left of a damaged one is used, the rest is as if it had never been, and nothing breaks.
+//! Promise 1, if the disk is reliable: after a kill -9 the write-ahead log holds the latest commits. The intact part of
+//! a damaged log is used, the rest is ignored, and nothing breaks.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::support::{World, finished, start, status};
 
-/// Where the log is.
+/// Returns the path of the log.
 fn log_of(world: &World) -> PathBuf {
     world.database().with_extension("db-wal")
 }
 
-/// One job safely in the database, one only in the log.
+/// Creates one job that is in the database, and one that is only in the log.
 async fn killed_with_a_log() -> (World, (String, Value), String) {
     let world = World::new().await;
     let mut server = world.serve().await;
@@ -34,7 +34,7 @@ async fn after_damage(damage: impl FnOnce(&mut Vec<u8>), fresh_is: &[&str]) {
     assert!(log.len() > 3 * 4120, "several commits are in the log alone: {} bytes", log.len());
     damage(&mut log);
     std::fs::write(log_of(&world), log).unwrap();
-    // As if the power had failed before the mark beside the store was written.
+    // As if the power had failed before the mark next to the store was written.
     std::fs::remove_file(world.data_dir().join("outlast.db.mark")).unwrap();
 
     let mut server = world.serve().await;
@@ -48,24 +48,24 @@ async fn after_damage(damage: impl FnOnce(&mut Vec<u8>), fresh_is: &[&str]) {
     assert!(status.success() && !said.contains("panicked"), "{said}");
 }
 
-/// Promise 1: nothing was lost, so nothing is.
+/// Promise 1: with a whole log, nothing is lost.
 #[tokio::test]
 async fn a_whole_log_brings_back_every_commit() {
     after_damage(|_| {}, &["COMPLETED"]).await;
 }
 
-/// The last commits of a job may be gone: it is then in an earlier state and goes on from there.
+/// The last commits of a job may be gone: it is then in an earlier state and continues from there.
 #[tokio::test]
 async fn a_log_cut_short_counts_up_to_its_last_whole_commit() {
     let any = ["COMPLETED", "FAILED", "CREATED", "IN_PROGRESS", "NOT_FOUND"];
     after_damage(|log| log.truncate(log.len() / 2 + 7), &any).await;
 }
 
-/// Promise 4: what is known to be missing is not run again without a word.
+/// Promise 4: a job whose commits are known to be missing does not run again without consent.
 #[tokio::test]
 async fn b9a_a_store_whose_log_is_known_to_be_lost_does_not_start_by_itself() {
     let (world, (safe, _), _) = killed_with_a_log().await;
-    // Opened once more, so that the mark has all of it.
+    // Opened once more, so that the mark covers all of it.
     let mut server = world.serve().await;
     start(&mut server, "ok;words=60;hold=true").await;
     server.close_input();
@@ -84,7 +84,7 @@ async fn b9a_a_store_whose_log_is_known_to_be_lost_does_not_start_by_itself() {
     assert_eq!(finished(&mut server, &safe).await["status"], "COMPLETED");
 }
 
-/// The same, when the bytes are there and mean nothing.
+/// The same, with bytes that mean nothing.
 #[tokio::test]
 async fn a_log_of_garbage_is_as_good_as_none() {
     after_damage(|log| log.iter_mut().for_each(|byte| *byte = !*byte), &["NOT_FOUND"]).await;

@@ -1,23 +1,23 @@
-//! How much memory the real server takes for what is large.
+//! The memory that the real server needs for large reports.
 
 use outlast_testkit::mcp_process::McpProcess;
 
 use crate::support::{World, finished, start};
 
-/// The most memory the process ever had, in KiB.
+/// Returns the peak memory of the process, in KiB.
 pub(crate) fn peak_kib(server: &McpProcess) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse().unwrap()
 }
 
-/// Carried, stored, read again and answered, where a message has it twice as MCP wants it. What one took is given back:
-/// without `malloc.c` a second one takes as much again.
+/// A report is fetched, stored, read again and answered; a message contains it twice, as MCP requires. The memory of
+/// one report is released: without `malloc.c` a second one takes as much again.
 #[tokio::test]
 async fn a_report_of_200_000_words_takes_less_than_four_times_its_size() {
     let world = World::new().await;
     let mut server = world.serve().await;
-    // A short one first, so that what is only made once is not counted.
+    // A short one first, so that one-time allocations are not counted.
     let short = start(&mut server, "ok;words=100;delay_ms=0").await;
     finished(&mut server, &short).await;
     let before = peak_kib(&server);

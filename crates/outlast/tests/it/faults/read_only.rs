@@ -1,4 +1,4 @@
-//! A place that cannot be written is named at the start, with what to do; nothing is served half.
+//! A place that cannot be written is named at the start, with the next step; nothing is served in part.
 
 use super::small_disk::{SmallDisk, with_own_mounts};
 use crate::support::{Ran, World, finished, start};
@@ -35,7 +35,7 @@ fn a_read_only_disk_is_named_at_the_start() {
     });
 }
 
-/// Promise 6: what cannot be written can still be listed, shown, checked and backed up.
+/// Promise 6: jobs that cannot be changed can still be listed, shown, checked and backed up.
 #[test]
 fn a_store_on_a_read_only_disk_can_be_read() {
     with_own_mounts("faults::read_only::a_store_on_a_read_only_disk_can_be_read", async || {
@@ -77,7 +77,7 @@ fn names(world: &World) -> Vec<std::ffi::OsString> {
     names
 }
 
-/// Promise 6: SQLite would open a file it may only read without a word, and refuse the first write.
+/// Promise 6: SQLite would silently open a file that it may only read, and refuse the first write.
 #[test]
 fn a_read_only_database_file_is_named_at_the_start() {
     with_own_mounts(

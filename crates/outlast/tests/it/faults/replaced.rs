@@ -1,10 +1,10 @@
-//! A database deleted or replaced under a running server: another file never silently becomes a second truth.
+//! A database deleted or replaced under a running server: another file never silently becomes a second store.
 
 use serde_json::json;
 
 use crate::support::{POLL, START, World, assert_refused, finished, question, running, start};
 
-/// Promise 1: a file without a name is gone with the process, so nothing in it may be acknowledged.
+/// Promise 1: a file without a name disappears with the process, so nothing in it may be acknowledged.
 #[tokio::test]
 async fn a_deleted_database_refuses_every_call_and_is_not_made_again() {
     let world = World::new().await;
@@ -19,7 +19,7 @@ async fn a_deleted_database_refuses_every_call_and_is_not_made_again() {
     }
     assert!(!world.database().exists());
 
-    // Its log is still there: a database made now would be filled from it.
+    // Its log still exists: a new database would be filled from it.
     let ran = world.run(&["serve"]).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("gone while its -wal file is there"), "{ran:?}");
@@ -31,7 +31,7 @@ async fn a_deleted_database_refuses_every_call_and_is_not_made_again() {
     assert_eq!(world.submits(), 1);
 }
 
-/// Promise 1, promise 4: neither the old nor the new database takes what was meant for the other.
+/// Promise 1, promise 4: neither database gets writes that were meant for the other.
 #[tokio::test]
 async fn a_replaced_database_is_noticed_and_the_old_one_is_taken_up_again_when_it_is_back() {
     let world = World::new().await;

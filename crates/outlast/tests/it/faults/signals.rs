@@ -1,4 +1,4 @@
-//! Leaving: in time, at once when asked twice, and without losing what was answered.
+//! Shutdown: in time, at once on a second signal, and without loss of acknowledged data.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::support::{POLL, START, World, finished, question, running, start};
 
-/// A world whose provider takes connections and never says a word, and the listener that does so.
+/// Creates a world whose provider accepts connections and never answers, and the listener that does so.
 async fn silent_world() -> (World, tokio::net::TcpListener) {
     let mut world = World::new().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -16,8 +16,8 @@ async fn silent_world() -> (World, tokio::net::TcpListener) {
     (world, silent)
 }
 
-/// B9a: the request cannot be taken back, so it is waited for a little; the next process knows that it may have
-/// been paid for.
+/// B9a: the request cannot be withdrawn, so the server waits for it for a short time; the next process knows that it
+/// may have been paid for.
 #[tokio::test]
 async fn a_begin_on_its_way_to_a_silent_provider_delays_leaving_by_less_than_two_seconds() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -36,7 +36,7 @@ async fn a_begin_on_its_way_to_a_silent_provider_delays_leaving_by_less_than_two
     }
 }
 
-/// A second signal means: do not wait.
+/// A second signal means: exit without waiting.
 #[tokio::test]
 async fn a_second_signal_leaves_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -57,7 +57,7 @@ async fn a_second_signal_leaves_at_once() {
     }
 }
 
-/// Promise 1, promise 7: the end of input answers parked polls, and whatever else was answered is kept.
+/// Promise 1, promise 7: the end of input answers parked polls, and everything else that was answered is kept.
 #[tokio::test]
 async fn the_end_of_input_with_calls_under_way_loses_nothing_that_was_answered() {
     let world = World::new().await;

@@ -1,5 +1,5 @@
-//! A disk of a test's own: a tmpfs in a mount namespace, which needs root or the right to make user namespaces
-//! and is gone with the test, however it ends.
+//! A disk for one test: a tmpfs in a mount namespace, which needs root or the right to make user namespaces and
+//! disappears with the test, however it ends.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::process::Command;
 /// Set for the test that runs inside.
 const INSIDE: &str = "OUTLAST_TEST_HAS_OWN_MOUNTS";
 
-/// Runs `body` where it may mount: the test named `test` starts itself again in a namespace of its own. A machine
-/// that allows neither way fails the test.
+/// Runs `body` with the right to mount: the test named `test` starts itself again in a new namespace. A machine that
+/// allows neither way fails the test.
 pub(crate) fn with_own_mounts<F: Future<Output = ()>>(test: &str, body: impl FnOnce() -> F) {
     #[expect(clippy::disallowed_methods, reason = "set by this very function")]
     let inside = std::env::var_os(INSIDE).is_some();
@@ -41,13 +41,13 @@ pub(crate) fn with_own_mounts<F: Future<Output = ()>>(test: &str, body: impl FnO
     assert!(said[0].contains("1 passed"), "no test is called {test}: {}", said[0]);
 }
 
-/// A small disk; taken down when dropped.
+/// A small disk; unmounted when dropped.
 pub(crate) struct SmallDisk {
     at: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts one of so many KiB at `at`.
+    /// Mounts a disk of this many KiB at `at`.
     pub(crate) fn mount(at: &Path, kib: u32) -> Self {
         std::fs::create_dir_all(at).unwrap();
         mount(&["-t", "tmpfs", "-o", &format!("mode=0700,size={kib}k"), "none"], at);
@@ -60,7 +60,7 @@ impl SmallDisk {
         while ballast.write_all(&[7; 4096]).is_ok() {}
     }
 
-    /// Makes room again.
+    /// Frees the space again.
     pub(crate) fn empty(&self) {
         std::fs::remove_file(self.ballast()).unwrap();
     }
@@ -77,7 +77,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a server under test may still have files open here. If it fails, the namespace's end does it.
+        // Lazily: a server under test may still have files open here. If it fails, the end of the namespace unmounts
+        // it.
         drop(Command::new("umount").arg("-l").arg(&self.at).status());
     }
 }

@@ -1,4 +1,5 @@
-//! A process that is stopped (SIGSTOP) and woken: it holds its locks all the while, so only its leases tell.
+//! A process that is stopped (SIGSTOP) and continued: it holds its locks all the time, so only its leases show its
+//! state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::support::{
 
 const LEASE: [&str; 2] = ["--lease-ms", "1500"];
 
-/// The lock of who writes, taken.
+/// Takes the write lock.
 fn write_lock(world: &World) -> std::fs::File {
     let path = world.data_dir().join("outlast.db.wlock");
     let file = std::fs::File::options().write(true).open(path).unwrap();
@@ -23,7 +24,7 @@ fn write_lock(world: &World) -> std::fs::File {
     file
 }
 
-/// Stops a process while it writes nothing: in the middle of a transaction it would keep all others from writing.
+/// Stops a process while it writes nothing: in the middle of a transaction it would block all other writers.
 async fn stop(world: &World, sleeper: &McpProcess) {
     let write_lock = write_lock(world);
     sleeper.signal(Signal::STOP);
@@ -33,8 +34,8 @@ async fn stop(world: &World, sleeper: &McpProcess) {
     write_lock.unlock().unwrap();
 }
 
-/// Promise 3, promise 4, promise 5: taken over by the lease and resumed; woken before or after the end, the sleeper's
-/// word no longer counts.
+/// Promise 3, promise 4, promise 5: the job is taken over after the lease and resumed; whether it continues before or
+/// after the end, the stopped process's writes no longer count.
 #[tokio::test]
 async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once() {
     for wakes_before_the_end in [true, false] {
@@ -49,14 +50,14 @@ async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once()
             sleeper.signal(Signal::CONT);
             sleeper.logged("this try stops").await;
         }
-        // The sleeper's own stream of the run ends now as well, and is read when it wakes.
+        // The stopped process's own stream of the run ends now as well, and is read when it continues.
         world.simulator.release();
         let ended = finished(&mut other, &id).await;
         assert_eq!(ended["status"], "COMPLETED", "{ended}");
         sleeper.signal(Signal::CONT);
         assert_eq!(finished(&mut sleeper, &id).await, ended, "both say the same");
 
-        // It works like any other again.
+        // It works like any other process again.
         let next = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
         finished(&mut sleeper, &next).await;
         assert_eq!(finished(&mut sleeper, &id).await, ended);
@@ -70,8 +71,8 @@ async fn a_stopped_workers_job_is_taken_over_when_its_lease_ends_and_ends_once()
     }
 }
 
-/// B9a, promise 4: no process can know whether a request on its way in a sleeping process will be paid for, so it is
-/// left alone until that process says so.
+/// B9a, promise 4: no process can know if a request on its way in a stopped process will be paid for, so the job is
+/// left alone until that process reports.
 #[tokio::test]
 async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     let mut world = World::new().await;
@@ -87,7 +88,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     stop(&world, &sleeper).await;
     let mut other = world.serve_with(&LEASE).await;
     door.open();
-    // Both leases ran out together; the one that could be resumed was taken, so the other was looked at too.
+    // Both leases ran out together; the resumable one was taken, so the other was checked too.
     other.logged("remote run resumed").await;
     assert_eq!(world.shown(&on_its_way).await["checkpoint"]["at"], "beginning");
     let poll = other.structured(POLL, json!({ "jobId": on_its_way })).await;
@@ -101,8 +102,8 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     assert_eq!(other.log().matches("Job dequeued").count(), 1, "{}", other.log());
 }
 
-/// Promise 1: a process that sleeps with the write lock makes others wait, but write in the end. Here the test holds it: to the
-/// kernel a sleeper is like any other holder.
+/// Promise 1: a process that is stopped with the write lock makes others wait, but they write in the end. Here the test
+/// holds it: to the kernel all holders are alike.
 #[tokio::test]
 async fn a_gate_that_is_held_for_ever_is_passed_by() {
     let world = World::new().await;
@@ -114,7 +115,7 @@ async fn a_gate_that_is_held_for_ever_is_passed_by() {
     write_lock.unlock().unwrap();
 }
 
-/// Promise 6: while a transaction stays open no process can write; calls say so, in our words, and work afterwards.
+/// Promise 6: while a transaction stays open no process can write; calls report this clearly, and work afterwards.
 #[tokio::test]
 async fn a_transaction_that_is_held_for_ever_is_a_retryable_refusal() {
     let world = World::new().await;
@@ -138,7 +139,7 @@ async fn a_transaction_that_is_held_for_ever_is_a_retryable_refusal() {
     assert_eq!(world.submits(), 2, "what was refused was not done later");
 }
 
-/// A door before the provider: while it is shut, new connections wait before it.
+/// A gate before the provider: while it is closed, new connections wait before it.
 struct Door {
     url: String,
     open: watch::Sender<bool>,
