@@ -1,5 +1,5 @@
-//! A database that hangs: its connections stay open and nothing answers. Callers are told the truth, orchestrators see it, and
-//! processes end when they are asked to.
+//! A database that hangs: its connections stay open and nothing answers. Callers get true answers, orchestrators see
+//! the fault, and processes end when they are asked to.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{START, World, eventually, finished, question, running, star
 /// The longest time from SIGTERM to the end of a process.
 const MAX_LEAVING: Duration = Duration::from_secs(5);
 
-/// A world whose database is behind a relay, and the address past it.
+/// Creates a world whose database is behind a relay, and returns the database's direct address.
 async fn relayed() -> (World, Relay, String) {
     let mut world = World::on_postgres().await;
     let relay = Relay::start().await;
@@ -24,7 +24,7 @@ async fn relayed() -> (World, Relay, String) {
 }
 
 async fn get(address: std::net::SocketAddr, path: &str) -> (u16, String) {
-    // Any Host header will do: orchestrators ask by the address of a container.
+    // Any Host header is fine: orchestrators use the address of a container.
     let request = format!("GET {path} HTTP/1.1\r\nHost: 10.1.2.3:1234\r\n\r\n");
     let reply = say(address, request.as_bytes()).await.expect("an answer");
     (reply.status, reply.body().await)
@@ -51,7 +51,8 @@ fn count(log: &str, words: &str) -> usize {
     log.lines().filter(|line| line.contains(words)).count()
 }
 
-/// F2, F9: without any traffic the health turns within the limit of a statement and comes back by itself; the log says so once.
+/// F2, F9: without any traffic the health changes within the limit of a statement and recovers by itself; the log
+/// reports it once.
 #[tokio::test]
 async fn f2_a_server_without_traffic_notices_that_its_database_hangs() {
     let (mut world, relay, _) = relayed().await;
@@ -72,7 +73,7 @@ async fn f2_a_server_without_traffic_notices_that_its_database_hangs() {
     let figures = served.client(ANN).send("GET /metrics", &[], "").await;
     assert_eq!(figures.status, 200, "figures are most wanted now");
     assert!(figures.body().await.contains("\noutlast_store_up 0\n"));
-    // Longer than the limit of a statement: connections are given up and made again meanwhile.
+    // Longer than the limit of a statement: connections are given up and opened again meanwhile.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(get(address, "/readyz").await.0, 503);
     relay.pass(Passing::Everything);
@@ -86,7 +87,7 @@ async fn f2_a_server_without_traffic_notices_that_its_database_hangs() {
     assert_eq!(count(&log, "the database answers again"), 1, "{log}");
 }
 
-/// F2: a start that certainly stored nothing says so and may be repeated.
+/// F2: a start that certainly stored nothing reports this, and may be repeated.
 #[tokio::test]
 async fn f2_a_start_that_the_database_never_received_may_be_repeated() {
     let (mut world, relay, _) = relayed().await;
@@ -117,7 +118,7 @@ async fn f2_a_start_that_the_database_never_received_may_be_repeated() {
     assert_eq!(world.submits(), 2);
 }
 
-/// F2: a start whose commit was sent and not answered names the job that may have been stored, and the job is found by it.
+/// F2: a start whose commit was sent and not answered names the job that may have been stored; the name finds the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn f2_a_start_that_was_not_confirmed_names_its_job() {
     let (mut world, relay, direct) = relayed().await;
@@ -181,7 +182,7 @@ async fn f2_processes_end_when_asked_while_their_database_hangs() {
     running(&world, &id).await;
     let detached = world.detached_workers();
     relay.pass(Passing::Nothing);
-    // So that each has requests in flight.
+    // So that each has requests on their way.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let begun = Instant::now();
     for pid in &detached {
@@ -217,7 +218,7 @@ async fn f2_processes_end_when_asked_while_their_database_hangs() {
     }
 }
 
-/// F9: a worker has the routes of an orchestrator; figures need the operator's token.
+/// F9: a worker has the routes of an orchestrator; metrics need the operator's token.
 #[tokio::test]
 async fn f9_a_worker_tells_its_health_and_figures() {
     let (mut world, relay, _) = relayed().await;

@@ -1,19 +1,19 @@
-//! The cost of a server that waits: processes for which there is nothing to do sleep.
+//! The cost of a waiting server: processes without work sleep.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::support::{World, finished, start};
 
-/// How long is counted.
+/// The time for which switches are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Voluntary context switches of all threads in that time. One look at the store takes about four; looking four times a
 /// second took 280.
 const MAX_SWITCHES: u64 = 24;
-/// What was begun before may still end in the first windows: the mark beside the store, a connection that is given up.
+/// Earlier work may still end in the first windows: the mark next to the store, a connection that is given up.
 const MAX_WINDOWS: u32 = 5;
 
-/// How often the threads of a process went to sleep by themselves.
+/// Returns the number of voluntary context switches of a process's threads.
 fn switches(pid: u32) -> u64 {
     let count = |thread: &Path| {
         let status = std::fs::read_to_string(thread.join("status")).ok()?;
@@ -29,7 +29,7 @@ async fn assert_sleep(processes: &[(&str, u32)]) {
     let mut last = Vec::new();
     for _ in 0..MAX_WINDOWS {
         let before: Vec<u64> = processes.iter().map(|(_, pid)| switches(*pid)).collect();
-        // What is counted is what happens in this time.
+        // The measured time.
         tokio::time::sleep(WINDOW).await;
         let after = processes.iter().zip(before);
         last = after
@@ -67,7 +67,7 @@ fn world_with_patient_workers(mut world: World) -> World {
     world
 }
 
-/// Only Linux reports writes to a file without a look.
+/// Only Linux reports writes to a file without polling.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn servers_and_workers_without_work_sleep() {

@@ -1,4 +1,4 @@
-//! `outlast init` on the real binary: files as people have them, before and after, byte by byte.
+//! `outlast init` on the real binary: typical files, before and after, byte by byte.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{World, binary};
 
-/// Each client, its file under the home directory, and a file as people have it.
+/// Each client, its file under the home directory, and a typical file.
 fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
     let support = |path: &str| match cfg!(target_os = "macos") {
         true => Path::new("Library/Application Support").join(path),
@@ -208,7 +208,7 @@ async fn a_link_stays_a_link() {
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "{}\n");
 }
 
-/// A variable that is not set must not stand before a key in the file.
+/// An unset variable must not override a key in the file.
 #[tokio::test]
 async fn a_key_in_the_file_is_left_to_the_file() {
     let mut world = World::new().await;
@@ -225,7 +225,7 @@ async fn a_key_in_the_file_is_left_to_the_file() {
     assert!(ran.stdout.contains("\"PERPLEXITY_API_KEY\": \"$PERPLEXITY_API_KEY\""), "{ran:?}");
 }
 
-/// Folders that are given replace those that were; without any, the entry keeps them.
+/// Given folders replace the former ones; without any, the entry keeps them.
 #[tokio::test]
 async fn a_library_that_is_given_replaces_the_one_in_the_entry() {
     let world = World::new().await;
@@ -251,7 +251,7 @@ async fn a_library_that_is_given_replaces_the_one_in_the_entry() {
     }
 }
 
-/// N3: the tool sets of an entry can be chosen, and one that does not exist is refused at once.
+/// N3: the tool sets of an entry can be chosen, and an unknown one is refused at once.
 #[tokio::test]
 async fn n3_the_tool_sets_of_an_entry_can_be_chosen() {
     let world = World::new().await;
@@ -267,7 +267,7 @@ async fn n3_the_tool_sets_of_an_entry_can_be_chosen() {
     }
 }
 
-/// The entry works: run as a client would, it serves, in the mode that was promised.
+/// The entry works: run as a client would, it serves, in the promised mode.
 #[tokio::test]
 async fn what_is_written_can_be_run() {
     let world = World::new().await;

@@ -1,11 +1,11 @@
-//! Owners and what they hear of each other: the short form of `scripts/isolation`.
+//! Isolation of owners: the short form of `scripts/isolation`.
 
 use outlast_simulator::{Options, Simulator};
 use outlast_testkit::isolation::{self, Plan, Servers};
 
 use crate::support::binary;
 
-/// E7: ids, texts and times of one owner are told to no other, whatever is asked; and no log has a token or a key.
+/// E7: no answer gives ids, texts and times of one owner to another; and no log has a token or a key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e7_three_owners_hear_nothing_of_each_other() {
     let options = Options { speed: 1000.0, ..Options::default() };

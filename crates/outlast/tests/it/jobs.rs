@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// The configuration of most tests: a command each for what can happen to one.
+/// The configuration of most tests: a command for each possible outcome.
 const WORKFLOWS: &str = r#"
 [[workflow]]
 name = "echo"
@@ -70,7 +70,7 @@ impl Shop {
         self.folder.join("outlast.toml").to_str().unwrap().to_owned()
     }
 
-    /// A server in async mode, with the tools of `jobs` alone.
+    /// Starts a server in async mode, with only the tools of `jobs`.
     async fn serve(&self) -> McpProcess {
         self.serve_with(&["--tools", "jobs"]).await
     }
@@ -103,7 +103,7 @@ impl Shop {
         read().trim().parse().unwrap()
     }
 
-    /// Lets the workflow `wait` go on.
+    /// Releases the workflow `wait`.
     fn go(&self) {
         std::fs::write(self.file("go"), "").unwrap();
     }
@@ -116,7 +116,7 @@ async fn start(server: &mut McpProcess, workflow: &str, message: &str) -> String
     started["job_id"].as_str().unwrap().to_owned()
 }
 
-/// Asks until the job has ended.
+/// Polls until the job has ended.
 async fn ended(server: &mut McpProcess, id: &str) -> Value {
     let asked = async {
         loop {
@@ -129,13 +129,13 @@ async fn ended(server: &mut McpProcess, id: &str) -> Value {
     tokio::time::timeout(Duration::from_secs(60), asked).await.expect("the job ends")
 }
 
-/// Starts a job and returns what came of it.
+/// Starts a job and returns its result.
 async fn ran(server: &mut McpProcess, workflow: &str, message: &str) -> Value {
     let id = start(server, workflow, message).await;
     ended(server, &id).await
 }
 
-/// Whether a process runs; a zombie does not.
+/// Returns true if a process is running; a zombie is not.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

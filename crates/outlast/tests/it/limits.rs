@@ -1,4 +1,5 @@
-//! Limits bound what providers are authorised to spend, whatever the clock and the provider's bills say (G6).
+//! Limits bound the spending that providers are authorised to make, independent of the clock and of the provider's
+//! bills (G6).
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ async fn anthropic() -> World {
     world
 }
 
-/// The caps of the sessions that were created, in cents and in order.
+/// Returns the caps of the sessions that were created, in cents and in order.
 fn caps(world: &World) -> Vec<u64> {
     let requests = world.simulator.requests();
     let created = requests.iter().filter(|seen| {
@@ -64,7 +65,7 @@ async fn g6_the_caps_of_sessions_stay_within_the_limits() {
     assert!(text.contains("usually costs $1.00") && text.contains("$5.00 of the $5.00"), "{text}");
 }
 
-/// G6: a worker that takes the job over sends the stored cap, whatever its own settings are.
+/// G6: a worker that takes the job over sends the stored cap, regardless of its own settings.
 #[tokio::test]
 async fn g6_a_worker_that_takes_over_sends_the_stored_cap() {
     let mut world = anthropic().await;
@@ -98,7 +99,7 @@ async fn g6_a_job_of_the_previous_version_is_capped_by_the_limits() {
     assert_eq!(caps(&world), [120]);
 }
 
-/// G6: the runs of one job together stay within its limit; a retry is bounded like every start.
+/// G6: all runs of one job together stay within its limit; a retry is bounded like every start.
 #[tokio::test]
 async fn g6_another_run_and_a_retry_stay_within_the_limits() {
     let mut world = anthropic().await;
@@ -119,7 +120,7 @@ async fn g6_another_run_and_a_retry_stay_within_the_limits() {
     assert_refused(&refused, "BUDGET_EXCEEDED", true);
 }
 
-/// G6: the refusal has the typical cost, never the caller's own budget; a tiny limit is shown as it is.
+/// G6: the refusal states the typical cost, never the caller's own budget; a tiny limit is shown exactly.
 #[tokio::test]
 async fn g6_a_refusal_names_the_typical_cost_and_the_exact_limit() {
     let mut world = anthropic().await;
@@ -155,7 +156,7 @@ async fn g6_an_unknown_model_has_an_unknown_price() {
     }
 }
 
-/// G6: a cost that is not an amount is no error: the run counts as may have been spent, with a warning.
+/// G6: a cost that is not an amount is not an error: the run counts as may have been spent, with a warning.
 #[tokio::test]
 async fn g6_a_cost_that_is_not_an_amount_may_have_been_spent() {
     let world = World::new().await;
@@ -174,7 +175,7 @@ async fn g6_a_cost_that_is_not_an_amount_may_have_been_spent() {
     assert!(log.contains("no usable cost"), "{log}");
 }
 
-/// G6: one start with the clock far ahead, and several on that day, leave the ledger as it is.
+/// G6: one start with the clock far ahead, and several on that day, leave the ledger unchanged.
 #[tokio::test]
 async fn g6_a_start_with_the_clock_far_ahead_keeps_the_ledger() {
     let world = World::new().await;
@@ -187,7 +188,7 @@ async fn g6_a_start_with_the_clock_far_ahead_keeps_the_ledger() {
     clock.set(401 * DAY_MS);
     for _ in 0..3 {
         let mut ahead = clock.serve(&world, &[]).await;
-        // Once a job has ended the sweep at the start is over.
+        // Once a job has ended, the sweep at the start is over.
         let id = start(&mut ahead, "ok;words=60;delay_ms=0").await;
         finished(&mut ahead, &id).await;
         ahead.close_input();
@@ -198,7 +199,7 @@ async fn g6_a_start_with_the_clock_far_ahead_keeps_the_ledger() {
     assert!(total >= 0.5, "{found}");
 }
 
-/// G6: nobody knows what a lost submit cost; its result and its notice say so.
+/// G6: the cost of a lost submit is unknown; its result and its notice state this.
 #[tokio::test]
 async fn g6_the_cost_of_a_lost_submit_is_unknown_and_may_have_been_spent() {
     let mut world = World::new().await;

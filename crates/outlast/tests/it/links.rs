@@ -1,5 +1,4 @@
-//! Every link in the docs that leads to a file or a heading of this repository leads somewhere, and every page is
-//! reached from the index.
+//! Every link in the docs to a file or a heading of this repository has a target, and the index leads to every page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The Markdown files below a folder.
+/// Returns the Markdown files below a folder.
 fn markdown_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
@@ -24,13 +23,13 @@ fn pages() -> Vec<PathBuf> {
     markdown_files(&root().join("docs")).into_iter().chain(named).collect()
 }
 
-/// Where the links of a page lead, as they are written.
+/// Returns the targets of a page's links, as written.
 fn links(page: &str) -> Vec<&str> {
     let parts = page.split("](").skip(1).filter_map(|part| part.split(')').next());
     parts.filter(|link| !link.contains("://")).collect()
 }
 
-/// The names that headings have as parts of an address.
+/// Returns the anchors of the headings.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     let name = |heading: &str| {

@@ -1,4 +1,4 @@
-//! Conversations as files, by the real binary. The turns are put into the store by the test, as another process would.
+//! Conversations as files, by the real binary. The test puts the turns into the store, as another process would.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn store(world: &World) -> SqliteStore {
     SqliteStore::open(&world.database(), Arc::new(SystemClock)).unwrap()
 }
 
-/// Puts a turn into the store; a server of `profile` will carry it.
+/// Inserts a turn into the store; a server of `profile` will run it.
 async fn ask(world: &World, profile: Profile) -> Job {
     let store = store(world);
     let asked = question("ok;words=60;delay_ms=0");
@@ -53,7 +53,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
     }
 }
 
-/// The profile of the server's own jobs.
+/// Returns the profile of the server's own jobs.
 async fn profile(world: &World, server: &mut outlast_testkit::mcp_process::McpProcess) -> Profile {
     let started = server.structured(START, question("ok;words=20;delay_ms=0")).await;
     let id = started["jobId"].as_str().unwrap().parse().unwrap();
@@ -76,7 +76,7 @@ fn logs(dir: PathBuf) -> PathBuf {
     dir.join("conversation-logs").join(ID)
 }
 
-/// C3, B14: the server's files tell the whole story, with sources, usage and cost.
+/// C3, B14: the server's files have the whole history, with sources, usage and cost.
 #[tokio::test]
 async fn c3_a_server_shows_a_conversation_from_its_question_to_its_report() {
     let world = World::new().await;
@@ -114,7 +114,7 @@ async fn the_directory_is_where_the_configuration_says() {
     drop(server);
 }
 
-/// `--no-mirror` leaves no file; a server that comes later without it shows what it finds.
+/// `--no-mirror` leaves no file; a later server without the flag writes the existing conversations.
 #[tokio::test]
 async fn without_a_mirror_nothing_is_written() {
     let world = World::new().await;
@@ -133,7 +133,7 @@ async fn without_a_mirror_nothing_is_written() {
     assert_eq!(status(&logs(world.data_dir()))["status"], json!("pending"), "shown before it left");
 }
 
-/// Promise 7: the process that follows may be killed; the next one goes on.
+/// Promise 7: the process that follows may be killed; the next one continues.
 #[tokio::test]
 async fn a_server_that_follows_may_be_killed() {
     let world = World::new().await;

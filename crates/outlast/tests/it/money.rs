@@ -1,5 +1,5 @@
-//! Nothing is paid for twice without the owner's word, and what is not known is said: the real binary against a
-//! provider that counts what it was paid for.
+//! Nothing is paid for twice without the owner's consent, and unknown outcomes are reported: the real binary against a
+//! provider that counts its paid runs.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ fn query(scenario: &str) -> Value {
     json!({ "query": format!("Why is the sky blue? [[sim:{scenario}]]") })
 }
 
-/// How often the provider was asked to begin something.
+/// Returns the number of requests to begin something at the provider.
 fn posts(world: &World) -> usize {
     let requests = world.simulator.requests();
     requests.iter().filter(|seen| seen.method == "POST" && !seen.path.contains("cancel")).count()
 }
 
-/// A5, B9a: runs that cannot be found for a while are alive; none of them is bought again.
+/// A5, B9a: runs that cannot be found for some time exist; none of them is bought again.
 #[tokio::test]
 async fn b9a_runs_that_are_not_found_for_a_while_are_not_bought_again() {
     let world = World::new().await;
@@ -44,7 +44,7 @@ async fn b9a_runs_that_are_not_found_for_a_while_are_not_bought_again() {
     }
     doomed.kill().await;
     world.simulator.release();
-    // A minute later the runs are no longer young.
+    // A minute later the runs are no longer new.
     let clock = world.data_dir().join("shift");
     std::fs::write(&clock, "60000").unwrap();
     let flags = ["--concurrency", "20", "--clock-file", clock.to_str().unwrap()];
@@ -56,7 +56,7 @@ async fn b9a_runs_that_are_not_found_for_a_while_are_not_bought_again() {
     assert_eq!(world.submits(), 20);
 }
 
-/// B9a: a gateway speaks, in whatever words, while the provider works.
+/// B9a: a gateway answers, in any words, while the provider works.
 #[tokio::test]
 async fn b9a_a_gateways_timeout_in_json_is_unknown_and_not_sent_again() {
     let world = World::new().await;
@@ -73,8 +73,8 @@ async fn b9a_a_gateways_timeout_in_json_is_unknown_and_not_sent_again() {
     }
 }
 
-/// P6: an accepted submit whose answer is late ends SUBMIT_UNKNOWN in the Sonar dialect too; a retry asks for a word,
-/// and sends the same key, which is paid for once.
+/// P6: an accepted submit whose answer is late ends SUBMIT_UNKNOWN in the Sonar dialect too; a retry needs consent, and
+/// sends the same key, which is paid for once.
 #[tokio::test]
 async fn p6_a_late_answer_of_sonar_is_unknown_and_retried_only_with_again_under_the_same_key() {
     let mut world = sonar().await;
@@ -105,8 +105,8 @@ async fn p6_a_late_answer_of_sonar_is_unknown_and_retried_only_with_again_under_
     assert!(ran.stderr.contains("was retried as this one before; it is succeeded"), "{ran:?}");
 }
 
-/// A3: a cancel while the request is on its way says what is not known, also after a kill -9; nothing says "Cancelled."
-/// as if that were all.
+/// A3: a cancel while the request is on its way reports what is unknown, also after a kill -9; no answer is a plain
+/// "Cancelled."
 #[tokio::test]
 async fn a3_a_cancel_during_the_submit_and_a_kill_leave_the_doubt_on_record() {
     let world = World::new().await;
@@ -129,7 +129,7 @@ async fn a3_a_cancel_during_the_submit_and_a_kill_leave_the_doubt_on_record() {
     assert_eq!(world.submits(), 1);
 }
 
-/// A3: where the process lives, the run is stopped once it is known.
+/// A3: if the process is still running, the run is stopped once it is known.
 #[tokio::test]
 async fn a3_a_cancel_during_the_submit_stops_the_run_once_it_is_known() {
     let world = World::new().await;
@@ -150,7 +150,7 @@ async fn a3_a_cancel_during_the_submit_stops_the_run_once_it_is_known() {
     tokio::time::timeout(Duration::from_secs(20), recorded).await.expect("it is recorded");
 }
 
-/// A3: the Sonar dialect has no cancel call, and the answer does not say that the provider is told.
+/// A3: the Sonar dialect has no cancel call, and the answer does not claim that the provider is notified.
 #[tokio::test]
 async fn a3_a_cancel_of_sonar_says_that_the_run_may_still_finish() {
     let world = sonar().await;
@@ -167,7 +167,7 @@ async fn a3_a_cancel_of_sonar_says_that_the_run_may_still_finish() {
     assert!(!ran.stderr.contains("being told"), "{ran:?}");
 }
 
-/// P7: what cost over a dollar is said in the log, in every answer, and in the footer of the command line.
+/// P7: a cost over a dollar is in the log, in every answer, and in the footer of the command line.
 #[tokio::test]
 async fn p7_a_run_over_a_dollar_is_told_in_the_log_and_in_the_answer() {
     let world = World::new().await;
@@ -191,7 +191,7 @@ async fn p7_a_run_over_a_dollar_is_told_in_the_log_and_in_the_answer() {
     assert!(!ran.stderr.contains("over $1"), "{ran:?}");
 }
 
-/// C10: before a run that usually costs over a dollar, on every face.
+/// C10: before a run that usually costs over a dollar, in every interface.
 #[tokio::test]
 async fn c10_a_question_likely_to_cost_over_a_dollar_is_logged_before_it_is_sent() {
     let world = sonar().await;
@@ -251,7 +251,7 @@ async fn p5_thinking_is_hidden_in_the_agent_dialect() {
     }
 }
 
-/// B6: near the end a client that follows the progress sees that it is.
+/// B6: a client that follows the progress sees the approaching end.
 #[tokio::test]
 async fn b6_the_end_of_a_report_is_announced() {
     let world = World::new().await;

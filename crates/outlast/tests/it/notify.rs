@@ -1,4 +1,4 @@
-//! G7: the operator is told when a job has ended, by a command or at an address, whatever becomes of the processes.
+//! G7: the operator is notified when a job has ended, by a command or at an address, whatever happens to the processes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{CANCEL, World, eventually, finished, question, running, start};
 
-/// Writes outlast.toml where every process of the world finds it, and returns its folder.
+/// Writes outlast.toml to the path that every process of the world reads, and returns its folder.
 fn configure(world: &World, notify: &str) -> PathBuf {
     let folder = PathBuf::from(world.variable("HOME")).join(".config/outlast");
     std::fs::create_dir_all(&folder).unwrap();
@@ -20,7 +20,7 @@ fn configure(world: &World, notify: &str) -> PathBuf {
     folder
 }
 
-/// A command that appends what it is told to a file, a line each.
+/// A command that appends its input to a file, a line for each notice.
 struct Told(PathBuf);
 
 impl Told {
@@ -41,10 +41,10 @@ impl Told {
     }
 }
 
-/// The headers and the body of what was sent.
+/// The headers and the body of a POST.
 type Post = (HashMap<String, String>, String);
 
-/// An HTTP server that answers with these statuses, then with 200, and remembers what it was sent.
+/// An HTTP server that answers with these statuses, then with 200, and remembers the POSTs.
 #[derive(Clone, Default)]
 struct Receiver {
     answers: Arc<Mutex<Vec<u16>>>,
@@ -101,13 +101,13 @@ impl Receiver {
     }
 }
 
-/// Lets a server end as when its client leaves; returns its log.
+/// Ends a server as when its client leaves; returns its log.
 async fn leave(mut server: McpProcess) -> String {
     server.close_input();
     server.ended().await.1
 }
 
-/// HMAC-SHA256 by its definition.
+/// Computes HMAC-SHA256 by its definition.
 fn hmac(key: &[u8], text: &str) -> String {
     let mut block = key.to_vec();
     block.resize(64, 0);
@@ -117,7 +117,7 @@ fn hmac(key: &[u8], text: &str) -> String {
     outer.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// G7: success, failure and cancel are told, with the title and the cost and nothing of the report.
+/// G7: success, failure and cancel are notified, with the title and the cost and nothing of the report.
 #[tokio::test]
 async fn g7_a_command_is_told_every_end() {
     let mut world = World::new().await;
@@ -157,7 +157,8 @@ fn documented_example() -> &'static str {
     rest.split_once("```").unwrap().0
 }
 
-/// G7: the documented example shows state and title by `notify-send`, which finds the session's bus. The title is no option.
+/// G7: the documented example shows state and title by `notify-send`, which finds the session's bus. A title is never
+/// read as an option.
 #[tokio::test]
 async fn g7_the_documented_example_runs_notify_send() {
     let mut world = World::new().await;
@@ -201,7 +202,7 @@ async fn g7_a_worker_without_notify_does_not_lose_the_notice() {
     leave(server).await;
 }
 
-/// G7: posts are signed; a 500 and a redirect are tried again; the secret and the address's path are shown nowhere.
+/// G7: posts are signed; a 500 and a redirect are retried; the secret and the address's path are shown nowhere.
 async fn an_address_is_told(world: World) {
     let (receiver, url) = Receiver::start(&[500, 302]).await;
     configure(&world, &format!("url = \"{url}\"\nsecret = \"hunter2-secret\"\n"));
@@ -231,7 +232,7 @@ async fn an_address_is_told(world: World) {
     assert_eq!(receiver.posts().len(), 3, "a 2xx is the end of it");
 }
 
-/// Seconds since 1970 of an RFC 3339 moment, as SQLite counts them.
+/// Returns seconds since 1970 of an RFC 3339 moment, as SQLite counts them.
 fn seconds_of(moment: &str) -> i64 {
     let database = rusqlite::Connection::open_in_memory().unwrap();
     let seconds = "SELECT CAST(strftime('%s', ?1) AS INTEGER)";
@@ -248,7 +249,7 @@ async fn g7_an_address_is_told_from_a_database_too() {
     an_address_is_told(World::on_postgres().await).await;
 }
 
-/// G7: kill -9 between the end and its telling loses nothing.
+/// G7: kill -9 between the end and its notice loses nothing.
 async fn an_end_is_told_after_a_crash(world: World) {
     let told = Told::by_command(&world);
     let mut doomed = world.serve_with(&["--kill-at", "after-settle"]).await;
@@ -265,7 +266,7 @@ async fn an_end_is_told_after_a_crash(world: World) {
     if let Some(answer) = answered {
         assert_eq!(told.all()[0]["jobId"], answer["result"]["structuredContent"]["jobId"]);
     }
-    // Told once: what came after it is told, and nothing more of the first.
+    // Notified once: the notice of the next end arrives, and nothing more about the first.
     let next = start(&mut server, "ok;words=40;delay_ms=0").await;
     eventually("the next end is told", || told.of(&next).len() == 1).await;
     assert_eq!(told.all().len(), 2);
@@ -281,7 +282,7 @@ async fn g7_an_end_in_a_database_is_told_although_its_process_was_killed() {
     an_end_is_told_after_a_crash(World::on_postgres().await).await;
 }
 
-/// G7: of several processes one tells each end.
+/// G7: one of several processes delivers the notice of each end.
 async fn one_process_tells(world: World) {
     let told = Told::by_command(&world);
     let (mut one, mut other) = (world.serve().await, world.serve().await);
@@ -291,7 +292,7 @@ async fn one_process_tells(world: World) {
         ids.push(start(&mut other, "ok;words=40;delay_ms=0").await);
     }
     eventually("all ends are told", || ids.iter().all(|id| !told.of(id).is_empty())).await;
-    // Both processes leave, and with them whatever either of them could still have told.
+    // Both processes exit, and with them every notice that either could still have sent.
     leave(one).await;
     leave(other).await;
     assert_eq!(told.all().len(), ids.len(), "each once");
@@ -307,7 +308,7 @@ async fn g7_of_two_servers_on_a_database_one_tells_each_end() {
     one_process_tells(World::on_postgres().await).await;
 }
 
-/// G7: without `[notify]` nothing is kept, and a process that has it later finds nothing to tell.
+/// G7: without `[notify]` no notices are stored, and a process that has it later finds none.
 #[tokio::test]
 async fn g7_a_store_without_notify_keeps_no_notices() {
     let world = World::new().await;
@@ -322,7 +323,7 @@ async fn g7_a_store_without_notify_keeps_no_notices() {
     assert!(told.of(&before).is_empty());
 }
 
-/// G7: from the command line: told before `research` is over, and by the worker of a detached job.
+/// G7: from the command line: notified before `research` is over, and by the worker of a detached job.
 #[tokio::test]
 async fn g7_research_on_the_command_line_is_told() {
     let world = World::new().await;
@@ -342,7 +343,7 @@ async fn g7_research_on_the_command_line_is_told() {
     eventually("the detached job is told", || told.of(&id).len() == 1).await;
 }
 
-/// G7: a mistake is found at once and repeats no secret.
+/// G7: a mistake is found at once, and its message repeats no secret.
 #[tokio::test]
 async fn g7_an_address_without_a_secret_is_refused() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What operators rely on: logs as JSON, and a drain before the end.
+//! The basis for operators: logs as JSON, and a drain before the end.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::http::client::{ANN, Served};
 use crate::support::{START, World, finished, question, running, start};
 
-/// Reads every line as an object with the members that each has.
+/// Reads every line as an object with the common members.
 fn lines(log: &str) -> Vec<Value> {
     let object = |line: &str| -> Value {
         let object: Value =
@@ -22,7 +22,7 @@ fn lines(log: &str) -> Vec<Value> {
     log.lines().map(object).collect()
 }
 
-/// F9: each line is one object, also those that a detached worker sends.
+/// F9: each line is one object, including those that a detached worker sends.
 #[tokio::test]
 async fn f9_the_log_is_json_where_it_is_wanted() {
     let mut world = World::new().await;
@@ -46,7 +46,7 @@ async fn f9_the_log_is_json_where_it_is_wanted() {
     assert!(worker.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{worker}");
 }
 
-/// F9: a form that does not exist is refused like any other bad value.
+/// F9: an unknown form is refused like any other bad value.
 #[tokio::test]
 async fn f9_a_log_format_that_is_unknown_is_refused() {
     let mut world = World::new().await;
@@ -59,7 +59,7 @@ async fn f9_a_log_format_that_is_unknown_is_refused() {
     );
 }
 
-/// F9: a server that drains lets its job end, takes none from the queue, and says that it is not ready.
+/// F9: a server that drains lets its job end, claims none from the queue, and reports that it is not ready.
 #[tokio::test]
 async fn f9_a_server_that_drains_lets_its_jobs_end() {
     let mut world = World::new().await;
@@ -87,7 +87,7 @@ async fn f9_a_server_that_drains_lets_its_jobs_end() {
     assert_eq!(world.submits(), 1);
 }
 
-/// F9: the drain ends with its time; the job that is left goes on elsewhere.
+/// F9: the drain ends with its time; another process continues the remaining job.
 #[tokio::test]
 async fn f9_a_drain_ends_with_its_time() {
     let mut world = World::new().await;

@@ -1,5 +1,5 @@
-//! The files others install this program by: the registry's server.json, the bundle's manifest, the image. The rules are
-//! those of the public schemas (server.json of 2025-12-11, MCPB manifest 0.3), as far as our files touch them.
+//! The files by which others install this program: the registry's server.json, the bundle's manifest, the image. The
+//! rules are those of the public schemas (server.json of 2025-12-11, MCPB manifest 0.3), as far as our files use them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -155,8 +155,8 @@ fn the_image_is_built_with_our_toolchain_and_names_the_same_server() {
     assert!(dockerfile.contains("USER outlast"), "not as root");
 }
 
-/// P9: the first commands of the README are the two that a fresh machine needs, and the first of them does the main job
-/// with no key.
+/// P9: the first commands of the README are the two that a new machine needs, and the first of them does the main job
+/// without a key.
 #[tokio::test]
 async fn p9_the_readme_begins_with_a_report_and_with_every_test() {
     let readme = read("README.md");
@@ -175,7 +175,7 @@ async fn p9_the_readme_begins_with_a_report_and_with_every_test() {
     assert!(ran.stdout.contains(question) && ran.stdout.contains("[1]"), "{}", ran.stdout);
 }
 
-/// F9: the page lists the metrics that a server has, and alerts use no others and are all explained.
+/// F9: the page lists all metrics of a server, and alerts use no others and are all explained.
 #[tokio::test]
 async fn f9_the_page_lists_every_metric_and_alert() {
     let mut world = World::on_postgres().await;
@@ -210,7 +210,8 @@ async fn f9_the_page_lists_every_metric_and_alert() {
     }
 }
 
-/// F9: the time that Kubernetes gives a pod is that of the pause, of the drain and of the end, as docs/operating.md says.
+/// F9: the time that Kubernetes gives a pod is the sum of the pause, the drain and the end, as docs/operating.md
+/// states.
 #[test]
 fn f9_pods_are_given_the_time_to_drain() {
     for (file, pause) in [("servers", 5), ("workers", 0)] {

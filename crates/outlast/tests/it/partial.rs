@@ -1,5 +1,5 @@
-//! G8: the text of a report that is being written is there to be read, and gone with its end. G9: what the vendor says of a
-//! failed run is quoted.
+//! G8: the text of a report that is being written can be read, and is removed at its end. G9: the vendor's statement
+//! about a failed run is quoted.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{World, finished, running, start};
 const SLOW: &str = "ok;searches=1;words=3000;delay_ms=240000";
 const ENDLESS: &str = "ok;searches=1;words=6000;delay_ms=6000000";
 
-/// Reads until `read` gives something.
+/// Reads until `read` returns something.
 pub(crate) async fn soon<T>(what: &str, mut read: impl AsyncFnMut() -> Option<T>) -> T {
     let reading = async {
         loop {
@@ -42,7 +42,7 @@ async fn history(server: &mut McpProcess, id: &str) -> Value {
     server.call("get_conversation_history", arguments).await["structuredContent"].clone()
 }
 
-/// G8: history has it while it grows; it is no message, not in the files, and gone at the end.
+/// G8: history has the growing text; it is not a message, not in the files, and removed at the end.
 async fn history_has_the_text_so_far(mut world: World) {
     world.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "true");
     world.set("CONVERSATION_LOGS_DIR", world.data_dir().join("logs").to_str().unwrap());
@@ -96,7 +96,7 @@ async fn g8_history_has_the_text_so_far_on_a_database() {
     history_has_the_text_so_far(World::on_postgres().await).await;
 }
 
-/// G8: get_job and `jobs show` have it; a cancel ends it; thinking is not in it.
+/// G8: get_job and `jobs show` have it; a cancel removes it; it contains no thinking.
 #[tokio::test]
 async fn g8_get_job_and_jobs_show_have_the_text_so_far_without_thinking() {
     let mut world = World::new().await;
@@ -129,7 +129,7 @@ async fn g8_get_job_and_jobs_show_have_the_text_so_far_without_thinking() {
     assert_eq!(world.shown(&id).await["partial"], json!(null));
 }
 
-/// G8: after kill -9 in the middle of the writing, the next try shows its own text, and the report is whole.
+/// G8: after kill -9 in the middle of the writing, the next attempt shows its own text, and the report is whole.
 #[tokio::test]
 async fn g8_a_killed_worker_leaves_no_text_behind_that_outlives_the_end() {
     let world = World::new().await;

@@ -60,10 +60,10 @@ async fn a9_with_research_jobs_there_are_exactly_seven_tools() {
     }
 }
 
-/// What the vendor's server of version 1.2.1 lists, without the texts for models.
+/// The tools that the vendor's server of version 1.2.1 lists, without the texts for models.
 const VENDOR: &str = include_str!("perplexity/vendor-1.2.1.json");
 
-/// A schema without what only a reader of it sees.
+/// Returns a schema without the parts that only a reader sees.
 fn without_texts(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -76,7 +76,8 @@ fn without_texts(schema: &Value) -> Value {
     }
 }
 
-/// A9: parameters, enums, required fields, bounds, outputs and annotations are the vendor's, with guidance on when to use which.
+/// A9: parameters, enums, required fields, bounds, outputs and annotations are the vendor's, with guidance on the
+/// choice of a tool.
 #[tokio::test]
 async fn a9_the_schemas_are_those_of_the_vendor_s_server() {
     let world = world().await;
@@ -100,7 +101,7 @@ async fn a9_the_schemas_are_those_of_the_vendor_s_server() {
     }
 }
 
-/// A9: whatever the vendor's server accepts is accepted.
+/// A9: everything that the vendor's server accepts is accepted.
 #[tokio::test]
 async fn a9_what_the_vendor_s_server_accepts_is_accepted() {
     let world = world().await;
@@ -141,7 +142,7 @@ async fn a9_what_the_vendor_s_server_accepts_is_accepted() {
         let text = result["content"][0]["text"].as_str().unwrap();
         assert_ne!(result["isError"], true, "{tool} {arguments:.200}: {text}");
     }
-    // What the provider refuses is refused by it, not by us.
+    // Only the provider refuses these.
     for arguments in [
         json!({ "query": "k", "country": "Germany" }),
         json!({ "query": "l", "search_domain_filter": domains }),
@@ -158,7 +159,8 @@ async fn a9_what_the_vendor_s_server_accepts_is_accepted() {
     assert_eq!(counts[0], &json!(2), "the whole part");
 }
 
-/// A9: texts to the letter: citations end with a line break, results are a list, thinking stays unless it is to be left out.
+/// A9: texts to the letter: citations end with a line break, results are a list, thinking stays unless it is to be left
+/// out.
 #[tokio::test]
 async fn a9_the_result_texts_are_those_of_the_vendor_s_server() {
     let world = world().await;
@@ -275,7 +277,7 @@ async fn the_first_set_listed_owns_a_shared_name() {
     }
 }
 
-/// A9: progress for who gave a token, none otherwise; and promise 2 for who gives up.
+/// A9: progress for a caller with a token, none otherwise; and promise 2 for a caller that gives up.
 #[tokio::test]
 async fn a9_a_client_that_gives_up_picks_its_call_up_again() {
     let world = world().await;
@@ -307,7 +309,8 @@ async fn a9_a_client_that_gives_up_picks_its_call_up_again() {
     assert_eq!(progress.count(), 0, "no token, no progress");
 }
 
-/// Promise 2: each of the four tools repeats its answer, says so and how to ask anew without a key.
+/// Promise 2: each of the four tools repeats its answer, marks it as repeated, and explains how to ask again without a
+/// key.
 #[tokio::test]
 async fn a_call_made_again_is_answered_with_the_same_and_says_so() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Calls of both eras, whose jobs they see, and what they are told meanwhile.
+//! Calls of both eras: the jobs that they see, and their progress.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ async fn started(client: &Client, scenario: &str) -> String {
     started["jobId"].as_str().unwrap().to_owned()
 }
 
-/// E7: another owner's job behaves like one that never was.
+/// E7: another owner's job behaves like one that never existed.
 #[tokio::test]
 async fn e7_one_owner_cannot_see_another_owners_job() {
     let mut world = World::new().await;
@@ -94,7 +94,7 @@ async fn a7_a_closed_stream_never_stops_the_job() {
     assert_eq!(world.submits(), 1);
 }
 
-/// The same messages as over stdio, with the same answers.
+/// The same messages as over stdio get the same answers.
 #[tokio::test]
 async fn a_message_that_cannot_be_read_is_refused_under_its_id() {
     let mut world = World::new().await;
@@ -112,7 +112,7 @@ async fn a_message_that_cannot_be_read_is_refused_under_its_id() {
     assert_eq!(world.submits(), 0);
 }
 
-/// Errors inside MCP are JSON-RPC; the session goes on.
+/// Errors inside MCP are JSON-RPC errors; the session continues.
 #[tokio::test]
 async fn a_mistake_inside_mcp_is_a_json_rpc_error() {
     let mut world = World::new().await;
@@ -129,7 +129,7 @@ async fn a_mistake_inside_mcp_is_a_json_rpc_error() {
     assert!(names.contains(&&json!(POLL)), "{names:?}");
 }
 
-/// The example in docs/http.md works as it is printed, on whatever port.
+/// The example in docs/http.md works as printed, on any port.
 #[tokio::test]
 async fn the_curl_example_of_the_docs_works() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! A small HTTP client that says exactly what it is told, and a server to say it to.
+//! A small HTTP client that sends exactly the given bytes, and a server for it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::support::World;
 pub(crate) const ANN: &str = "ann-0123456789abcdef0123";
 pub(crate) const BOB: &str = "bob-0123456789abcdef0123";
 
-/// No answer takes longer in a test; a limit, never a pause.
+/// The time limit of an answer in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A server that listens.
+/// A listening server.
 pub(crate) struct Served {
     pub(crate) process: McpProcess,
     pub(crate) address: SocketAddr,
 }
 
 impl Served {
-    /// With tokens for Ann and Bob.
+    /// Starts it with tokens for Ann and Bob.
     pub(crate) async fn start(world: &mut World, flags: &[&str]) -> Self {
         world.set("OUTLAST_TOKENS", &format!("ann={ANN},bob={BOB}"));
         Self::start_as_it_is(world, flags).await
@@ -45,7 +45,7 @@ impl Served {
         Client { address: self.address, token: token.to_owned() }
     }
 
-    /// Says these bytes and reads the head of the answer; `None` when the server hangs up without one.
+    /// Sends these bytes and reads the head of the answer; `None` if the server hangs up without one.
     pub(crate) async fn say(&self, bytes: &[u8]) -> Option<Reply> {
         say(self.address, bytes).await
     }
@@ -55,7 +55,7 @@ pub(crate) async fn say(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (input, mut output) = stream.into_split();
     let bytes = bytes.to_owned();
-    // Beside the reading: a server that refuses may answer before it has heard everything.
+    // Concurrent with the reading: a server that refuses may answer before it has read everything.
     let writing = tokio::spawn(async move {
         drop(output.write_all(&bytes).await);
         output
@@ -71,7 +71,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A request with the token and these headers.
+    /// Returns a request with the token and these headers.
     pub(crate) fn bytes(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
         let mut text = format!(
             "{line} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n",
@@ -92,19 +92,19 @@ impl Client {
         say(self.address, &self.bytes(line, headers, body)).await.expect("an answer")
     }
 
-    /// A message in a session of the older era, or outside of one.
+    /// Sends a message in a session of the older era, or outside of one.
     pub(crate) async fn post(&self, session: Option<&str>, message: &Value) -> Reply {
         self.post_text(session, &message.to_string()).await
     }
 
-    /// The same, with a message that may be anything.
+    /// Sends any text in place of a message.
     pub(crate) async fn post_text(&self, session: Option<&str>, message: &str) -> Reply {
         let mut headers = JSON.to_vec();
         headers.extend(session.map(|id| ("Mcp-Session-Id", id)));
         self.send("POST /mcp", &headers, message).await
     }
 
-    /// A new session of the older era.
+    /// Opens a session of the older era.
     pub(crate) async fn initialize(&self) -> String {
         let reply = self.post(None, &initialize()).await;
         assert_eq!(reply.status, 200, "{}", reply.head);
@@ -116,14 +116,14 @@ impl Client {
         session
     }
 
-    /// A tool call of the newer era; without progress.
+    /// Makes a tool call of the newer era, without progress.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask(tool, arguments, json!({})).await.result().await;
         assert_ne!(answer["result"]["isError"], true, "{answer}");
         answer["result"]["structuredContent"].clone()
     }
 
-    /// The same, with more in `_meta`, unread.
+    /// Makes the same call with additional `_meta`, and returns the unread reply.
     pub(crate) async fn ask(&self, tool: &str, arguments: Value, meta: Value) -> Reply {
         let headers = modern(tool);
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -140,7 +140,7 @@ pub(crate) fn initialize() -> Value {
     } })
 }
 
-/// A tool call of the older era.
+/// Returns a tool call of the older era.
 pub(crate) fn call(tool: &str, arguments: &Value, meta: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call",
             "params": { "name": tool, "arguments": arguments, "_meta": meta } })
@@ -160,7 +160,7 @@ fn modern_call(tool: &str, arguments: Value, mut meta: Value) -> Value {
     call(tool, &arguments, &meta)
 }
 
-/// The head of an answer, and what is left to read.
+/// The head of an answer, and the part that is still unread.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -203,7 +203,7 @@ impl Reply {
             .map(|(_, value)| value)
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next piece of the body; `None` at its end.
     async fn piece(&mut self) -> Option<Vec<u8>> {
         let mut size = String::new();
         let read = tokio::time::timeout(LIMIT, self.input.read_line(&mut size)).await;
@@ -215,12 +215,12 @@ impl Reply {
         (size > 0).then_some(piece)
     }
 
-    /// The next event of a stream as it is.
+    /// Returns the next event of a stream unchanged.
     pub(crate) async fn text_event(&mut self) -> String {
         String::from_utf8(self.piece().await.expect("an event")).unwrap()
     }
 
-    /// The whole body.
+    /// Returns the whole body.
     pub(crate) async fn body(mut self) -> String {
         let mut body = Vec::new();
         if let Some(length) = self.header("content-length") {
@@ -235,7 +235,7 @@ impl Reply {
         String::from_utf8(body).unwrap()
     }
 
-    /// The next message on a stream of events; `None` at its end.
+    /// Returns the next message on a stream of events; `None` at its end.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         loop {
             let piece = String::from_utf8(self.piece().await?).unwrap();
@@ -249,7 +249,7 @@ impl Reply {
         }
     }
 
-    /// The answer on a stream of events, whatever comes before it.
+    /// Returns the answer on a stream of events, and skips everything before it.
     pub(crate) async fn result(mut self) -> Value {
         assert_eq!(self.status, 200, "{}", self.head);
         loop {

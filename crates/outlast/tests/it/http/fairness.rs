@@ -10,7 +10,7 @@ async fn started(client: &Client, scenario: &str) -> String {
     client.call(START, question(scenario)).await["jobId"].as_str().unwrap().to_owned()
 }
 
-/// The ids of the jobs that workers took from the queue, in order.
+/// Returns the ids of the jobs that workers claimed from the queue, in order.
 fn dequeued(served: &Served) -> Vec<String> {
     let log = served.process.log();
     let lines = log.lines().filter(|line| line.contains("Job dequeued"));
@@ -44,7 +44,7 @@ async fn f10_a_long_queue_of_one_owner_does_not_keep_another_waiting() {
     assert_eq!(order[2], bobs, "{order:?}");
 }
 
-/// Parks polls until one is refused; the ones that wait.
+/// Parks polls until one is refused; returns those that wait.
 async fn parked(client: &Client, id: &str) -> Vec<super::client::Reply> {
     let mut waiting = Vec::new();
     loop {
@@ -61,7 +61,7 @@ async fn parked(client: &Client, id: &str) -> Vec<super::client::Reply> {
     }
 }
 
-/// F10, E8: however many polls Ann parks, Bob's still parks.
+/// F10, E8: Ann may park any number of polls, Bob's still parks.
 #[tokio::test]
 async fn f10_polls_of_one_owner_leave_room_for_another() {
     let mut world = World::new().await;
@@ -75,7 +75,7 @@ async fn f10_polls_of_one_owner_leave_room_for_another() {
     assert_eq!((first.len(), second.len()), (4, 2));
 }
 
-/// E8: an only owner may have all of them.
+/// E8: a single owner may have all of them.
 #[tokio::test]
 async fn e8_an_only_owner_may_park_every_poll() {
     let mut world = World::new().await;
@@ -88,7 +88,7 @@ async fn e8_an_only_owner_may_park_every_poll() {
     assert_eq!(parked(&ann, &id).await.len(), 3);
 }
 
-/// F10: over the quota of bytes an owner is told what to do, others are not touched, and the server is healthy.
+/// F10: an owner over the quota of bytes learns the next step, others are not affected, and the server is healthy.
 #[tokio::test]
 async fn f10_an_owner_who_has_stored_too_much_starts_nothing_new() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! `/metrics` and `/health`: figures that name no owner, and a health that tells the truth about the store.
+//! `/metrics` and `/health`: metrics that name no owner, and a health that is true of the store.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn the_figures_count_jobs_and_name_no_owner() {
     assert_eq!(poll.event().await.unwrap()["method"], "notifications/progress");
     world.simulator.release();
     assert_eq!(poll.result().await["result"]["structuredContent"]["status"], "COMPLETED");
-    // The caller may hear of the end before the worker does.
+    // The caller may see the end before the worker does.
     let ended = async {
         loop {
             let figures = ann.send("GET /metrics", &[], "").await.body().await;
@@ -60,7 +60,8 @@ async fn the_figures_count_jobs_and_name_no_owner() {
     }
 }
 
-/// E7: what others asked and spent is not told; the owner of the server's own command line is told everything.
+/// E7: an owner cannot see the calls and costs of others; the owner of the server's own command line can see
+/// everything.
 #[tokio::test]
 async fn e7_an_owner_is_shown_the_figures_of_their_own_jobs_alone() {
     let mut world = World::new().await;
@@ -87,7 +88,7 @@ async fn e7_an_owner_is_shown_the_figures_of_their_own_jobs_alone() {
     assert!(all.contains("outlast_spend_usd_total{"), "{all}");
 }
 
-/// Promise 6 as a balancer sees it.
+/// Promise 6 as a load balancer sees it.
 #[test]
 fn the_health_says_when_the_store_refuses_writes() {
     let name = "http::figures::the_health_says_when_the_store_refuses_writes";
@@ -110,7 +111,7 @@ fn the_health_says_when_the_store_refuses_writes() {
     });
 }
 
-/// F9: of a database the figures know the pool, the lag and whether changes are told; of a file there are none.
+/// F9: for a database the metrics have the pool, the lag and whether changes are notified; for a file there are none.
 #[tokio::test]
 async fn f9_the_operator_sees_how_the_database_stands() {
     let mut world = World::on_postgres().await;

@@ -1,5 +1,5 @@
-//! Clients that take more than their part: idle connections, answers that are never read, bodies that never end, and
-//! ids that are used twice. Small numbers, by hidden flags; the rules are the same for large ones.
+//! Clients that take more than their share: idle connections, answers that are never read, bodies that never end, and
+//! ids that are used twice. The numbers are small, by hidden flags; the rules are the same for large ones.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::client::{ANN, BOB, JSON, Served, call};
 use crate::faults::memory::peak_kib;
 use crate::support::{POLL, START, World, eventually, question, start};
 
-/// No wait in here is longer; a limit, never a pause.
+/// The time limit of every wait; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Waits until the server has hung up.
@@ -21,7 +21,7 @@ async fn hung_up(stream: &mut TcpStream) {
     assert!(matches!(read.expect("the server hangs up"), Ok(0) | Err(_)));
 }
 
-/// F10: a client that only holds connections open makes room for those that ask, from the same address too.
+/// F10: a client that only holds connections open makes room for those that send requests, from the same address too.
 #[tokio::test]
 async fn f10_connections_that_say_nothing_keep_no_owner_out() {
     let mut world = World::new().await;
@@ -63,7 +63,7 @@ async fn f10_an_owner_with_too_many_connections_is_told_so_and_others_are_served
     assert_eq!(bob.send("GET /nothing", &[], "").await.status, 404);
 }
 
-/// A client that asks and never reads is broken off, and the log says so.
+/// The server disconnects a client that never reads, and logs it.
 #[tokio::test]
 async fn a_client_that_never_reads_its_answers_is_broken_off() {
     let mut world = World::new().await;
@@ -76,7 +76,7 @@ async fn a_client_that_never_reads_its_answers_is_broken_off() {
     served.process.logged("its client took none of what was sent to it").await;
 }
 
-/// Requests that are under way take so much and no more; an owner leaves room for another.
+/// Requests under way may take a limited amount; an owner leaves room for another.
 #[tokio::test]
 async fn f10_bodies_under_way_are_bounded_and_shared() {
     let mut world = World::new().await;
@@ -90,7 +90,7 @@ async fn f10_bodies_under_way_are_bounded_and_shared() {
         let messages = json!([{ "role": "user", "content": letter.repeat(200_000) }]);
         json!({ "messages": messages, "reasoning_effort": "none of these" })
     };
-    // Until the server has read what was sent.
+    // Until the server has read everything that was sent.
     let refused = loop {
         let reply = ann.ask(START, long("x"), json!({})).await;
         if reply.status == 503 {
@@ -106,7 +106,7 @@ async fn f10_bodies_under_way_are_bounded_and_shared() {
     assert_eq!(poll["status"], "NOT_FOUND", "small requests find room");
 }
 
-/// Many bodies of the largest size at once take a bounded memory.
+/// Many bodies of the largest size together take a bounded memory.
 #[tokio::test]
 async fn bodies_of_the_largest_size_take_bounded_memory() {
     let mut world = World::new().await;

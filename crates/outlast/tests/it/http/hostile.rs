@@ -1,5 +1,4 @@
-//! Requests that are not what they should be: each gets its status, and nothing is served without a token but the
-//! health of the server.
+//! Malformed and hostile requests: each gets its status, and without a token only the server's health is served.
 
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ const TOKEN: &str = "Authorization: Bearer ann-0123456789abcdef0123";
 const TYPE: &str = "Content-Type: application/json";
 const ACCEPT: &str = "Accept: application/json, text/event-stream";
 
-/// A request as it is said.
+/// Returns a request as bytes.
 fn said(line: &str, headers: &[&str], body: &str) -> Vec<u8> {
     let mut text = format!("{line} HTTP/1.1\r\n");
     for header in headers {
@@ -42,12 +41,12 @@ fn post(headers: &[&str], body: &str) -> Vec<u8> {
     said("POST /mcp", headers, body)
 }
 
-/// All that is needed, and more.
+/// Returns a request with everything necessary, and these headers.
 fn good(more: &[&str], body: &str) -> Vec<u8> {
     post(&[&[HOST, TOKEN, TYPE, ACCEPT], more].concat(), body)
 }
 
-/// Every case is one request on a connection of its own.
+/// Every case is one request on a separate connection.
 #[tokio::test]
 async fn every_hostile_request_gets_its_status() {
     let mut world = World::new().await;
@@ -65,7 +64,7 @@ async fn every_hostile_request_gets_its_status() {
     let batch = format!("[{hello}]");
     let long = hello.replace("\"test\"", &format!("\"{}\"", &large[..4_000_000]));
     let cases: Vec<(&str, Vec<u8>, u16)> = vec![
-        // As it should be.
+        // A correct request.
         ("a good request", good(&[], hello), 200),
         ("any port of this machine", post(&["Host: localhost:9", TOKEN, TYPE, ACCEPT], hello), 200),
         (
@@ -211,7 +210,7 @@ async fn every_hostile_request_gets_its_status() {
         ),
         ("two lengths", good(&["Content-Length: 5", "Content-Length: 6"], "hello!"), 400),
         (
-            // hyper drops the length, as RFC 9112 6.3 has it.
+            // hyper drops the length, as RFC 9112 6.3 requires.
             "a length and chunks, of which the chunks count",
             good(&["Content-Length: 5", "Transfer-Encoding: chunked"], &chunked_hello),
             200,
@@ -261,13 +260,13 @@ async fn nothing_is_served_without_a_token_but_the_health() {
             let expected = match (path, method) {
                 ("/health" | "/livez" | "/readyz", "GET" | "HEAD") => 200,
                 ("/health" | "/livez" | "/readyz", _) => 405,
-                // On to the page, which asks who it is.
+                // Redirects to the page, which asks for a sign-in.
                 ("/", "GET" | "HEAD") => 303,
-                // A change that comes from no page of ours.
+                // A change that does not come from our page.
                 ("/", _) => 403,
                 _ => 401,
             };
-            // A target of `*` is for OPTIONS alone; the rest is no HTTP.
+            // A target of `*` is only for OPTIONS; the rest is not HTTP.
             assert!(
                 status == expected || path == "*" && status == 400,
                 "{method} {path}: {status}"
@@ -276,7 +275,7 @@ async fn nothing_is_served_without_a_token_but_the_health() {
     }
 }
 
-/// A browser asks before it asks: only pages of listed origins get a yes.
+/// A browser sends a preflight request: only pages of listed origins are allowed.
 #[tokio::test]
 async fn only_listed_origins_are_told_that_they_may_ask() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! Leaving over HTTP: parked polls are answered, the health says so, and no client waits for long.
+//! Shutdown over HTTP: parked polls are answered, the health reports it, and no client waits long.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::client::{ANN, JSON, Served, call, say};
 use crate::support::{POLL, START, World, question, running};
 
-/// A stop answers what is parked and closes what is open, within two seconds.
+/// A stop answers parked polls and closes open connections, within two seconds.
 #[tokio::test]
 async fn a_stop_answers_parked_polls_and_ends_within_two_seconds() {
     let mut world = World::new().await;
@@ -47,13 +47,13 @@ async fn a_stop_answers_parked_polls_and_ends_within_two_seconds() {
     assert!(!log.contains("with calls under way"), "no call had to be cut off: {log}");
 }
 
-/// While a last call holds the server, the health says that it leaves and new calls are turned away.
+/// While a last call holds the server, the health reports the shutdown and new calls are refused.
 #[tokio::test]
 async fn a_leaving_server_says_so_and_takes_no_new_calls() {
     let mut world = World::new().await;
     let served = Served::start(&mut world, &[]).await;
     let ann = served.client(ANN);
-    // A request that is not whole keeps its connection open until the server has waited enough.
+    // An incomplete request keeps its connection open until the server's wait ends.
     let mut half = TcpStream::connect(served.address).await.unwrap();
     let whole = ann.bytes("POST /mcp", &JSON, &super::client::initialize().to_string());
     half.write_all(&whole[..whole.len() - 5]).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_leaving_server_says_so_and_takes_no_new_calls() {
     served.process.signal(Signal::TERM);
     let said = async {
         loop {
-            // A connection on which nothing was read yet when the signal came is closed unanswered.
+            // A connection on which nothing was read before the signal is closed without an answer.
             let Some(health) = say(served.address, &ann.bytes("GET /health", &[], "")).await else {
                 continue;
             };

@@ -1,9 +1,9 @@
-//! E8 over HTTP: how often an owner may ask, and how often a client without a token may try.
+//! E8 over HTTP: the request rate of an owner, and the rate of attempts of a client without a token.
 
 use super::client::{ANN, BOB, Served};
 use crate::support::World;
 
-/// E8: over the limit comes a wait, for that owner alone.
+/// E8: over the limit the owner must wait, and only that owner.
 #[tokio::test]
 async fn e8_an_owner_who_asks_too_often_is_told_how_long_to_wait() {
     let mut world = World::new().await;
@@ -41,7 +41,7 @@ async fn e8_strangers_are_limited_and_owners_are_not_hurt_by_it() {
     assert_eq!(served.client(ANN).send("GET /nothing", &[], "").await.status, 404);
 }
 
-/// E8: clients look for an authorization server before they show a token; that is no attempt with a wrong one.
+/// E8: clients look for an authorization server before they send a token; that is not an attempt with a wrong one.
 #[tokio::test]
 async fn e8_a_look_for_oauth_metadata_is_answered_and_not_counted() {
     let mut world = World::new().await;

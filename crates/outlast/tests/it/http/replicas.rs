@@ -9,7 +9,7 @@ use super::client::{ANN, BOB, Client, JSON, Reply, Served, call};
 use crate::faults::hostile::{assert_error, malformed};
 use crate::support::{POLL, START, World, question, running};
 
-/// Sends every connection to the next server in turn, and past one that takes none.
+/// Sends every connection to the next server in turn, and skips one that accepts none.
 struct RoundRobin {
     address: SocketAddr,
 }
@@ -58,7 +58,7 @@ fn ping() -> Value {
     json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" })
 }
 
-/// A poll of the older era with progress, under this request id.
+/// Returns a poll of the older era with progress, under this request id.
 fn poll(id: &str, request: &str) -> Value {
     let mut poll = call(POLL, &json!({ "jobId": id }), &json!({ "progressToken": request }));
     poll["id"] = json!(request);
@@ -71,14 +71,14 @@ async fn assert_progress(reply: &mut Reply, token: &str) {
     assert_eq!(progress["params"]["progressToken"], token, "{progress}");
 }
 
-/// The stream of a session, or of a broken call.
+/// Opens the stream of a session, or of a broken call.
 async fn stream(client: &Client, session: &str, last_event_id: Option<&str>) -> Reply {
     let mut headers = vec![("Mcp-Session-Id", session), JSON[1]];
     headers.extend(last_event_id.map(|id| ("Last-Event-ID", id)));
     client.send("GET /mcp", &headers, "").await
 }
 
-/// The stream tells that the answer to this request cannot be had, and ends.
+/// Checks that the stream reports that the answer to this request cannot be had, and ends.
 async fn assert_lost(stream: Reply, request: &str) {
     assert_eq!(stream.status, 200, "{}", stream.head);
     let body = stream.body().await;
@@ -92,19 +92,19 @@ async fn f5_any_server_answers_a_session_of_the_older_era() {
     let mut world = World::new().await;
     let (first, second, proxy) = replicas(&mut world).await;
     let ann = proxy.client(ANN);
-    // The first server opens the session, the second hears that it is ready.
+    // The first server opens the session, the second gets the notification that it is ready.
     let session = ann.initialize().await;
     let started = call(START, &question("ok;words=60;hold=true"), &json!({}));
     let started = ann.post(Some(&session), &started).await.result().await;
     let id = started["result"]["structuredContent"]["jobId"].as_str().unwrap().to_owned();
     running(&world, &id).await;
 
-    // The job runs at one of them, and both tell of it.
+    // The job runs at one of them, and both report on it.
     let mut at_second = ann.post(Some(&session), &poll(&id, "x")).await;
     let mut at_first = ann.post(Some(&session), &poll(&id, "y")).await;
     assert_progress(&mut at_second, "x").await;
     assert_progress(&mut at_first, "y").await;
-    // Heard by the second server: the call at the first goes on.
+    // The second server gets it: the call at the first continues.
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
                             "params": { "requestId": "y" } });
     assert_eq!(ann.post(Some(&session), &cancelled).await.status, 202);
@@ -158,7 +158,7 @@ async fn f5_a_session_is_its_owner_s_on_every_server_and_ends_where_it_is_delete
     assert_eq!(first.client(ANN).post(Some(&session), &ping()).await.status, 200);
 }
 
-/// What broke with a server is said by any other at once; the session and the job go on.
+/// Any other server at once reports the calls that broke with a server; the session and the job continue.
 #[tokio::test]
 async fn f5_a_client_goes_on_when_a_server_is_killed() {
     let mut world = World::new().await;
@@ -194,7 +194,7 @@ async fn f5_a_client_goes_on_when_a_server_is_killed() {
     }
 }
 
-/// A7: the wait, never the job.
+/// A7: ends the wait, never the job.
 #[tokio::test]
 async fn f5_a_cancellation_ends_the_wait_at_the_server_that_has_the_call() {
     let mut world = World::new().await;
@@ -241,11 +241,11 @@ async fn f5_a_broken_stream_is_resumed_by_the_server_that_holds_the_call() {
     let answer = resumed.result().await;
     assert_eq!(answer["id"], "x", "{answer}");
     assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED", "{answer}");
-    // An answer that was given is not kept: the client that comes back for it is told.
+    // An answer that was delivered is not kept: the client that comes back for it gets an error.
     assert_lost(stream(&ann, &session, Some(&last)).await, "x").await;
 }
 
-/// A request of the newest era, by a client that takes tasks.
+/// Sends a request of the newest era, as a client that accepts tasks.
 async fn modern(client: &Client, method: &str, name: &str, mut params: Value) -> Reply {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =

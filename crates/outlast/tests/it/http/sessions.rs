@@ -1,4 +1,4 @@
-//! Sessions of the older era: whose they are, how long they live, and that a long silence does not end them.
+//! Sessions of the older era: their owners, their lifetime, and that a long silence does not end them.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn ping() -> serde_json::Value {
     json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" })
 }
 
-/// Whether the server holds the session, that is, has a stream for it.
+/// Returns true if the server holds the session, that is, has a stream for it.
 async fn is_held(client: &Client, session: &str) -> bool {
     let stream = client.send("GET /mcp", &[("Mcp-Session-Id", session), JSON[1]], "").await;
     assert!(matches!(stream.status, 200 | 405), "{}", stream.head);
@@ -38,7 +38,7 @@ async fn a_session_lives_from_initialize_to_delete() {
     }
 }
 
-/// E7: a session id is no token.
+/// E7: a session id is not a token.
 #[tokio::test]
 async fn e7_another_owners_session_is_an_unknown_one() {
     let mut world = World::new().await;
@@ -52,7 +52,7 @@ async fn e7_another_owners_session_is_an_unknown_one() {
     assert_eq!(ann.post(Some(&session), &ping()).await.result().await["result"], json!({}));
 }
 
-/// A call that says nothing for far longer than an idle session lives is answered in its session.
+/// A call that is silent for far longer than the lifetime of an idle session is answered in its session.
 #[tokio::test]
 async fn a_silent_call_outlives_the_time_of_idle_sessions() {
     let mut world = World::new().await;
@@ -67,7 +67,7 @@ async fn a_silent_call_outlives_the_time_of_idle_sessions() {
     assert!(status == "IN_PROGRESS" || status == "CREATED", "{answer}");
 }
 
-/// The call goes on without its listener, who may come back for the answer.
+/// The call continues without its listener, who may come back for the answer.
 #[tokio::test]
 async fn a_call_whose_client_left_keeps_its_session() {
     let mut world = World::new().await;
@@ -85,7 +85,7 @@ async fn a_call_whose_client_left_keeps_its_session() {
     assert!(is_held(&ann, &session).await);
 }
 
-/// What is forgotten is the stream: a request is answered all the same.
+/// Only the stream is forgotten: a request is answered all the same.
 #[tokio::test]
 async fn an_abandoned_session_is_reaped_and_one_with_a_listener_is_not() {
     let mut world = World::new().await;
@@ -104,7 +104,7 @@ async fn an_abandoned_session_is_reaped_and_one_with_a_listener_is_not() {
     }
 }
 
-/// However many sessions an owner abandons, only so many are kept, and the newest work.
+/// An owner may abandon any number of sessions: only a limited number is kept, and the newest work.
 #[tokio::test]
 async fn abandoned_sessions_make_room_for_new_ones() {
     let mut world = World::new().await;
@@ -143,7 +143,7 @@ async fn where_every_session_is_in_use_a_new_one_has_to_wait() {
     served.client(BOB).initialize().await;
 }
 
-/// The newer era has no sessions: a header that names one says nothing.
+/// The newer era has no sessions: a header that names one has no effect.
 #[tokio::test]
 async fn the_newer_era_ignores_session_ids() {
     let mut world = World::new().await;
@@ -167,7 +167,7 @@ async fn the_newer_era_ignores_session_ids() {
     assert_eq!(answer["result"]["structuredContent"]["status"], "NOT_FOUND", "{answer}");
 }
 
-/// The newest era has no initialize: a client that sends one is told that there is no such method, not of its parameters.
+/// The newest era has no initialize: a client that sends one gets an error about the method, not about its parameters.
 #[tokio::test]
 async fn the_newest_era_has_no_initialize() {
     let mut world = World::new().await;

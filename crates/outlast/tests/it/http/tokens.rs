@@ -1,4 +1,4 @@
-//! Where tokens come from, and what is refused at the start.
+//! The sources of tokens, and the refusals at the start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -56,7 +56,7 @@ async fn without_auth_every_client_on_this_machine_is_the_local_owner() {
     assert!(!world.data_dir().join("http-token").exists());
 }
 
-/// Exit 2 before anything is opened, with the name of what is wrong and never a token.
+/// Exit 2 before anything is opened, with the name of the unsafe setting and never a token.
 #[tokio::test]
 async fn what_would_be_unsafe_is_refused_at_the_start() {
     let open = tempfile_with("eve eve-0123456789abcdef\n", 0o644);
@@ -108,7 +108,7 @@ async fn what_would_be_unsafe_is_refused_at_the_start() {
     }
 }
 
-/// A token file that others could read is not used, even our own.
+/// A token file that others could read is not used, not even our own.
 #[tokio::test]
 async fn our_own_token_is_not_used_when_others_can_read_it() {
     let world = World::new().await;
@@ -120,7 +120,7 @@ async fn our_own_token_is_not_used_when_others_can_read_it() {
     assert!(ran.stderr.contains("http-token") && ran.stderr.contains("0640"), "{}", ran.stderr);
 }
 
-/// Other commands and stdio do not fail for want of tokens they do not need.
+/// Other commands and stdio do not fail because of tokens that they do not need.
 #[tokio::test]
 async fn stdio_does_not_look_at_tokens() {
     let mut world = World::new().await;
@@ -130,7 +130,7 @@ async fn stdio_does_not_look_at_tokens() {
     assert!(!world.data_dir().join("http-token").exists());
 }
 
-/// Runs a server that should not start; one that does would run for ever.
+/// Runs a server that should not start; one that starts would run for ever.
 async fn refused(world: &World, arguments: &[&str]) -> Ran {
     let ran = tokio::time::timeout(Duration::from_secs(30), world.run(arguments)).await;
     ran.unwrap_or_else(|_| panic!("{arguments:?} started"))

@@ -1,4 +1,4 @@
-//! Upstreams that ask who we are.
+//! Upstreams that authenticate us.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::ran;
 use super::resuming::{Two, known_to};
 use crate::http::client::BOB;
 
-/// Access to an upstream: a token from the environment or a header, and whose jobs they become.
+/// Access to an upstream: a token from the environment or a header, and the owner of the jobs there.
 #[tokio::test]
 async fn e12_an_upstream_by_url_is_shown_our_token() {
     let two = Two::new("").await;
@@ -23,7 +23,7 @@ async fn e12_an_upstream_by_url_is_shown_our_token() {
     }
 }
 
-/// A token that is not taken is a clear failure, and is shown nowhere.
+/// A refused token is a clear failure, and is shown nowhere.
 #[tokio::test]
 async fn e12_a_wrong_token_is_a_clear_failure_that_never_shows_it() {
     let mut two = Two::new("").await;

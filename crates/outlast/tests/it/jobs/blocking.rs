@@ -7,7 +7,7 @@ use crate::support::{assert_refused, eventually};
 
 const BLOCKING: [&str; 2] = ["--tools", "research-jobs"];
 
-/// E1: the result as it came; a failure is a refusal with its code.
+/// E1: the result is returned unchanged; a failure is a refusal with its code.
 #[tokio::test]
 async fn e1_a_blocking_workflow_returns_its_result() {
     let shop = Shop::new().await;
@@ -25,7 +25,7 @@ async fn e1_a_blocking_workflow_returns_its_result() {
     assert_refused(&bad, "VALIDATION_ERROR", false);
 }
 
-/// E1: with progress, for those who ask for it.
+/// E1: with progress, for clients that request it.
 #[tokio::test]
 async fn e1_a_blocking_workflow_tells_of_its_progress() {
     let shop = Shop::new().await;
@@ -93,7 +93,7 @@ async fn e1_a_client_with_tasks_gets_a_task() {
     assert!(task["ttlMs"].is_u64(), "{task}");
 }
 
-/// One id space: what async mode started is there when it is off again.
+/// One id space: jobs that async mode started are there when it is off again.
 #[tokio::test]
 async fn e7_a_job_outlives_a_change_of_mode() {
     let shop = Shop::new().await;

@@ -1,4 +1,4 @@
-//! What a command is given, what it may say, and what its end means.
+//! The input of a command, its output, and the meaning of its end.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ async fn e12_a_command_is_told_everything_but_nothing_in_its_arguments() {
     assert!(!shop.file("pwned").exists(), "nothing goes through a shell");
 }
 
-/// E12: no more of our environment than four variables, what is configured, and what the job adds.
+/// E12: only four variables of our environment, the configured ones, and those that the job adds.
 #[tokio::test]
 async fn e12_a_command_has_a_clean_environment() {
     let mut shop = Shop::with(
@@ -79,7 +79,7 @@ async fn e12_a_relative_program_is_found_beside_the_configuration() {
     assert_eq!(std::path::Path::new(text.trim()), folder);
 }
 
-/// E10, E11: another exit, a signal or no program at all is a failure with its reason.
+/// E10, E11: another exit code, a signal or a missing program is a failure with its reason.
 #[tokio::test]
 async fn e11_a_command_that_fails_leaves_a_failed_job_with_a_reason() {
     let shop = Shop::with(&format!(
@@ -106,7 +106,7 @@ async fn e11_a_command_that_fails_leaves_a_failed_job_with_a_reason() {
         }
         assert_eq!((&got["status"], &got["result"]), (&json!("failed"), &Value::Null), "{got}");
         assert_eq!(got["error"]["code"], "EXECUTION_ERROR");
-        // E16: what ran may do better next time; what cannot be started will not.
+        // E16: a command that ran may succeed next time; one that cannot be started will not.
         assert_eq!(got["error"]["retryable"], !expected.contains("cannot be started"), "{got}");
         let said = got["error"]["message"].as_str().unwrap();
         assert!(said.starts_with(expected), "{said}");
@@ -117,7 +117,7 @@ async fn e11_a_command_that_fails_leaves_a_failed_job_with_a_reason() {
     server.logged("/no/such/program").await;
 }
 
-/// E10: a child that never reads its input is no failure, however much there is.
+/// E10: a child that never reads its input is not a failure, for any size of input.
 #[tokio::test]
 async fn e10_a_child_that_never_reads_stdin_is_no_failure() {
     let shop = Shop::with("[[workflow]]\nname = \"deaf\"\ncommand = [\"echo\", \"done\"]\n").await;
@@ -161,7 +161,7 @@ async fn e4_lines_on_stderr_move_the_progress() {
     assert_eq!(ended(&mut server, &id).await["status"], "completed");
 }
 
-/// E6: retries are those of the workflow; each is a new run.
+/// E6: the number of retries is that of the workflow; each is a new run.
 #[tokio::test]
 async fn e6_a_workflow_is_retried_as_often_as_it_says() {
     let shop = Shop::with(

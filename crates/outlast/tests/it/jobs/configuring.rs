@@ -2,7 +2,7 @@
 
 use super::Shop;
 
-/// tools.md, E2: what can be wrong with a workflow.
+/// tools.md, E2: the possible mistakes in a workflow.
 #[tokio::test]
 async fn e2_a_mistake_in_a_workflow_names_its_line_and_key() {
     let long = "x".repeat(49);

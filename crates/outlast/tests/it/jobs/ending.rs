@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Shop, ended, ran, runs, start};
 use crate::support::eventually;
 
-/// A command with a child and a grandchild, all of them deaf to a request to leave.
+/// A command with a child and a grandchild, all of which ignore a request to exit.
 const FAMILY: &str = r#"
 [[workflow]]
 name = "family"
@@ -35,7 +35,7 @@ async fn family(more: &str) -> (Shop, McpProcess, String, [u32; 2]) {
     (shop, server, id, pids)
 }
 
-/// The server's own children, as the kernel has them.
+/// Returns the server's own children, as the kernel lists them.
 fn children(server: &McpProcess) -> Vec<u32> {
     let pid = server.pid();
     let mut children = Vec::new();
@@ -47,7 +47,7 @@ fn children(server: &McpProcess) -> Vec<u32> {
     children
 }
 
-/// The server's pipes and what it follows processes by; the store opens files of its own as it needs them.
+/// Returns the number of the server's pipes and process descriptors; the store opens its own files as it needs them.
 fn open_pipes(server: &McpProcess) -> usize {
     let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
     let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -59,7 +59,7 @@ fn open_pipes(server: &McpProcess) -> usize {
         .count()
 }
 
-/// E12, design.md: a cancel ends the whole group, also one that will not listen.
+/// E12, design.md: a cancel ends the whole group, also one that ignores signals.
 #[tokio::test]
 async fn e12_a_cancel_kills_the_whole_group() {
     let (_shop, mut server, id, pids) = family("").await;
@@ -72,7 +72,7 @@ async fn e12_a_cancel_kills_the_whole_group() {
     assert_eq!(ran(&mut server, "echo", "next").await["status"], "completed");
 }
 
-/// E12: so does its limit, and the job says TIMEOUT.
+/// E12: the time limit does so too, and the job has the code TIMEOUT.
 #[tokio::test]
 async fn e12_a_timeout_kills_the_whole_group() {
     let (_shop, mut server, id, pids) = family("timeout = \"1500ms\"").await;
@@ -87,7 +87,7 @@ async fn e12_a_timeout_kills_the_whole_group() {
     eventually("the group is gone", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// E6: five seconds after a kill -9 nothing of it runs, and the job says that it is not known how far it came.
+/// E6: five seconds after a kill -9 none of its processes is running, and the job states that its progress is unknown.
 #[tokio::test]
 async fn e6_a_killed_server_leaves_no_orphans() {
     let (shop, mut server, id, pids) = family("").await;
@@ -103,7 +103,7 @@ async fn e6_a_killed_server_leaves_no_orphans() {
     );
 }
 
-/// E6: also when the guard was killed before, as long as a command was begun since.
+/// E6: also if the guard was killed before, when a command was begun since.
 #[tokio::test]
 async fn e6_a_guard_that_died_is_replaced() {
     let (_shop, mut server, _, pids) = family("").await;
@@ -116,7 +116,7 @@ async fn e6_a_guard_that_died_is_replaced() {
     eventually("the group is gone", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// E6: a workflow that says so is run again, and never twice at a time.
+/// E6: a workflow that is declared safe is run again, and never twice at a time.
 #[tokio::test]
 async fn e6_rerun_after_crash_runs_it_again() {
     let shop = Shop::with(
@@ -144,7 +144,7 @@ rerun_after_crash = true
     assert_eq!(got["result"]["content"][0]["text"], "done\n", "{got}");
 }
 
-/// A server that leaves in good order takes its commands with it.
+/// A server that exits normally ends its commands.
 #[tokio::test]
 async fn e6_a_server_that_leaves_ends_its_commands() {
     let (_shop, server, _, pids) = family("").await;
@@ -154,7 +154,7 @@ async fn e6_a_server_that_leaves_ends_its_commands() {
     eventually("the group is gone", || !pids.iter().any(|pid| runs(*pid))).await;
 }
 
-/// What a command leaves behind in the background ends with it, and delays no answer.
+/// Background processes of a command end with it, and delay no answer.
 #[tokio::test]
 async fn e11_what_a_command_leaves_behind_ends_with_it() {
     let shop = Shop::with(

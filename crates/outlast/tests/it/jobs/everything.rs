@@ -1,4 +1,4 @@
-//! The protocol's own reference server, as others wrote it, behind our workflows: `interop/everything` pins it, and
+//! The protocol's reference server, unchanged, behind our workflows: `interop/everything` pins it, and
 //! `scripts/interop` installs it and runs these.
 
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use super::{Shop, ended, runs};
 use crate::support::eventually;
 
-/// Nothing takes longer in a test; a limit, never a pause.
+/// The time limit of every wait; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The program of the server.
@@ -48,7 +48,7 @@ name = "sum"
 tool = "everything.get-sum"
 "#;
 
-/// The server as a child of ours. What it hears and who it is can be read in files.
+/// Starts the server as a child. Its input and its process id can be read in files.
 async fn over_a_pipe() -> Shop {
     let script = r#"echo $$ >> pids; tee -a heard | exec "$SERVER" stdio"#;
     let upstream = format!(
@@ -58,7 +58,7 @@ async fn over_a_pipe() -> Shop {
     Shop::with(&format!("{upstream}{WORKFLOWS}")).await
 }
 
-/// The server on a port of its own; it ends with the value.
+/// Starts the server on its own port; it ends when this is dropped.
 async fn over_http() -> (Shop, Child) {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
@@ -89,7 +89,7 @@ async fn begun(server: &mut McpProcess, workflow: &str, arguments: Value) -> Str
     started["job_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned()
 }
 
-/// Asks until there is progress.
+/// Polls until there is progress.
 async fn progressing(server: &mut McpProcess, id: &str) -> u64 {
     let asked = json!({ "job_id": id, "wait_seconds": 0 });
     let seen = async {
@@ -105,7 +105,7 @@ async fn progressing(server: &mut McpProcess, id: &str) -> u64 {
     tokio::time::timeout(LIMIT, seen).await.expect("progress is seen")
 }
 
-/// Progress, the answer, and answers of every kind as they were given.
+/// Checks progress, the answer, and that answers of every kind are unchanged.
 async fn does_what_it_is_for(server: &mut McpProcess) {
     let id = begun(server, "long", json!({ "duration": 2, "steps": 4 })).await;
     let percent = progressing(server, &id).await;
@@ -130,7 +130,7 @@ async fn does_what_it_is_for(server: &mut McpProcess) {
     assert_eq!((&got["status"], &got["result"]["isError"]), (&json!("completed"), &json!(true)));
 }
 
-/// A cancel in the middle ends the job; the connection stays good for the next.
+/// A cancel in the middle ends the job; the connection stays usable for the next.
 async fn takes_a_cancel(server: &mut McpProcess) {
     let id = begun(server, "long", json!({ "duration": 30, "steps": 100 })).await;
     progressing(server, &id).await;
@@ -161,8 +161,8 @@ async fn e12_everything_over_http_is_a_workflow() {
     takes_a_cancel(&mut server).await;
 }
 
-/// E6: killed in the middle: a call that may have done something is not made again, one that may be is, and the next job
-/// finds a server that was started again.
+/// E6: killed in the middle: a call that may have had an effect is not repeated, one that is declared safe is, and the
+/// next job finds a restarted server.
 #[tokio::test]
 #[ignore = "needs the packages of interop/everything: scripts/interop"]
 async fn e6_everything_killed_in_the_middle_is_started_again() {
@@ -172,7 +172,7 @@ async fn e6_everything_killed_in_the_middle_is_started_again() {
         let text = std::fs::read_to_string(shop.file("pids")).unwrap_or_default();
         text.lines().map(|line| line.parse().unwrap()).collect()
     };
-    // Children of the shell that says its number; all of them are of its group.
+    // Children of the shell that prints its number; all of them are in its group.
     let kill_group = async |leader: u32| {
         for pid in group(leader) {
             signal(pid, Signal::KILL);
@@ -198,7 +198,7 @@ async fn e6_everything_killed_in_the_middle_is_started_again() {
     assert_eq!(pids().len(), 3, "and again");
 }
 
-/// The processes of a group.
+/// Returns the processes of a group.
 fn group(leader: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

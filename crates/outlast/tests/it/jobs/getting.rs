@@ -1,4 +1,4 @@
-//! Asking after a job: the long poll, the one shape, ids that are none.
+//! Reading a job: the long poll, the one shape, invalid ids.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Shop, ended, ran, start};
 use crate::support::assert_refused;
 
-/// E3: only the end ends the wait early, and it does at once.
+/// E3: only the end of the job ends the wait early, and it does at once.
 #[tokio::test]
 async fn e3_a_long_poll_returns_when_the_job_ends() {
     let shop = Shop::new().await;
@@ -24,7 +24,7 @@ async fn e3_a_long_poll_returns_when_the_job_ends() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
-/// E3: what has ended is answered at once, whatever the wait.
+/// E3: a finished job is answered at once, regardless of the wait.
 #[tokio::test]
 async fn e3_a_finished_job_is_answered_at_once() {
     let shop = Shop::new().await;
@@ -37,7 +37,7 @@ async fn e3_a_finished_job_is_answered_at_once() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-/// E3: the wait of the call, else the configured one; half a second short; zero is at once.
+/// E3: the wait of the call, otherwise the configured one; half a second short; zero means at once.
 #[tokio::test]
 async fn e3_the_wait_can_be_configured_and_ends_half_a_second_short() {
     let shop = Shop::new().await;
@@ -94,7 +94,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// E4: one shape for start, get and cancel, at every station.
+/// E4: one shape for start, get and cancel, in every state.
 #[tokio::test]
 async fn e4_the_full_shape_at_every_station() {
     let shop = Shop::new().await;
@@ -160,7 +160,7 @@ async fn e4_the_full_shape_at_every_station() {
     assert_eq!(late["status"], "completed", "a finished job keeps its result");
 }
 
-/// E4, E7: ids that are none, of whatever kind, answer `expired` at once.
+/// E4, E7: invalid ids of every kind answer `expired` at once.
 #[tokio::test]
 async fn e7_unknown_odd_and_huge_ids_answer_expired_at_once() {
     let shop = Shop::new().await;
@@ -217,7 +217,7 @@ async fn e7_a_foreign_id_is_an_unknown_one() {
     assert_eq!(stranger.structured("list_jobs", json!({})).await["jobs"], json!([]));
 }
 
-/// E7: one id space. A job of another set is found here, and this set's there.
+/// E7: one id space. This set finds a job of another set, and that set finds a job of this one.
 #[tokio::test]
 async fn e7_every_set_finds_any_job_of_the_owner() {
     let shop = Shop::new().await;
@@ -232,7 +232,7 @@ async fn e7_every_set_finds_any_job_of_the_owner() {
     assert_eq!((&poll["status"], &poll["response"]), (&json!("COMPLETED"), &json!("hi")));
 }
 
-/// E9: kept so long from its end, then like an id that never was.
+/// E9: kept for the retention from its end, then like an id that never existed.
 #[tokio::test]
 async fn e9_a_finished_job_expires() {
     let mut shop = Shop::new().await;
@@ -250,7 +250,7 @@ async fn e9_a_finished_job_expires() {
     tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it expires");
 }
 
-/// E15: many ask after the same job and each is answered, each with its own id.
+/// E15: many callers poll the same job and each gets an answer, with its own id.
 #[tokio::test]
 async fn e15_concurrent_get_jobs_are_all_answered() {
     let shop = Shop::new().await;

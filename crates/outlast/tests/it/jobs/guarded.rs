@@ -1,4 +1,4 @@
-//! A command and the death of its server: it runs only once it is in the guard's hands and on record, and only with the
+//! A command and the death of its server: it runs only after the guard has it and it is on record, and only with the
 //! whole of its message.
 
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Shop, runs, start};
 use crate::support::{binary, eventually};
 
-/// Says that it runs, and stays.
+/// Reports that it runs, and stays.
 const STAYS: &str = r#"
 [[workflow]]
 name = "stays"
@@ -62,7 +62,7 @@ fn launched(shop: &Shop, sent: &[u8], line: &[&str]) -> std::process::Output {
     launcher.wait_with_output().unwrap()
 }
 
-/// E12: what comes of a message whose server died while it was written.
+/// E12: a message whose server died while it was written.
 #[tokio::test]
 async fn e12_a_command_gets_the_whole_of_its_message_or_does_not_run() {
     let shop = Shop::with("").await;
@@ -78,7 +78,7 @@ async fn e12_a_command_gets_the_whole_of_its_message_or_does_not_run() {
     assert_eq!(output.status.code(), Some(126), "{output:?}");
 }
 
-/// E6, E12: kill -9 at any time: no command outlives its server, and none has read half of its message.
+/// E6, E12: kill -9 at any time: no command outlives its server, and none reads half of its message.
 #[tokio::test]
 async fn e12_kill_9_leaves_no_command_and_no_half_message() {
     let shop = Shop::with(
@@ -93,7 +93,7 @@ command = ["/bin/sh", "-c", "echo $$ >> pids; wc -c >> sizes; exec sleep 1000"]
     for round in 0..30 {
         let mut server = shop.serve().await;
         start(&mut server, "count", &message).await;
-        // Ever later: from before the launcher to after the command.
+        // Later in each round: from before the launcher to after the command.
         for _ in 0..round * 3 {
             tokio::task::yield_now().await;
             std::thread::yield_now();
@@ -133,7 +133,8 @@ async fn e12_two_configurations_never_run_each_others_command() {
     }
 }
 
-/// E12: a queued job runs the command line of the day it is run; one whose file has moved waits, and says what it needs.
+/// E12: a queued job runs the command line of the day on which it is run; one whose file has moved waits, and names
+/// what it needs.
 #[tokio::test]
 async fn e12_a_queued_job_belongs_to_its_file_and_says_so_where_that_has_moved() {
     let shop = Shop::with("[[workflow]]\nname = \"who\"\ncommand = [\"echo\", \"old\"]\n").await;

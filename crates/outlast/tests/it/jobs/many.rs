@@ -33,7 +33,7 @@ async fn e15_concurrent_jobs_do_not_mix() {
     }
 }
 
-/// Starts so many jobs of a workflow and waits for none of them.
+/// Starts this number of jobs of a workflow and waits for none of them.
 async fn started(server: &mut McpProcess, workflow: &str, jobs: usize) -> Vec<String> {
     for _ in 0..jobs {
         let asked = json!({ "name": "start_job", "arguments": { "workflow": workflow } });
@@ -49,7 +49,7 @@ async fn started(server: &mut McpProcess, workflow: &str, jobs: usize) -> Vec<St
     ids
 }
 
-/// So many commands of a second each, so many at a time.
+/// Runs `jobs` commands of a second each, `concurrency` at a time.
 async fn a_second_each(jobs: usize, concurrency: usize) -> Duration {
     let mut shop =
         Shop::with("[[workflow]]\nname = \"second\"\ncommand = [\"sleep\", \"1\"]\n").await;
@@ -79,7 +79,7 @@ async fn e15_commands_run_side_by_side() {
     }
 }
 
-/// The figure of the documentation; for a quiet machine and an optimised build.
+/// The measurement in the documentation; for a quiet machine and an optimised build.
 #[tokio::test]
 #[ignore = "a measurement: run it alone, with --release"]
 async fn a_thousand_seconds_at_two_hundred_a_time() {

@@ -1,10 +1,10 @@
-//! Results are what the workflow gave, byte for byte, in one piece or in many.
+//! Results are exactly what the workflow returned, byte for byte, in one piece or in many.
 
 use serde_json::{Value, json};
 
 use super::{Shop, ended, ran, start};
 
-/// E10, E15: a plain string comes back as it was, odd characters and all.
+/// E10, E15: a plain string comes back unchanged, including unusual characters.
 #[tokio::test]
 async fn e10_a_plain_string_result_comes_back_byte_for_byte() {
     let shop = Shop::new().await;
@@ -30,7 +30,7 @@ async fn e10_a_json_object_is_structured_content() {
     assert_eq!(got["result"]["structuredContent"], expected);
 }
 
-/// E10: a long result comes in parts that joined parse to the result.
+/// E10: a long result comes in parts that, joined, parse to the result.
 #[tokio::test]
 async fn e10_a_long_result_comes_in_parts() {
     let shop = Shop::new().await;
@@ -59,7 +59,7 @@ async fn e10_a_long_result_comes_in_parts() {
     assert_eq!(result["isError"], false);
 }
 
-/// E10: of endless output the beginning is kept, and it says so.
+/// E10: the beginning of endless output is kept, with a note.
 #[tokio::test]
 async fn e10_endless_output_is_cut_with_a_note() {
     let shop = Shop::new().await;
@@ -74,7 +74,7 @@ async fn e10_endless_output_is_cut_with_a_note() {
     assert!(said.contains("the output was cut here; 222784 more bytes were not kept"), "{said}");
 }
 
-/// E12: deep research as a workflow; its result is E10's, and a conversation is made of it.
+/// E12: deep research as a workflow; its result follows E10, and it creates a conversation.
 #[tokio::test]
 async fn e12_deep_research_is_built_in() {
     let shop = Shop::new().await;

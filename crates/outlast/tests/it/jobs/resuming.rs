@@ -1,5 +1,5 @@
-//! A tool of another server that makes tasks of calls: a job goes on where it was, whichever process dies. The other server is our
-//! own, over HTTP with a token.
+//! A tool of another server that turns calls into tasks: a job continues its task, whichever process dies. The other
+//! server is our own, over HTTP with a token.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{Shop, ended, runs, start};
 use crate::http::client::{ANN, Served};
 use crate::support::{binary, eventually};
 
-/// Nothing takes longer in a test; a limit, never a pause.
+/// The time limit of every wait; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One outlast whose workflows are those of another, and that other.
@@ -32,7 +32,7 @@ impl Two {
         two
     }
 
-    /// Points the outer one at the inner one.
+    /// Configures the outer one to use the inner one.
     pub(super) fn configure(&self, access: &str, more: &str) {
         let text = format!(
             r#"
@@ -56,7 +56,7 @@ message_argument = "message"
         std::fs::write(self.outer.file("outlast.toml"), text).unwrap();
     }
 
-    /// Starts a job and waits until it is known which task it has become.
+    /// Starts a job and waits until the task that it has become is known.
     async fn under_way(&self, server: &mut McpProcess) -> String {
         let started = server.structured("start_job", json!({ "workflow": "wait" })).await;
         let id = started["job_id"].as_str().unwrap().to_owned();
@@ -65,7 +65,7 @@ message_argument = "message"
         id
     }
 
-    /// Lets the job end, and sees that it was done once.
+    /// Lets the job end, and checks that it was done once.
     async fn completes(&self, server: &mut McpProcess, id: &str) {
         self.inner.go();
         let got = ended(server, id).await;
@@ -75,7 +75,7 @@ message_argument = "message"
     }
 }
 
-/// The jobs that a server knows.
+/// Returns the jobs that a server knows.
 pub(super) async fn known_to(shop: &Shop) -> Vec<Value> {
     let listed = shop.world.run(&["jobs", "list", "--all", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -87,7 +87,7 @@ async fn shown(shop: &Shop, id: &str) -> Value {
     serde_json::from_str(&shown.stdout).unwrap_or_default()
 }
 
-/// Waits until it is on record which task a job has become.
+/// Waits until the task that a job has become is on record.
 async fn recorded(shop: &Shop, id: &str) {
     let recorded = async {
         while shown(shop, id).await["checkpoint"]["cursor"].is_null() {
@@ -128,7 +128,7 @@ async fn e6_a_task_goes_on_while_we_are_away() {
     two.completes(&mut server, &id).await;
 }
 
-/// A7, E6: a cancel that no server was there to carry out reaches the task after the restart.
+/// A7, E6: a cancel that no server was there to make reaches the task after the restart.
 #[tokio::test]
 async fn e6_a_cancel_reaches_the_task_after_a_restart() {
     let two = Two::new("").await;
@@ -147,7 +147,7 @@ async fn e6_a_cancel_reaches_the_task_after_a_restart() {
     assert_eq!((upstream.len(), &upstream[0]["state"]), (1, &json!("cancelled")));
 }
 
-/// E6: a task its server has forgotten may have done its work, and is made again only where that is said to be safe.
+/// E6: a task that its server has forgotten may have done its work, and is repeated only if that is declared safe.
 #[tokio::test]
 async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
     for (more, status) in [("", "failed"), ("rerun_after_crash = true", "completed")] {
@@ -155,7 +155,7 @@ async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
         let mut server = two.outer.serve().await;
         let id = two.under_way(&mut server).await;
         server.kill().await;
-        // The same name, but nothing it remembers.
+        // The same name, but without any stored state.
         let forgetful = Two::new(more).await;
         (two.upstream, two.inner) = (forgetful.upstream, forgetful.inner);
         two.configure("bearer_env = \"INNER_TOKEN\"", more);
@@ -174,7 +174,7 @@ async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
     }
 }
 
-/// D13, E6: a server that is started again finds us still asking.
+/// D13, E6: a restarted server still gets our polls.
 #[tokio::test]
 async fn e6_a_task_outlives_a_restart_of_its_server() {
     let mut two = Two::new("").await;
@@ -191,7 +191,7 @@ async fn e6_a_task_outlives_a_restart_of_its_server() {
     two.completes(&mut server, &id).await;
 }
 
-/// One outlast that starts the other one itself. The other may run its command again.
+/// Creates one outlast that starts the other one itself. The other may run its command again.
 async fn over_a_pipe() -> (Shop, Shop) {
     let outer = Shop::with("").await;
     let workflow = r#"
@@ -219,7 +219,7 @@ tool = "other.wait"
     (outer, inner)
 }
 
-/// E6: so it is with a server that we start ourselves, if it keeps its tasks: whether it dies with us or alone.
+/// E6: the same for a server that we start ourselves, if it keeps its tasks: whether it dies with us or alone.
 #[tokio::test]
 async fn e6_a_task_outlives_the_process_of_its_server() {
     for with_us in [true, false] {

@@ -1,4 +1,4 @@
-//! The schemas of workflows: what arguments must be, and what models are shown of it (E12, tools.md).
+//! The schemas of workflows: the check of arguments, and the part that models see (E12, tools.md).
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn said(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
 
-/// E12: `input_schema` checks the arguments on every way in, and a mistake names its field; it is what models are shown.
+/// E12: `input_schema` checks the arguments of every interface, and a mistake names its field; models see it.
 #[tokio::test]
 async fn e12_a_workflow_s_schema_checks_its_arguments_and_is_shown() {
     let shop = Shop::with(AUDIT).await;
@@ -86,7 +86,7 @@ async fn e12_a_workflow_s_schema_checks_its_arguments_and_is_shown() {
     assert!(said(&result).contains("a.example"), "{result}");
 }
 
-/// tools.md: the schema may be in a file of its own.
+/// tools.md: the schema may be in a separate file.
 #[tokio::test]
 async fn e12_a_schema_can_come_from_a_file() {
     let file =
@@ -106,7 +106,7 @@ async fn e12_a_schema_can_come_from_a_file() {
     assert!(refused.contains("line 4"), "{refused}");
 }
 
-/// A workflow over a tool of another outlast, whose server is there while the file `up` is.
+/// Creates a workflow over a tool of another outlast, whose server answers while the file `up` exists.
 async fn shop_over_another(down: &str) -> Shop {
     let shop = Shop::with("").await;
     let inner = shop.file("inner.toml");
@@ -137,7 +137,7 @@ input_schema = { type = "object", required = ["mine"] }
     shop
 }
 
-/// tools.md: a tool's own schema is taken at the start, and the last one seen while its server does not answer.
+/// tools.md: a tool's own schema is read at the start, and the last one seen is used while its server does not answer.
 #[tokio::test]
 async fn e12_a_tool_of_another_server_keeps_the_schema_last_seen() {
     let shop = shop_over_another("exit 1").await;
@@ -172,7 +172,7 @@ async fn e12_a_tool_of_another_server_keeps_the_schema_last_seen() {
     assert_eq!(kept, seen);
     drop(server);
 
-    // The command line asks nobody and checks by the same.
+    // The command line asks no server and checks against the same schema.
     let config = shop.config();
     let arguments = r#"{"arguments": {"since": 1}}"#;
     let ran =
@@ -181,7 +181,7 @@ async fn e12_a_tool_of_another_server_keeps_the_schema_last_seen() {
     assert!(ran.stderr.contains("arguments.arguments.since"), "{ran:?}");
 }
 
-/// A server that does not answer holds the start up for five seconds and no longer.
+/// A server that does not answer delays the start by five seconds and no longer.
 #[tokio::test]
 async fn e12_a_server_that_never_answers_does_not_keep_ours_from_starting() {
     let shop = shop_over_another("exec sleep 1000").await;

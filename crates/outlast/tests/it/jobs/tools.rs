@@ -1,4 +1,4 @@
-//! Which tools there are, and what a start answers.
+//! The listed tools, and the answer of a start.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ async fn names(server: &mut outlast_testkit::mcp_process::McpProcess) -> Vec<Str
 
 const JOBS: [&str; 4] = ["start_job", "get_job", "cancel_job", "list_jobs"];
 
-/// E1: on, the four tools take the place of the workflows' own; off, each workflow is a tool.
+/// E1: on, the four tools replace the workflows' own; off, each workflow is a tool.
 #[tokio::test]
 async fn e1_async_takes_the_place_of_blocking_tools() {
     let mut shop = Shop::new().await;
@@ -32,7 +32,7 @@ async fn e1_async_takes_the_place_of_blocking_tools() {
     assert_eq!(names(&mut server).await[3..], JOBS);
 }
 
-/// E1: it governs the jobs set alone. Without a provider there is no deep research, and the rest works.
+/// E1: the switch applies to the jobs set alone. Without a provider there is no deep research, and the rest works.
 #[tokio::test]
 async fn e1_without_a_provider_deep_research_is_not_listed() {
     let mut shop = Shop::new().await;
@@ -56,7 +56,7 @@ async fn e1_without_a_provider_deep_research_is_not_listed() {
     assert!(said.contains("needs a research provider"), "{said}");
 }
 
-/// E2: the answer comes at once, durable, with an id that the other tools take.
+/// E2: the answer comes at once, durable, with an id that the other tools accept.
 #[tokio::test]
 async fn e2_a_start_answers_at_once_with_an_id() {
     let shop = Shop::new().await;
@@ -88,7 +88,7 @@ async fn e2_a_fixed_workflow_has_a_start_of_its_own() {
     assert!(said.contains("--workflow") && said.contains("deep_research, echo"), "{said}");
 }
 
-/// E2: a workflow may not take the name of a listed tool, nor of what would start it.
+/// E2: a workflow may not have the name of a listed tool, nor of the tool that would start it.
 #[tokio::test]
 async fn e2_a_name_that_is_a_tools_is_refused() {
     let cases: [(&str, &[&str]); 4] = [
@@ -104,7 +104,7 @@ async fn e2_a_name_that_is_a_tools_is_refused() {
     }
 }
 
-/// E2: what a start takes, and that each mistake names its field.
+/// E2: the arguments of a start; each mistake names its field.
 #[tokio::test]
 async fn e2_bad_arguments_name_the_field() {
     let shop = Shop::new().await;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Shop, ended, ran, runs, start};
 use crate::support::{assert_refused, binary, eventually};
 
-/// Workflows that are the blocking workflows of another outlast.
+/// Creates workflows that are the blocking workflows of another outlast.
 async fn shop(more: &str) -> Shop {
     let mut shop = Shop::new().await;
     shop.world.set("INNER_DATA", shop.file("inner").to_str().unwrap());
@@ -50,7 +50,7 @@ tool = "other.missing"
     shop
 }
 
-/// E10, E12: arguments go up, the answer comes back as it was, an error of the tool's own included.
+/// E10, E12: arguments go upstream, the answer comes back unchanged, including an error of the tool.
 #[tokio::test]
 async fn e12_a_tool_of_another_server_is_a_workflow() {
     let shop = shop("").await;
@@ -154,7 +154,7 @@ async fn e6_an_upstream_that_died_is_started_again() {
     eventually("the upstream is gone", || !runs(second)).await;
 }
 
-/// A server that makes a task of every call, and answers everything but `tasks/cancel`.
+/// A server that turns every call into a task, and answers everything but `tasks/cancel`.
 const NEVER_CANCELS: &str = r#"
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 task='"taskId":"t-1","status":"working","createdAt":"2026-11-15T00:00:00Z","lastUpdatedAt":"2026-11-15T00:00:00Z","ttlMs":null,"pollIntervalMs":100'
@@ -173,8 +173,8 @@ while read -r line; do
 done
 "#;
 
-/// The reading of D13: a workflow's limit cancels the task, and where that is not confirmed the next try takes the task
-/// up and begins none.
+/// The reading of D13: a workflow's limit cancels the task; if that is not confirmed, the next attempt resumes the task
+/// and begins none.
 #[tokio::test]
 async fn d13_a_task_whose_cancel_was_not_confirmed_is_taken_up_by_the_next_try() {
     use outlast_testkit::peer::{discovery, result};
@@ -226,7 +226,7 @@ for line in sys.stdin:
     sys.stdout.buffer.flush()
 "#;
 
-/// E10: the tool has done its work, so that nothing suggests to run it again.
+/// E10: the tool has done its work, so nothing may suggest to run it again.
 #[tokio::test]
 async fn e10_an_answer_that_cannot_be_read_is_not_called_retryable() {
     let shop = Shop::new().await;

@@ -1,4 +1,4 @@
-//! What can be done on the page (I4).
+//! The actions of the page (I4).
 
 use super::browser::Browser;
 use crate::http::client::{ANN, Served};
@@ -40,7 +40,7 @@ async fn i4_what_costs_money_asks_first_and_one_form_asks_once() {
     }
 }
 
-/// The conversation of a job, when the job is done.
+/// Returns the conversation of a job, after the job's end.
 async fn conversation_of(browser: &Browser, job: &str) -> String {
     let shown = browser.until(job, "state succeeded").await.body;
     let field = shown.split("name=\"conversation\" value=\"").nth(1).unwrap();
@@ -87,7 +87,7 @@ async fn i4_follow_up_cancel_retry_and_delete() {
     let asked = browser.post(&format!("{first}/delete"), &[]).await;
     assert!(asked.body.contains("Delete this conversation?"));
     assert_eq!(browser.get(&first).await.status, 200, "not yet");
-    // It waits until the run of the question that was cancelled just now is stopped at the provider.
+    // It waits until the run of the question that was just cancelled is stopped at the provider.
     let deleted = browser.post(&format!("{first}/delete"), &[("confirmed", "yes")]).await;
     assert_eq!(deleted.location.as_deref(), Some("/ui"), "{}", deleted.body);
     for path in [&first, &second, &third] {
@@ -97,7 +97,7 @@ async fn i4_follow_up_cancel_retry_and_delete() {
     assert!(!browser.get("/ui/spend").await.body.contains("Nothing yet."), "the ledger stays");
 }
 
-/// A question whose run could not be stopped stays, because the duty to stop it is in its job; the page says so.
+/// A question whose run could not be stopped stays, because the duty to stop it is in its job; the page reports it.
 #[tokio::test]
 async fn i4_a_run_that_is_still_to_be_stopped_keeps_its_question_alone() {
     let mut world = World::new().await;
@@ -122,7 +122,7 @@ async fn i4_a_run_that_is_still_to_be_stopped_keeps_its_question_alone() {
     assert!(kept.status == 200 && kept.body.contains("state cancelled"), "{}", kept.body);
 }
 
-/// A server whose tools queue nothing works on what its page asks.
+/// A server whose tools queue nothing runs the requests of its page.
 #[tokio::test]
 async fn i8_what_the_page_asks_is_carried_in_blocking_mode_too() {
     let mut world = World::new().await;
@@ -134,7 +134,7 @@ async fn i8_what_the_page_asks_is_carried_in_blocking_mode_too() {
     browser.until(&job, "state succeeded").await;
 }
 
-/// After SUBMIT_UNKNOWN a retry names the risk and asks for the word (P6).
+/// After SUBMIT_UNKNOWN a retry names the risk and asks for consent (P6).
 #[tokio::test]
 async fn i4_a_retry_that_may_pay_twice_needs_the_word() {
     let mut world = World::new().await;

@@ -1,11 +1,11 @@
-//! What a browser sends to the page, and what it keeps.
+//! The requests of a browser to the page, and its state.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::http::client::{Reply, say};
 
-/// No view takes longer to show something in a test; a limit, never a pause.
+/// The time limit of a view in a test; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A browser with its cookie.
@@ -15,7 +15,7 @@ pub(crate) struct Browser {
     pub(crate) cookie: String,
 }
 
-/// An answer that was read whole.
+/// A completely read answer.
 pub(crate) struct Shown {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -29,7 +29,7 @@ impl Browser {
         Self { address, cookie: String::new() }
     }
 
-    /// One that has shown this token.
+    /// Signs a browser in with this token.
     pub(crate) async fn signed_in(address: SocketAddr, token: &str) -> Self {
         let mut browser = Self::new(address);
         let shown = browser.post("/ui/sign-in", &[("token", token)]).await;
@@ -89,7 +89,7 @@ impl Browser {
         shown.location.expect("the job")
     }
 
-    /// Reads a view until it shows this.
+    /// Reads a view until it shows this text.
     pub(crate) async fn until(&self, path: &str, text: &str) -> Shown {
         let reading = async {
             loop {

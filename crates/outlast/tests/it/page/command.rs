@@ -58,7 +58,7 @@ impl Ui {
     }
 }
 
-/// I5: the link is used up by the navigation of a person, not by what programs ask ahead of it.
+/// I5: a person's navigation uses the link up; prefetches by programs do not.
 #[tokio::test]
 async fn i5_a_head_or_a_prefetch_does_not_use_the_link_up() {
     let world = World::new().await;
@@ -95,7 +95,8 @@ async fn i5_a_copy_of_the_cookie_is_worthless_after_signing_out() {
     assert_eq!(copy.get("/ui/events").await.status, 401);
 }
 
-/// I5: other users of the machine can read the arguments of a program, so the browser is given a file that only we can read.
+/// I5: other users of the machine can read the arguments of a program, so the browser gets a file that only its user
+/// can read.
 #[tokio::test]
 async fn i5_the_browser_is_given_a_private_file_and_not_the_link() {
     let mut world = World::new().await;
@@ -144,7 +145,7 @@ async fn i1_the_link_opens_the_page_once_and_ctrl_c_ends_it() {
     assert!(ui.child.wait().await.unwrap().code().is_some());
 }
 
-/// I8: what the page asks goes on when the page has ended, and other owners' jobs are shown with `--all` alone.
+/// I8: requests of the page continue after the page has ended, and other owners' jobs are shown only with `--all`.
 #[tokio::test]
 async fn i8_another_process_carries_what_the_page_asks() {
     let mut world = World::new().await;
@@ -172,7 +173,7 @@ async fn i8_another_process_carries_what_the_page_asks() {
     world.run(&["jobs", "cancel", &id]).await;
 }
 
-/// P4: the page does not say that a job runs whose worker was killed, before and while it is open.
+/// P4: the page does not show a job as running whose worker was killed, before and while the page is open.
 #[tokio::test]
 async fn p4_the_page_notices_a_dead_worker() {
     let world = World::new().await;

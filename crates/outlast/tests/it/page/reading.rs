@@ -1,10 +1,10 @@
-//! What the page shows.
+//! The content of the page.
 
 use super::browser::Browser;
 use crate::http::client::{ANN, BOB, Served};
 use crate::support::World;
 
-/// I1: one server, one page, nothing to build and nothing from elsewhere.
+/// I1: one server, one page, no build step and no resources from other servers.
 #[tokio::test]
 async fn i1_the_http_server_has_the_page_and_all_of_it_is_small_and_its_own() {
     let mut world = World::new().await;
@@ -97,7 +97,7 @@ async fn i3_a_job_has_its_timeline_money_report_sources_and_exports() {
     assert_eq!(browser.get("/ui/jobs/nothing").await.status, 404);
 }
 
-/// A failed job: every try, and the money line.
+/// A failed job: every attempt, and the line about money.
 #[tokio::test]
 async fn i3_tries_and_errors_stand_in_one_list() {
     let mut world = World::new().await;
@@ -111,7 +111,7 @@ async fn i3_tries_and_errors_stand_in_one_list() {
     }
 }
 
-/// I5, I8: another owner's jobs, counts, words and changes are not there.
+/// I5, I8: another owner's jobs, counts, search words and changes are not there.
 #[tokio::test]
 async fn i8_an_owner_sees_nothing_of_another() {
     let mut world = World::new().await;
@@ -148,7 +148,7 @@ async fn i8_an_owner_sees_nothing_of_another() {
     assert_eq!(ann.get(&job).await.status, 200);
 }
 
-/// Live: an open page hears of a change, and not of one that is another's.
+/// Live: an open page is notified of a change, but not of another owner's.
 #[tokio::test]
 async fn i2_an_open_page_is_told_of_changes_of_its_own_jobs() {
     let mut world = World::new().await;
@@ -163,7 +163,7 @@ async fn i2_an_open_page_is_told_of_changes_of_its_own_jobs() {
     let job = ann.ask("Something").await;
     while !anns.text_event().await.contains("event: change") {}
     ann.until(&job, "state succeeded").await;
-    // Whatever he heard until he is told of his own was no change.
+    // Everything that he received before the change of his own job was not a change.
     let own = bob.ask("His own [[sim:ok;words=60;hold]]").await;
     bob.until(&own, "state running").await;
     let first = bobs.text_event().await;

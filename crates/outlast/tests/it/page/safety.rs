@@ -1,4 +1,4 @@
-//! What the page refuses (I5).
+//! The refusals of the page (I5).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn i5_nothing_is_shown_without_a_token_and_a_wrong_one_signs_nobody_in() {
     assert!(!served.process.log().contains(ANN), "nor in the log");
 }
 
-/// I5: signing out is remembered by the store, so neither a restart nor another server of it brings the session back.
+/// I5: the store remembers a sign-out, so neither a restart nor another server of it restores the session.
 #[tokio::test]
 async fn i5_a_session_that_was_signed_out_stays_ended_at_every_server_of_the_store() {
     let mut world = World::new().await;
@@ -93,7 +93,8 @@ async fn i5_a_session_that_was_signed_out_stays_ended_at_every_server_of_the_sto
     assert_eq!(at(again.address, &second).get("/ui").await.status, 200);
 }
 
-/// I5: the form is for everyone; tokens are tried ten times a minute from one address, and then not even looked at.
+/// I5: the form is for everyone; tokens are tried ten times a minute from one address, and further ones are not even
+/// checked.
 #[tokio::test]
 async fn i5_attempts_to_sign_in_are_limited_and_the_form_is_not() {
     let mut world = World::new().await;
@@ -109,7 +110,7 @@ async fn i5_attempts_to_sign_in_are_limited_and_the_form_is_not() {
     for _ in 0..100 {
         assert_eq!(browser.get("/ui").await.status, 401, "the form is never limited");
     }
-    // Bearer tokens are counted by themselves, on the page too.
+    // Bearer tokens are counted separately, on the page too.
     assert_eq!(served.client("wrong-0123456789abcdef").send("GET /mcp", &[], "").await.status, 401);
     let wrong = [("Authorization", "Bearer wrong-0123456789abcdef")];
     let mut refused = 0;
@@ -121,7 +122,7 @@ async fn i5_attempts_to_sign_in_are_limited_and_the_form_is_not() {
     assert_eq!(served.client(ANN).send("GET /nothing", &[], "").await.status, 404);
 }
 
-/// I5: behind a proxy that is trusted each client has its own attempts, and nobody else can claim an address.
+/// I5: behind a trusted proxy each client has its own attempts, and nobody else can claim an address.
 #[tokio::test]
 async fn i5_only_a_trusted_proxy_says_whose_attempt_it_is() {
     let mut world = World::new().await;
@@ -135,7 +136,7 @@ async fn i5_only_a_trusted_proxy_says_whose_attempt_it_is() {
             browser.send("POST /ui/sign-in", &headers, "token=wrong").await.status
         };
         for number in 0..10 {
-            // What stands to the left of the proxy's own entry is the client's invention.
+            // Entries to the left of the proxy's own entry are invented by the client.
             assert_eq!(attempt(&format!("10.0.0.{number}, 198.51.100.7")).await, 401);
         }
         assert_eq!(attempt("198.51.100.7").await, 429, "{trusted}");
@@ -144,7 +145,7 @@ async fn i5_only_a_trusted_proxy_says_whose_attempt_it_is() {
     }
 }
 
-/// I5: nobody needs a large form to sign in, and a form that never ends is not waited for in memory.
+/// I5: nobody needs a large form to sign in, and an endless form is not collected in memory.
 #[tokio::test]
 async fn i5_a_sign_in_form_is_small_and_counted_before_it_is_read() {
     let mut world = World::new().await;
@@ -152,7 +153,7 @@ async fn i5_a_sign_in_form_is_small_and_counted_before_it_is_read() {
     let browser = Browser::new(served.address);
     let large = browser.post("/ui/sign-in", &[("token", &"a".repeat(4096))]).await;
     assert_eq!(large.status, 413, "{}", large.body);
-    // Two owners share the room, so strangers get half of it: one form of 4 KiB that is under way.
+    // Two owners share the room, so strangers get half of it: one form of 4 KiB under way.
     let mut held = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
         "POST /ui/sign-in HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nContent-Length: 4096\r\n\
@@ -160,7 +161,7 @@ async fn i5_a_sign_in_form_is_small_and_counted_before_it_is_read() {
         served.address
     );
     held.write_all(head.as_bytes()).await.unwrap();
-    // Said when the server begins to read the body.
+    // Sent when the server begins to read the body.
     let mut goes_on = [0; 12];
     held.read_exact(&mut goes_on).await.unwrap();
     assert_eq!(&goes_on, b"HTTP/1.1 100");
@@ -170,7 +171,7 @@ async fn i5_a_sign_in_form_is_small_and_counted_before_it_is_read() {
     assert_eq!(ann.send("GET /nothing", &[], "").await.status, 404, "owners are served");
 }
 
-/// A cookie needs no memory of the server that gave it.
+/// A cookie does not depend on the memory of the server that issued it.
 #[tokio::test]
 async fn i5_a_browser_stays_signed_in_when_the_server_is_started_again() {
     let mut world = World::new().await;
@@ -178,7 +179,7 @@ async fn i5_a_browser_stays_signed_in_when_the_server_is_started_again() {
     let mut browser = Browser::signed_in(first.address, ANN).await;
     drop(first);
     let second = Served::start(&mut world, &[]).await;
-    // The name of the cookie carries the port, which is another one now.
+    // The name of the cookie contains the port, which has changed.
     let port = |address: SocketAddr| format!("_{}=", address.port());
     browser.cookie = browser.cookie.replace(&port(browser.address), &port(second.address));
     browser.address = second.address;
@@ -236,7 +237,8 @@ async fn i5_hostile_text_stays_text() {
     }
 }
 
-/// I5: characters that steer or hide, raw or as entities, are seen on the page and in its files, and do nothing there.
+/// I5: characters that control or hide, raw or as entities, are visible on the page and in its files, and have no
+/// effect there.
 #[tokio::test]
 async fn i5_hidden_characters_of_a_report_are_seen_on_the_page_and_in_exports() {
     let mut world = World::new().await;
