@@ -1,5 +1,5 @@
-//! Jobs in a PostgreSQL database: what a team on several machines relies on. A machine is a process with a data directory
-//! of its own here.
+//! Jobs in a PostgreSQL database: the basis for a team on several machines. Here a machine is a process with its own
+//! data directory.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn f1_every_process_on_the_database_sees_the_same_jobs() {
     assert!(!world.data_dir().join("conversation-logs").exists(), "the mirror is off");
 }
 
-/// F1: the owner of a single machine is no owner in a store of many.
+/// F1: the owner of a single machine is not a valid owner in a store of many.
 #[tokio::test]
 async fn f1_owners_must_have_names() {
     let mut world = World::on_postgres().await;
@@ -87,13 +87,13 @@ async fn f1_the_password_of_the_database_is_not_shown() {
     .unwrap();
 }
 
-/// F3: the job of a server that was killed is carried on by another, which was there before.
+/// F3: another server, which was already running, continues the job of a server that was killed.
 #[tokio::test]
 async fn f3_another_machine_takes_over_the_job_of_a_killed_server() {
     let mut world = World::on_postgres().await;
     world.set("OUTLAST_CONCURRENCY", "1");
     let mut stays = world.serve_with(&["--lease-ms", "1500"]).await;
-    // While it is busy it takes no other job.
+    // While it is busy it claims no other job.
     let busy = start(&mut stays, "ok;words=20;delay_ms=0;hold=true").await;
     running(&world, &busy).await;
     let mut doomed = world.serve_with(&["--lease-ms", "1500", "--kill-at", "after-running"]).await;
@@ -112,7 +112,7 @@ async fn f3_another_machine_takes_over_the_job_of_a_killed_server() {
     assert_eq!(world.submits(), 2, "each is paid for once");
 }
 
-/// A PostgreSQL server of the test's own, so that it can be stopped and killed.
+/// A separate PostgreSQL server of the test, so that it can be stopped and killed.
 pub(crate) struct OwnServer {
     script: tokio::process::Child,
     pub(crate) url: String,
@@ -147,8 +147,8 @@ impl OwnServer {
     }
 }
 
-/// F2, F3: the database is stopped, and killed, with 200 jobs under way, 50 of them with a request on its way: every one completes,
-/// none is sent twice and none is given up.
+/// F2, F3: the database is stopped, and killed, with 200 jobs under way, 50 of them with a request on its way: every
+/// one completes, none is sent twice and none is given up.
 #[tokio::test]
 async fn f2_a_restart_of_the_database_costs_no_job() {
     let database = OwnServer::start().await;
@@ -196,7 +196,7 @@ async fn f2_a_restart_of_the_database_costs_no_job() {
     database.end().await;
 }
 
-/// F9: doctor and every command say what is wrong with the database.
+/// F9: doctor and every command report the fault of the database.
 #[tokio::test]
 async fn f9_a_database_that_cannot_be_used_is_explained() {
     let mut world = World::on_postgres().await;

@@ -14,8 +14,8 @@ use crate::support::{World, eventually, finished, running, start};
 
 const LEASE: [&str; 2] = ["--lease-ms", "1500"];
 
-/// `again` may be begun anew after a crash, `once` may not. Each notes its process, works until `go` is there, and notes that it
-/// came to its end.
+/// `again` may be repeated after a crash, `once` may not. Each records its process, works until `go` exists, and
+/// records its end.
 const WORKFLOWS: &str = r#"
 [[workflow]]
 name = "again"
@@ -36,9 +36,9 @@ struct Link {
 #[derive(Clone, Copy, PartialEq)]
 enum LinkState {
     Up,
-    /// Swallows everything; neither side is told that the other is gone.
+    /// Drops everything; neither side is notified that the other is gone.
     Silent,
-    /// Refuses connections, and has ended those there were.
+    /// Refuses connections, and has closed the existing ones.
     Closed,
 }
 
@@ -75,13 +75,13 @@ impl Link {
         self.state.send_replace(state);
     }
 
-    /// The database at `url`, over this link.
+    /// Returns the address of the database at `url`, over this link.
     fn over(&self, url: &str) -> String {
         over(&[self], url)
     }
 }
 
-/// The database at `url`, over the first of these links that can be used.
+/// Returns the address of the database at `url`, over the first of these links that can be used.
 fn over(links: &[&Link], url: &str) -> String {
     let options = url.split("options=").nth(1).expect("it names its schema");
     let hosts: Vec<_> = links.iter().map(|link| format!("127.0.0.1:{}", link.port)).collect();
@@ -109,7 +109,7 @@ async fn pass(
     }
 }
 
-/// The lines that a command wrote.
+/// Returns the lines that a command wrote.
 fn lines(folder: &Path, name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -131,8 +131,8 @@ async fn serve(world: &World, folder: &Path) -> McpProcess {
     world.serve_with(&[&flags, LEASE.as_slice()].concat()).await
 }
 
-/// F3: a machine whose link to the database is cut for longer than its lease ends the command that may be begun again; another
-/// machine takes its jobs over, and what the first one would write afterwards is refused.
+/// F3: a machine whose link to the database is cut for longer than its lease ends the command that may be repeated;
+/// another machine takes its jobs over, and later writes of the first one are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f3_a_machine_that_is_cut_off_runs_nothing_twice() {
     let mut world = World::on_postgres().await;
@@ -183,7 +183,7 @@ async fn f3_a_machine_that_is_cut_off_runs_nothing_twice() {
     assert_eq!(lines(&folder, "again").iter().filter(|line| *line == "end").count(), 1);
 }
 
-/// F6: of several hosts in the address the one that can be used is used, by itself, also when it is another than before.
+/// F6: of several hosts in the address the usable one is used, without intervention, also if it is another than before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f6_a_server_goes_on_over_the_next_host_of_its_address() {
     let mut world = World::on_postgres().await;
@@ -201,7 +201,7 @@ async fn f6_a_server_goes_on_over_the_next_host_of_its_address() {
             let sent = server.send("tools/call", call).await;
             let result = server.answer(sent).await.unwrap()["result"].clone();
             match result["structuredContent"]["status"].as_str() {
-                // While it connects anew it may say that the store cannot be had.
+                // While it reconnects it may report that the store is unavailable.
                 None | Some("CREATED" | "IN_PROGRESS") => {}
                 Some(status) => return status.to_owned(),
             }
@@ -212,7 +212,7 @@ async fn f6_a_server_goes_on_over_the_next_host_of_its_address() {
     assert_eq!(world.submits(), 1, "it is paid for once");
 }
 
-/// What makes the clock of a process wrong by so many seconds.
+/// Makes the clock of a process wrong by this number of seconds.
 const WRONG_CLOCK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -228,7 +228,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 }
 "#;
 
-/// Whether a program is really shown another time.
+/// Checks that a program really sees another time.
 fn assert_is_wrong(mut date: std::process::Command) {
     let seconds = |date: &mut std::process::Command| -> i64 {
         String::from_utf8(date.output().unwrap().stdout).unwrap().trim().parse().unwrap()
@@ -237,8 +237,8 @@ fn assert_is_wrong(mut date: std::process::Command) {
     assert!(seconds(date.env("WRONG_CLOCK", "86400")) - right >= 86_400);
 }
 
-/// F7: the clocks of two machines are wrong, one by a day ahead and one by a day behind: jobs are dated by the database, no lease
-/// runs out early, and nothing is kept shorter or longer.
+/// F7: the clocks of two machines are wrong, one by a day ahead and one by a day behind: jobs are dated by the
+/// database, no lease expires early, and no retention becomes shorter or longer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f7_a_machine_whose_clock_is_wrong_changes_nothing() {
     let mut world = World::on_postgres().await;
@@ -267,7 +267,7 @@ async fn f7_a_machine_whose_clock_is_wrong_changes_nothing() {
     for id in &ids {
         running(&world, id).await;
     }
-    // Leases are renewed, and looked at by the other machine, a few times.
+    // Leases are renewed, and checked by the other machine, a few times.
     let renewed = "select bool_and(lease_until > (extract(epoch from clock_timestamp()) * 1000)::bigint) from jobs";
     let looked = admin.query_one("select pg_sleep(4)", &[]);
     looked.await.unwrap();

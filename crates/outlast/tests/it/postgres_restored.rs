@@ -1,4 +1,4 @@
-//! Promise 4 over a restored dump, and a standby that is read, with servers of the test's own.
+//! Promise 4 over a restored dump, and a standby that is read, with separate servers of the test.
 
 use std::path::Path;
 
@@ -26,8 +26,8 @@ fn assert_is_refused(ran: &Ran) {
     assert!(ran.stderr.contains("outlast store restore --in-place"), "{ran:?}");
 }
 
-/// B9a: a dump in a new server is served by nobody until `store restore`, also on a machine that never saw the store, and then buys
-/// nothing again.
+/// B9a: no server serves a dump in a new database server until `store restore`, also on a machine that never saw the
+/// store; after that, nothing is bought again.
 #[tokio::test]
 async fn b9a_a_dump_in_a_new_server_is_refused_until_store_restore() {
     let (first, second) = tokio::join!(OwnServer::start(), OwnServer::start());
@@ -82,8 +82,8 @@ async fn b9a_a_dump_in_a_new_server_is_refused_until_store_restore() {
     second.end().await;
 }
 
-/// F6: commands that only read work on a standby, the others say why they do not, and once it is promoted everything works, also if it
-/// was behind.
+/// F6: commands that only read work on a standby, the others report why they do not, and once it is promoted everything
+/// works, also if it was behind.
 #[tokio::test]
 async fn f6_a_standby_can_be_read_and_goes_on_when_it_is_promoted() {
     let database = OwnServer::start().await;

@@ -1,4 +1,5 @@
-//! `outlast store` on PostgreSQL: what operators run, with the real binary on the server that `scripts/test` starts.
+//! `outlast store` on PostgreSQL: the operators' commands, with the real binary on the server that `scripts/test`
+//! starts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::support::{Ran, World, binary, finished, running, start};
 
-/// In every address; no output has it.
+/// Part of every address; no output contains it.
 const PASSWORD: &str = "hunter2";
 
-/// A schema of its own.
+/// A separate schema.
 struct Database {
     url: String,
     client: Client,
@@ -43,7 +44,7 @@ impl Database {
     }
 }
 
-/// What a command printed, as JSON; the password is nowhere in it.
+/// Returns a command's output as JSON; it does not contain the password.
 fn json(ran: &Ran) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_no_password(ran);
@@ -54,7 +55,7 @@ fn assert_no_password(ran: &Ran) {
     assert!(!ran.stdout.contains(PASSWORD) && !ran.stderr.contains(PASSWORD), "{ran:?}");
 }
 
-/// The command was refused as a wrong use, with these words.
+/// Checks that the command was refused as wrong usage, with these words.
 fn assert_refused(ran: &Ran, code: i32, words: &[&str]) {
     assert_eq!(ran.code, Some(code), "{ran:?}");
     assert_no_password(ran);
@@ -69,8 +70,8 @@ async fn leave(mut server: McpProcess) {
     assert!(status.success(), "{log}");
 }
 
-/// F1: `migrate` makes the tables and says which schema they have, `check` finds damage, and what PostgreSQL's own programs do is
-/// left to them, by name.
+/// F1: `migrate` creates the tables and reports their schema, `check` finds damage, and other tasks are left to
+/// PostgreSQL's own programs, by name.
 #[tokio::test(flavor = "multi_thread")]
 async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
@@ -95,7 +96,7 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
     assert_refused(&restore, 2, &["pg_restore ", "store restore --in-place --force"]);
 }
 
-/// F1: `migrate` on a file says the same.
+/// F1: `migrate` on a file reports the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn f1_a_file_is_migrated_by_the_same_command() {
     let world = World::new().await;
@@ -107,8 +108,8 @@ async fn f1_a_file_is_migrated_by_the_same_command() {
     assert_eq!(memory.code, Some(2), "{memory:?}");
 }
 
-/// F8: a store moves to PostgreSQL and goes on there: reports are read, the run under way is taken up, nothing is paid for twice.
-/// Neither store is copied while it is served.
+/// F8: a store is moved to PostgreSQL and continues there: reports are read, the run under way is resumed, nothing is
+/// paid for twice. Neither store is copied while it is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn f8_a_store_that_was_copied_goes_on_in_the_database() {
     let (database, mut world) = (Database::fresh().await, World::new().await);
@@ -146,7 +147,7 @@ async fn f8_a_store_that_was_copied_goes_on_in_the_database() {
     assert_refused(&wrong, 2, &["FROM names no store"]);
 }
 
-/// F8: a copy that is killed leaves a target that no server takes, and goes on where it stopped.
+/// F8: a killed copy leaves a target that no server accepts, and continues from its last step.
 #[tokio::test(flavor = "multi_thread")]
 async fn f8_a_copy_that_was_killed_goes_on_where_it_stopped() {
     const JOBS: usize = 1_600;
@@ -192,7 +193,7 @@ async fn f8_a_copy_that_was_killed_goes_on_where_it_stopped() {
         ["was interrupted", "is being copied"].iter().any(|it| refused.stderr.contains(it));
     assert!(is_told && refused.stderr.contains("outlast store"), "{refused:?}");
     let copied = loop {
-        // The session of a process that was killed ends a moment after it.
+        // The session of a killed process ends a moment after it.
         let ran = world.run(&["store", "copy", &file, &database.url, "--json"]).await;
         if ran.code == Some(0) {
             break json(&ran);
@@ -204,7 +205,7 @@ async fn f8_a_copy_that_was_killed_goes_on_where_it_stopped() {
     assert_eq!(world.run(&["store", "check"]).await.code, Some(0));
 }
 
-/// B9a, F1: after a dump was restored the operator's word ends what may have been paid for since.
+/// B9a, F1: after a dump was restored, the operator's consent ends the jobs that may have been paid for since.
 #[tokio::test(flavor = "multi_thread")]
 async fn b9a_a_restored_dump_is_not_paid_for_again() {
     let (database, mut world) = (Database::fresh().await, World::new().await);

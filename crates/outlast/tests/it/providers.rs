@@ -1,5 +1,5 @@
-//! Which provider answers (P1, P2): a conversation stays with the one that began it, and every text names the one that is
-//! really asked.
+//! The provider that answers (P1, P2): a conversation stays with the one that began it, and every text names the one
+//! that is really asked.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-/// A sentence that only the documents hold; the simulated vendor must never see it.
+/// A sentence that only the documents contain; the simulated vendor must never see it.
 const SECRET: &str = "The vault code of the boiler room is heliotrope-93";
 
 /// The model that answers from a library.
 const LIBRARY: &str = "library (extractive)";
 
-/// A folder of documents, in the world's own folder.
+/// Creates a folder of documents, in the world's own folder.
 fn library(world: &World) -> PathBuf {
     let folder = world.data_dir().parent().unwrap().join("documents");
     std::fs::create_dir_all(&folder).unwrap();
@@ -22,13 +22,13 @@ fn library(world: &World) -> PathBuf {
     folder
 }
 
-/// A world whose only provider is a library.
+/// Creates a world whose only provider is a library.
 async fn with_library() -> World {
     let mut world = World::new().await;
     let folder = library(&world);
     world.set("OUTLAST_LIBRARY", folder.to_str().unwrap());
     world.unset("PERPLEXITY_API_KEY");
-    // Not the default where a library is first: these tests look at the tools that carry Perplexity's name.
+    // Not the default if a library is first: these tests look at the tools with Perplexity's name.
     world.set("OUTLAST_TOOLS", "research,research-jobs");
     world
 }
@@ -40,7 +40,7 @@ async fn search(server: &mut McpProcess) -> String {
     answer["conversationId"].as_str().unwrap().to_owned()
 }
 
-/// What a call that is no refusal answers.
+/// Returns the answer of a call that is not refused.
 async fn answered(server: &mut McpProcess, tool: &str, arguments: Value) -> Value {
     let result = server.call(tool, arguments).await;
     assert_ne!(result["isError"], true, "{tool}: {result}");
@@ -52,7 +52,7 @@ fn refused(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// P1: what was answered from local documents stays on this machine, whatever key is set later.
+/// P1: a conversation that was answered from local documents stays on this machine, whichever key is set later.
 #[tokio::test]
 async fn p1_a_library_conversation_is_continued_by_the_library_after_a_key_was_set() {
     let mut world = with_library().await;
@@ -80,7 +80,7 @@ async fn p1_a_library_conversation_is_continued_by_the_library_after_a_key_was_s
     assert!(!world.simulator.stats().runs[0].submitted_input.contains("heliotrope"));
 }
 
-/// P1: where its provider is no longer configured, the refusal names it and how to configure it.
+/// P1: if its provider is no longer configured, the refusal names it and the way to configure it.
 #[tokio::test]
 async fn p1_a_conversation_whose_provider_is_gone_is_refused_by_name() {
     let mut world = with_library().await;
@@ -116,7 +116,7 @@ async fn p1_a_conversation_whose_provider_is_gone_is_refused_by_name() {
     );
 }
 
-/// P1: moving a conversation takes the user's explicit word, and the answer says what was sent.
+/// P1: moving a conversation requires the user's explicit consent, and the answer names what was sent.
 #[tokio::test]
 async fn p1_moving_a_conversation_takes_a_word_and_says_what_was_sent() {
     let mut world = with_library().await;
@@ -130,13 +130,13 @@ async fn p1_moving_a_conversation_takes_a_word_and_says_what_was_sent() {
     assert_eq!((ran.code, world.submits()), (Some(0), 1), "{ran:?}");
     assert!(ran.stderr.contains("earlier") && ran.stderr.contains("sent to perplexity"), "{ran:?}");
 
-    // The next follow-up without that word stays here again.
+    // Without that flag the next follow-up stays here again.
     let ran = world.run(&["research", "and the boiler room?", "--follow-up", &id, "--json"]).await;
     let job: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&job["output"]["model"], world.submits()), (&json!(LIBRARY), 1), "{ran:?}");
 }
 
-/// P1: a conversation that was moved to the library holds what the library said, and stays with it.
+/// P1: a conversation that was moved to the library contains the library's text, and stays with it.
 #[tokio::test]
 async fn p1_a_conversation_that_the_library_has_answered_in_stays_here() {
     let mut world = World::new().await;
@@ -157,7 +157,7 @@ async fn p1_a_conversation_that_the_library_has_answered_in_stays_here() {
     assert_eq!((&answer["modelUsed"], world.submits()), (&json!(LIBRARY), 1), "{answer}");
 }
 
-/// P1: `--provider` chooses for a new question too, and is refused where that provider is not configured.
+/// P1: `--provider` chooses for a new question too, and is refused if that provider is not configured.
 #[tokio::test]
 async fn p1_a_provider_can_be_chosen_and_must_be_configured() {
     let mut world = with_library().await;
@@ -175,7 +175,7 @@ async fn p1_a_provider_can_be_chosen_and_must_be_configured() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
 
-/// P2: a key that a client did not put in is no key, and what comes next in line is used.
+/// P2: a placeholder that a client did not replace is not a key, and the next provider in order is used.
 #[tokio::test]
 async fn p2_a_placeholder_is_no_key_and_the_next_in_line_is_used() {
     let placeholders = [
@@ -219,7 +219,7 @@ async fn p2_a_placeholder_is_no_key_and_the_next_in_line_is_used() {
     );
 }
 
-/// P2: with both a key and a library set, doctor and the log say which one answers.
+/// P2: with both a key and a library set, doctor and the log report which one answers.
 #[tokio::test]
 async fn p2_with_a_key_and_a_library_doctor_and_the_log_say_who_answers() {
     let mut world = with_library().await;
@@ -234,7 +234,7 @@ async fn p2_with_a_key_and_a_library_doctor_and_the_log_say_who_answers() {
     server.logged("provider=\"library\"").await;
 }
 
-/// P2: what clients and models read names the provider that is really asked.
+/// P2: every text for clients and models names the provider that is really asked.
 #[tokio::test]
 async fn p2_a_library_is_never_called_the_web_or_perplexity_in_what_is_told() {
     let mut world = with_library().await;
@@ -303,7 +303,7 @@ async fn p2_init_passes_the_library_on_and_a_client_that_replaces_nothing_works(
     assert_eq!(world.submits(), 0);
 }
 
-/// G1: a vendor's key that stands in the environment is used by no command unless the vendor is named.
+/// G1: no command uses a vendor's key from the environment unless the vendor is named.
 #[tokio::test]
 async fn g1_a_key_that_stands_in_the_environment_is_not_used_unless_its_vendor_is_named() {
     let mut world = with_library().await;
@@ -333,7 +333,7 @@ async fn g1_a_key_that_stands_in_the_environment_is_not_used_unless_its_vendor_i
         let key = format!("{}_API_KEY", vendor.to_uppercase());
         assert!(ran.stderr.contains("not configured") && ran.stderr.contains(&key), "{ran:?}");
     }
-    // Unnamed, the other vendors' keys count for nothing either.
+    // Unnamed, the other vendors' keys have no effect either.
     world.unset("OUTLAST_PROVIDERS");
     world.unset("PERPLEXITY_API_KEY");
     let ran = world.run(&["research", "boiler room?", "--json"]).await;
@@ -346,8 +346,8 @@ async fn g1_a_key_that_stands_in_the_environment_is_not_used_unless_its_vendor_i
     assert_eq!(world.simulator.requests().len(), 0, "not one request was made");
 }
 
-/// G1: a provider that is named and cannot be asked, an unknown name and one that is there twice end the command with 2
-/// and what to set.
+/// G1: a named provider that cannot be asked, an unknown name and a duplicate end the command with 2 and the necessary
+/// setting.
 #[tokio::test]
 async fn g1_a_named_provider_must_have_what_it_needs() {
     let mut world = World::new().await;
@@ -386,7 +386,7 @@ async fn g1_a_named_provider_must_have_what_it_needs() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// G2: the command line chooses among those that are named, keeps a conversation's own, and takes a budget.
+/// G2: the command line chooses among the named providers, keeps a conversation's own, and accepts a budget.
 #[tokio::test]
 async fn g2_the_command_line_chooses_a_provider_and_takes_a_budget() {
     let mut world = with_library().await;
@@ -412,7 +412,7 @@ async fn g2_the_command_line_chooses_a_provider_and_takes_a_budget() {
     assert_eq!(world.submits(), 2);
 }
 
-/// G1, P2: doctor asks every provider that is named, by a call that costs nothing, and says who gets new questions.
+/// G1, P2: doctor asks every named provider, by a call that costs nothing, and reports which one gets new questions.
 #[tokio::test]
 async fn g1_doctor_checks_every_provider_that_is_named() {
     let mut world = with_library().await;
@@ -455,7 +455,7 @@ async fn g1_init_passes_the_providers_and_the_names_of_their_keys_on() {
         assert!(!ran.stdout.contains("PERPLEXITY_API_KEY"), "{client}: {ran:?}");
         assert!(!ran.stdout.contains("hunter2"), "{client}: {ran:?}");
     }
-    // A key that is in the file is not asked for.
+    // A key in the file is not requested.
     let file = world.data_dir().parent().unwrap().join("outlast.toml");
     std::fs::write(&file, "[server]\nproviders = [\"openai\"]\n[openai]\napi_key = \"sk-file\"\n")
         .unwrap();

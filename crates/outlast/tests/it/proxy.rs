@@ -1,12 +1,12 @@
-//! The proxies of the environment count as the configuration says, and in no other way: the HTTP library, which would
-//! read some of these variables by itself, does not.
+//! The proxies of the environment apply exactly as configured: the HTTP library, which would read some of these
+//! variables by itself, does not.
 
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::json;
 
 use crate::support::World;
 
-/// Asks at a provider whose name resolves nowhere: only through a proxy can it be reached.
+/// Asks at a provider whose name cannot be resolved, so that it can be reached only through a proxy.
 async fn reached(variables: &[(&str, &str)], base_url: &str) -> (bool, usize) {
     let mut world = World::new().await;
     let simulator = world.simulator.url().to_owned();
@@ -43,7 +43,7 @@ async fn what_is_excepted_goes_past_the_proxy_in_either_case() {
     }
 }
 
-/// The library would take these, and would use a proxy for this machine.
+/// The library would use these, and would use a proxy for this machine.
 #[tokio::test]
 async fn variables_the_configuration_does_not_know_are_not_read() {
     for name in ["ALL_PROXY", "all_proxy"] {

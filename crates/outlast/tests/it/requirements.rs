@@ -1,10 +1,10 @@
-//! docs/requirements.md maps every requirement to the tests that show it. Made from the tests, and checked here.
+//! docs/requirements.md maps every requirement to the tests that show it. Generated from the tests, and checked here.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every id there is, in order.
+/// Returns all ids, in order.
 fn all_ids() -> Vec<String> {
     let letters = [
         ("A", 12),
@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The names of all test functions in the workspace, with the text around each.
+/// Returns the names of all test functions in the workspace, with the text around each.
 fn tests() -> Vec<(String, String)> {
     let mut tests = Vec::new();
     let mut folders = vec![root().join("crates")];
@@ -46,7 +46,8 @@ fn tests() -> Vec<(String, String)> {
     tests
 }
 
-/// Functions under a `#[test]` or `#[tokio::test]` attribute, and cases of the store suite, with their doc comment.
+/// Returns functions under a `#[test]` or `#[tokio::test]` attribute, and cases of the store suite, with their doc
+/// comment.
 fn tests_in(source: &str) -> Vec<(String, String)> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let is_case =
@@ -69,7 +70,7 @@ fn tests_in(source: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is not built yet: these ids, or all of a letter but these.
+/// Returns true for requirements that are not built yet: these ids, or all of a letter but these.
 fn comes_later(id: &str) -> bool {
     match id.split_at(1) {
         ("F", number) => number == "12",
@@ -88,7 +89,7 @@ their doc comment. Made by `crates/outlast/tests/it/requirements.rs`: `UPDATE_DO
 |---|---|
 ";
 
-/// The page as it should be.
+/// Returns the page as it should be.
 fn page() -> String {
     let tests = tests();
     let mut page = HEAD.to_owned();
@@ -97,7 +98,7 @@ fn page() -> String {
         let mine =
             tests.iter().filter(|(test, doc)| test.starts_with(&prefix) || mentions(doc, &id));
         let names: BTreeSet<String> = mine.map(|(test, _)| format!("`{test}`")).collect();
-        // Those that carry the id in their name come first.
+        // Tests with the id in their name come first.
         let (named, said): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name[1..].starts_with(&prefix));
         let later = comes_later(&id).then(|| "a later version".to_owned());
@@ -131,7 +132,7 @@ fn tests_are_found_with_what_they_say() {
     assert!(mentions(&found[0].1, "B9a") && !mentions(&found[0].1, "B9"));
 }
 
-/// Whether the text has the id as a word of its own.
+/// Returns true if the text contains the id as a separate word.
 fn mentions(text: &str, id: &str) -> bool {
     text.split(|character: char| !character.is_ascii_alphanumeric()).any(|word| word == id)
 }

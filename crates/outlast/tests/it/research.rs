@@ -1,4 +1,4 @@
-//! Tool set `research` on the real binary over a real pipe. Every answer is held against its outputSchema.
+//! Tool set `research` on the real binary over a real pipe. Every answer is checked against its outputSchema.
 
 mod schema_check;
 
@@ -40,13 +40,13 @@ const SWITCH: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
 /// A quick run with few words.
 const QUICK: &str = "ok;words=60;sources=3;delay_ms=0";
 
-/// A server and what it says its answers look like.
+/// A server and the schemas of its answers.
 struct Client {
     server: McpProcess,
     tools: Vec<Value>,
 }
 
-/// An answer that is no refusal.
+/// An answer that is not a refusal.
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
     text: String,
@@ -59,7 +59,7 @@ impl Client {
         Self { server, tools: listed["result"]["tools"].as_array().unwrap().clone() }
     }
 
-    /// Calls a tool that does as it is asked.
+    /// Calls a tool that succeeds.
     async fn ok(&mut self, tool: &str, arguments: Value) -> Answer {
         let result = self.server.call(tool, arguments).await;
         self.checked(tool, &result)
@@ -80,7 +80,7 @@ impl Client {
         self.server.send("tools/call", call).await
     }
 
-    /// The answer to a call that was sent.
+    /// Returns the answer to a call that was sent.
     async fn answer(&mut self, tool: &str, call: u64) -> Answer {
         let answer = self.server.answer(call).await.expect("the server answers");
         self.checked(tool, &answer["result"])
@@ -104,7 +104,7 @@ impl Client {
         }
         let blocks = result["content"].as_array().unwrap().iter();
         let mut texts: Vec<&str> = blocks.map(|block| block["text"].as_str().unwrap()).collect();
-        // That it is a repetition is not part of the answer itself.
+        // The mark of a repetition is not part of the answer itself.
         if result["_meta"]["outlast/replayed"] == true {
             texts.pop();
         }
@@ -115,7 +115,7 @@ impl Client {
         self.ok(HISTORY, json!({ "conversationId": id })).await
     }
 
-    /// Reads a conversation until this holds.
+    /// Reads a conversation until this is true.
     async fn until(&mut self, id: &str, holds: impl Fn(&Value) -> bool) -> Answer {
         let waited = async {
             loop {
@@ -143,7 +143,7 @@ impl Client {
     }
 }
 
-/// tools.md: every key of a query result is there, and no other.
+/// tools.md: a query result has every documented key, and no other.
 fn check_query_result(shape: &Value) {
     let always = [
         "conversationId",
@@ -189,12 +189,12 @@ fn id_of(answer: &Answer) -> String {
     id.to_owned()
 }
 
-/// A question the simulator answers as the scenario says.
+/// Returns a question that the simulator answers according to the scenario.
 fn query(scenario: &str) -> Value {
     json!({ "query": format!("Why is the sky blue? [[sim:{scenario}]]") })
 }
 
-/// The same within a conversation.
+/// Returns the same within a conversation.
 fn followup(id: &str, scenario: &str) -> Value {
     json!({ "conversationId": id, "query": format!("And at dusk? [[sim:{scenario}]]") })
 }
@@ -219,13 +219,13 @@ async fn queueing_with(environment: &[(&str, &str)]) -> (World, Client) {
     (world, client)
 }
 
-/// Lets held runs go on, once there are so many runs in all: a release is for runs that exist.
+/// Releases held runs, once this number of runs exists: a release only applies to existing runs.
 async fn release(world: &World, submits: u64) {
     eventually("the provider has the runs", || world.submits() >= submits).await;
     world.simulator.release();
 }
 
-/// The input and instructions of every submit, oldest first.
+/// Returns the input and instructions of every submit, oldest first.
 fn submitted(world: &World) -> Vec<Value> {
     let requests = world.simulator.requests().into_iter();
     let submits = requests.filter(|seen| seen.method == "POST" && !seen.path.contains("cancel"));

@@ -75,7 +75,7 @@ async fn a2_a_parked_poll_answers_the_moment_the_job_ends() {
     assert_eq!(answer["result"]["structuredContent"]["status"], "COMPLETED");
 }
 
-/// A3, E15: cancel ends the job, tells the provider, and is idempotent.
+/// A3, E15: cancel ends the job, notifies the provider, and is idempotent.
 #[tokio::test]
 async fn a3_a_cancel_ends_the_job_and_stops_the_remote_run() {
     let world = World::new().await;
@@ -119,7 +119,7 @@ async fn a3_a_cancel_of_a_finished_job_changes_nothing() {
     assert_eq!(cancelled, ended);
 }
 
-/// A4, E7, E15: whatever is no id of the caller's is NOT_FOUND, without an error.
+/// A4, E7, E15: anything that is not an id of the caller is NOT_FOUND, without an error.
 #[tokio::test]
 async fn a4_hostile_and_unknown_ids_are_not_found() {
     let world = World::new().await;
@@ -187,7 +187,7 @@ pub(crate) async fn assert_no_id_fails(world: &World) {
     assert_ne!(shown["checkpoint"]["at"], "running", "no remote run is recorded");
 }
 
-/// A12: the instructions teach the flow; the server says who it is.
+/// A12: the instructions teach the flow; the server identifies itself.
 #[tokio::test]
 async fn a12_the_instructions_name_the_three_tools() {
     let world = World::new().await;
@@ -269,7 +269,7 @@ async fn bad_arguments_name_the_field() {
     assert_eq!(world.submits(), 0);
 }
 
-/// A wrong key ends the job at once, and its error says which setting to fix.
+/// A wrong key ends the job at once, and its error names the setting to fix.
 #[tokio::test]
 async fn a5_a_wrong_key_fails_the_job_and_points_at_the_setting() {
     let mut world = World::new().await;
@@ -302,7 +302,7 @@ async fn a_secret_in_an_upstream_error_reaches_no_client() {
     assert!(!log.contains("pplx-abc123") && !log.contains("pplx-test"), "{log}");
 }
 
-/// B9: refusals that pass are tried again; the run is paid for once.
+/// B9: temporary refusals are retried; the run is paid for once.
 #[tokio::test]
 async fn b9_a_busy_provider_is_tried_again() {
     let world = World::new().await;
@@ -389,7 +389,7 @@ async fn e9_an_idempotency_key_names_one_job() {
     assert_eq!(world.submits(), 1);
 }
 
-/// Promise 7: the end of input, or a polite signal, loses nothing and takes no time.
+/// Promise 7: the end of input, or SIGTERM, loses nothing and takes no time.
 #[tokio::test]
 async fn leaving_answers_parked_polls_and_gives_jobs_back() {
     let world = World::new().await;
@@ -414,7 +414,7 @@ async fn leaving_answers_parked_polls_and_gives_jobs_back() {
     assert_eq!(status.code(), Some(0), "{log}");
 }
 
-/// Promise 1: a client that pipes calls in and closes the pipe still gets every answer, ids among them.
+/// Promise 1: a client that writes calls and closes the pipe still gets every answer, including ids.
 #[tokio::test]
 async fn calls_sent_before_the_end_of_input_are_answered() {
     let world = World::new().await;

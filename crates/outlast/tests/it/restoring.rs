@@ -1,4 +1,4 @@
-//! Promise 4 over a restored backup: what it had queued may have been run and paid for since, so it is not sent again.
+//! Promise 4 over a restored backup: its queued jobs may have been run and paid for since, so they are not sent again.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::support::{POLL, Ran, World, eventually, finished, running, start};
 const QUEUED: usize = 10;
 const RUNNING: usize = 2;
 
-/// A store that was backed up with jobs in the queue and at the provider, and went on.
+/// A store that was backed up with jobs in the queue and at the provider, and then continued.
 struct BackedUp {
     world: World,
     backup: PathBuf,
@@ -19,7 +19,7 @@ struct BackedUp {
     queued: Vec<String>,
 }
 
-/// Every job but those queued has ended, each paid for once.
+/// Creates a store in which every job but the queued ones has ended, each paid for once.
 async fn backed_up() -> BackedUp {
     let mut world = World::new().await;
     world.set("OUTLAST_CONCURRENCY", &RUNNING.to_string());
@@ -57,7 +57,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What a server makes of the restored store: the runs are taken up, nothing is sent again.
+/// Checks a server on the restored store: the runs are resumed, nothing is sent again.
 async fn assert_nothing_is_bought(backed_up: &BackedUp) {
     let BackedUp { world, running, queued, .. } = backed_up;
     let mut server = world.serve().await;
@@ -77,7 +77,7 @@ async fn assert_nothing_is_bought(backed_up: &BackedUp) {
         assert_eq!(ended["status"], "COMPLETED", "its run is taken up: {ended}");
     }
     assert_eq!(world.submits(), (RUNNING + QUEUED) as u64, "nothing was sent again");
-    // And the store is as good as any.
+    // The store is as usable as any other.
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
     assert_eq!(finished(&mut server, &id).await["status"], "COMPLETED");
     leave(server).await;
@@ -120,7 +120,7 @@ async fn b9a_a_restored_backup_buys_nothing_again() {
     assert_nothing_is_bought(&backed_up).await;
 }
 
-/// The mark beside the store says that it had come further.
+/// The mark next to the store records that the store was newer.
 #[tokio::test]
 async fn b9a_a_backup_copied_over_the_store_by_hand_does_not_start() {
     let backed_up = backed_up().await;
@@ -157,13 +157,13 @@ async fn b9a_an_older_copy_of_the_file_is_known_by_the_mark_beside_it() {
     std::fs::write(world.database(), copy).unwrap();
     assert_is_outdated(&world.run(&["serve"]).await);
     assert_is_outdated(&world.run(&["worker", "--until-idle"]).await);
-    // The right file is taken at once.
+    // The right file is accepted at once.
     std::fs::write(world.database(), whole).unwrap();
     let worker = world.run(&["worker", "--until-idle"]).await;
     assert_eq!((worker.code, world.submits()), (Some(0), 1), "{worker:?}");
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder with its content.
 fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -177,7 +177,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// B9a: a snapshot of the whole data directory, mark and all, is rolled back after its jobs were paid for.
+/// B9a: a snapshot of the whole data directory, including the mark, is rolled back after its jobs were paid for.
 #[tokio::test]
 async fn b9a_a_rolled_back_data_directory_is_refused_until_it_is_restored() {
     if outlast_testkit::postgres::everywhere() {
@@ -254,7 +254,7 @@ fn assert_is_outdated(ran: &Ran) {
     );
 }
 
-/// A backup brought to another machine: nothing lies beside it there.
+/// A backup on another machine, without a mark or other files next to it.
 #[tokio::test]
 async fn b9a_a_backup_on_a_new_machine_is_restored_without_force_and_never_started_as_it_is() {
     let BackedUp { world, backup, running, queued } = backed_up().await;
@@ -302,7 +302,7 @@ async fn a_store_in_use_is_not_restored() {
     assert_eq!(left, [""; 0], "nothing is left behind");
 }
 
-/// What is wrong with a backup, or with the word given, is said before anything is touched.
+/// A mistake in a backup, or in the confirmation, is reported before anything is changed.
 #[tokio::test]
 async fn what_cannot_be_restored_changes_nothing() {
     let world = World::new().await;
@@ -358,7 +358,7 @@ async fn what_cannot_be_restored_changes_nothing() {
     assert!(!nothing.stderr.contains("restored"), "{nothing:?}");
 }
 
-/// Free work runs on: what the library, or a workflow that may run twice, has queued costs nothing.
+/// Free work continues: queued jobs of the library, or of a workflow that may run twice, cost nothing.
 #[tokio::test]
 async fn free_work_of_a_restored_backup_runs_on() {
     let mut world = World::new().await;
@@ -393,7 +393,7 @@ async fn free_work_of_a_restored_backup_runs_on() {
     assert!(shown.stdout.contains("\"succeeded\""), "{shown:?}");
 }
 
-/// What a killed server leaves beside the database (its lock, its log, the mark) does not stand in the way.
+/// Files that a killed server leaves next to the database (its lock, its log, the mark) do not prevent it.
 #[tokio::test]
 async fn a_killed_server_s_store_is_restored() {
     let mut world = World::new().await;

@@ -1,6 +1,6 @@
-//! Seeded secrets through the real binary: every tool set, both dialects, the finest log. The key is nowhere; a
-//! question is only where it is kept; what upstream says when it fails reaches the operator whole, without the key and
-//! the question it repeats, and not the owner who asked (E7).
+//! Seeded secrets through the real binary: every tool set, both dialects, the finest log. The key appears nowhere; a
+//! question appears only where it is stored; the text of an upstream failure reaches the operator whole, without the
+//! key and the question that it repeats, and not the owner who asked (E7).
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 use crate::support::{World, finished};
 
-/// Looks like no key of any vendor, so that only knowing it keeps it out.
+/// Does not look like any vendor's key, so that only knowing it keeps it out.
 const KEY: &str = "hunter2-canary-of-the-house";
 const QUESTION: &str = "canary-question";
 const UPSTREAM: &str = "canary-upstream";
 
-/// What upstream says: the key, the question, and far behind them words of its own.
+/// Returns the upstream's text: the key, the question, and far after them its own words.
 fn repeated() -> String {
     format!("{KEY} was asked {QUESTION}, {} {UPSTREAM}", "at length, ".repeat(300))
 }
 
-/// Failures whose bodies repeat the key and the question beside words of their own, nonsense, hostile text, and a
+/// Returns failures whose bodies repeat the key and the question next to their own words, nonsense, hostile text, and a
 /// report.
 fn scenarios() -> Vec<String> {
     let said = |fault: &str| format!("http;{fault};secret={}", repeated());
@@ -46,7 +46,7 @@ fn scenarios() -> Vec<String> {
 async fn ask_everything(world: &World, server: &mut McpProcess, set: &str) -> Vec<Value> {
     let mut results = Vec::new();
     for (nth, scenario) in scenarios().iter().enumerate() {
-        // Asked again in the same words, a question would be answered with what came of it before.
+        // A question in the same words would be answered with the earlier result.
         let question = format!("{QUESTION} of {nth} birds");
         let messages = json!([{ "role": "user", "content": question }]);
         let asks: &[(&str, Value)] = match set {
@@ -143,7 +143,7 @@ async fn nothing_leaks(api: &str, set: &str) {
     }
 }
 
-/// The failures of every job as the operator sees them.
+/// Returns the failures of every job as the operator sees them.
 async fn shown_failures(world: &World) -> Vec<String> {
     let list = world.run(&["jobs", "list", "--json"]).await.stdout;
     let list: Value = serde_json::from_str(&list).unwrap();
@@ -172,12 +172,13 @@ async fn no_secret_leaks_from_the_perplexity_tools() {
     tokio::join!(nothing_leaks("agent", "perplexity"), nothing_leaks("sonar", "perplexity"));
 }
 
-/// F1: no command prints the password of a database, whatever characters it contains and however the address is mistyped.
+/// F1: no command prints the password of a database, whichever characters it contains and however the address is
+/// mistyped.
 #[tokio::test(flavor = "multi_thread")]
 async fn f1_no_command_prints_the_password_of_a_database() {
     let mut world = World::new().await;
     world.set("OUTLAST_OWNER", "ann");
-    // Nothing listens on port 1: every command fails to open the store and says so.
+    // Nothing listens on port 1: every command fails to open the store and reports it.
     let addresses = [
         "postgres://ann:hunt/er#2@127.0.0.1:1/jobs",
         "postgres://ann:hunt?er=2@127.0.0.1:1/jobs",

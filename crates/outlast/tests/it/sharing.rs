@@ -1,4 +1,4 @@
-//! Many servers over one store: every job once, a fair share for each, and no client told of locks.
+//! Many servers over one store: every job once, a fair share for each, and no client sees errors about locks.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use crate::support::{POLL, START, World, question};
 
 const SERVERS: usize = 8;
-/// Through so many of them jobs are started; few, so that the others have work only if they hear of it.
+/// The number of servers through which jobs are started; few, so that the others have work only if they are notified.
 const STARTERS: usize = 2;
-/// So many calls are on a pipe at a time.
+/// The number of calls on a pipe at a time.
 const ON_THE_PIPE: usize = 25;
 
-/// How many jobs: enough to see sharing, or what the full run asks for.
+/// Returns the number of jobs: enough to see sharing, or the number of the full run.
 fn jobs() -> usize {
     #[expect(clippy::disallowed_methods, reason = "the size of the full run is given from outside")]
     let asked = std::env::var("OUTLAST_TEST_SHARED_JOBS");
@@ -67,7 +67,7 @@ async fn eight_servers_share_one_store_fairly_and_do_every_job_once() {
         servers.push(server);
     }
     let started = began.elapsed();
-    // Asked of a server that started some: its own commits wake it sooner.
+    // Sent to a server that started some: its own commits wake it sooner.
     let polls = |ids: &[String]| -> Vec<Value> {
         let poll = |id| json!({ "name": POLL, "arguments": { "jobId": id } });
         ids.iter().map(poll).collect()

@@ -30,7 +30,7 @@ async fn a10_sonar_an_answer_without_an_id_fails_the_job_and_is_not_retried() {
     crate::research_jobs::assert_no_id_fails(&world(SonarMode::Live).await).await;
 }
 
-/// B9a: where the provider honours a key, a submit whose answer was lost is sent again and paid once.
+/// B9a: if the provider honours a key, a submit whose answer was lost is sent again and paid once.
 #[tokio::test]
 async fn b9a_sonar_a_lost_answer_is_found_again_under_its_key() {
     let world = world(SonarMode::Live).await;

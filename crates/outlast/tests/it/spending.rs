@@ -1,4 +1,5 @@
-//! Budgets and the ledger, with the real binary: what was spent is what the provider charged, and a limit is kept (G6).
+//! Budgets and the ledger, with the real binary: the recorded spending equals the provider's charges, and a limit is
+//! kept (G6).
 
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
@@ -10,26 +11,26 @@ use crate::support::{
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What `outlast spend` prints as JSON.
+/// Returns the output of `outlast spend` as JSON.
 async fn spend(world: &World, flags: &[&str]) -> Value {
     let ran = world.run(&[&["spend", "--json"], flags].concat()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// Dollars as exact billionths.
+/// Returns dollars as exact billionths.
 fn nanos(usd: &Value) -> u64 {
     (usd.as_f64().unwrap() * 1e9).round() as u64
 }
 
-/// Asks a question of its own, so that its run is known by it.
+/// Asks a unique question, which identifies its run.
 async fn ask(server: &mut McpProcess, name: &str, scenario: &str) -> String {
     let content = format!("{name} question? [[sim:{scenario}]]");
     let asked = json!({ "messages": [{ "role": "user", "content": content }] });
     server.structured(START, asked).await["jobId"].as_str().unwrap().to_owned()
 }
 
-/// G6: to the nano-dollar for every run whose end was seen; the others may have been spent.
+/// G6: exact to the nano-dollar for every run whose end was seen; the others may have been spent.
 #[tokio::test]
 async fn g6_the_ledger_is_the_providers_own_bill() {
     let world = World::new().await;
@@ -75,13 +76,13 @@ async fn g6_the_ledger_is_the_providers_own_bill() {
     assert_eq!(found["rows"][0]["runs"], 12, "{found}");
     assert_eq!(stats.submits, 12, "a row for each run that was paid for");
 
-    // Jobs go, the ledger stays.
+    // Jobs are removed, the ledger stays.
     let pruned = world.run(&["jobs", "prune", "--older-than", "0s"]).await;
     assert!(pruned.stdout.trim().parse::<u32>().unwrap() > 0, "{pruned:?}");
     assert_eq!(spend(&world, &["--by", "provider"]).await["rows"], found["rows"]);
 }
 
-/// G6: what a person reads, and what a script does.
+/// G6: the output for a person, and that for a script.
 #[tokio::test]
 async fn g6_spend_is_told_by_day_model_and_owner_and_makes_no_store() {
     let mut world = World::new().await;
@@ -123,7 +124,7 @@ async fn g6_spend_is_told_by_day_model_and_owner_and_makes_no_store() {
     assert!(lines[2].starts_with("total") && lines[2].contains("$0.5000"), "{table:?}");
 }
 
-/// G6: refused before anything is sent, on every face; what is free goes on.
+/// G6: refused before anything is sent, in every interface; free work continues.
 #[tokio::test]
 async fn g6_a_limit_of_nothing_refuses_what_is_paid_and_the_library_answers() {
     let mut world = World::new().await;
@@ -157,12 +158,12 @@ async fn g6_a_limit_of_nothing_refuses_what_is_paid_and_the_library_answers() {
     assert!(explained.stdout.contains("outlast spend"), "{explained:?}");
 }
 
-/// G6: the day's limit counts what is reserved; the next UTC day begins anew.
+/// G6: the day's limit counts reservations; the next UTC day begins at zero.
 #[tokio::test]
 async fn g6_the_limit_of_a_day_counts_reservations_and_ends_with_the_day() {
     let mut world = World::new().await;
     let clock = ShiftedClock::new(&world);
-    // Noon of the next day: no midnight falls into this test by itself.
+    // Noon of the next day, so that no midnight falls into this test by chance.
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as i64;
     let noon = DAY_MS - now.rem_euclid(DAY_MS) + DAY_MS / 2;
     clock.set(noon);
@@ -233,7 +234,7 @@ async fn g6_what_may_have_been_spent_is_told_apart() {
     assert_eq!(nanos(&found["maybe_spent_usd"]), 2 * once, "{found}");
 }
 
-/// G6: a limit that is no amount ends the command with exit code 2.
+/// G6: a limit that is not an amount ends the command with exit code 2.
 #[tokio::test]
 async fn g6_a_limit_that_is_no_amount_is_a_usage_error() {
     let mut world = World::new().await;

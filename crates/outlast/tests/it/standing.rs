@@ -1,11 +1,11 @@
-//! What is said of an unfinished job (P4): true, and the same sentence on every face.
+//! The standing of an unfinished job (P4): true, and the same sentence in every interface.
 
 use outlast_testkit::mcp_process::McpProcess;
 use serde_json::{Value, json};
 
 use crate::support::{POLL, START, World, question, running, start};
 
-/// The messages of progress notes until one fits.
+/// Returns the messages of progress notes up to one that fits.
 async fn noted(server: &mut McpProcess, fits: impl Fn(&str) -> bool) -> String {
     let mut seen = Vec::new();
     loop {
@@ -21,7 +21,7 @@ async fn noted(server: &mut McpProcess, fits: impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// P4: a run that says nothing is not waiting for a worker.
+/// P4: a silent run is not reported as waiting for a worker.
 #[tokio::test]
 async fn p4_a_silent_run_is_never_said_to_wait_for_a_worker() {
     let world = World::new().await;
@@ -40,7 +40,7 @@ async fn p4_a_silent_run_is_never_said_to_wait_for_a_worker() {
     assert_ne!(server.answer(call).await.unwrap()["result"]["isError"], true);
 }
 
-/// P4: with no worker alive every face says so, in the same words, and none says that the job goes on.
+/// P4: without a running worker every interface reports it in the same words, and none claims that the job continues.
 #[tokio::test]
 async fn p4_without_a_worker_every_face_says_so_in_the_same_words() {
     let mut world = World::new().await;
@@ -81,7 +81,7 @@ async fn p4_without_a_worker_every_face_says_so_in_the_same_words() {
     assert!(said(&shown.stdout), "{shown:?}");
 }
 
-/// P4: a job whose worker was killed is neither said to run nor to go on.
+/// P4: a job whose worker was killed is reported neither as running nor as continuing.
 #[tokio::test]
 async fn p4_a_killed_worker_s_job_is_not_said_to_go_on() {
     let world = World::new().await;
@@ -102,7 +102,7 @@ async fn p4_a_killed_worker_s_job_is_not_said_to_go_on() {
     assert!(!dead.stderr.contains("goes on"), "{dead:?}");
 }
 
-/// P4: what the last try failed with and when the next comes, on every face.
+/// P4: the last attempt's failure and the time of the next one, in every interface.
 #[tokio::test]
 async fn p4_what_failed_last_and_when_the_next_try_comes_is_said_everywhere() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! The real binary in a folder of its own, against the simulated provider.
+//! The real binary in a separate folder, against the simulated provider.
 
 use std::path::{Path, PathBuf};
 
@@ -20,12 +20,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Waits between tries are short, everything else has its default.
+    /// Creates a world with short waits between attempts; everything else has its default.
     pub(crate) async fn new() -> Self {
         Self::with(Options::default()).await
     }
 
-    /// The same, with a provider of these options; its speed is ours.
+    /// Creates a world with a provider of these options; its speed is ours.
     pub(crate) async fn with(options: Options) -> Self {
         let simulator = Simulator::start(Options { speed: 20.0, ..options }).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ impl World {
             ("PERPLEXITY_BASE_URL", simulator.url()),
             ("PERPLEXITY_RETRY_BASE_MS", "10"),
             // Most tests look at the worker of one server, or kill it. Those of detached/ set `auto`, and
-            // OUTLAST_TEST_DETACH=auto has every test leave its jobs to a worker.
+            // OUTLAST_TEST_DETACH=auto makes every test leave its jobs to a worker.
             ("OUTLAST_DETACH", &detach),
             ("OUTLAST_TEST_WORKER_IDLE_MS", "1000"),
         ]
@@ -50,7 +50,7 @@ impl World {
         world
     }
 
-    /// A world whose jobs live in a database.
+    /// Creates a world whose jobs are in a database.
     pub(crate) async fn on_postgres() -> Self {
         let mut world = Self::new().await;
         if !postgres::everywhere() {
@@ -90,7 +90,7 @@ impl World {
         self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 
-    /// A server that has been greeted.
+    /// Starts a server and greets it.
     pub(crate) async fn serve(&self) -> McpProcess {
         self.serve_with(&[]).await
     }
@@ -100,12 +100,12 @@ impl World {
         McpProcess::start(binary(), arguments, &self.environment()).await
     }
 
-    /// A server that has not.
+    /// Starts a server without a greeting.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> McpProcess {
         McpProcess::spawn(binary(), arguments, &self.environment())
     }
 
-    /// A command that runs to its end.
+    /// Runs a command to its end.
     pub(crate) async fn run<A: AsRef<std::ffi::OsStr>>(&self, arguments: &[A]) -> Ran {
         let output = tokio::process::Command::new(binary())
             .args(arguments)
@@ -123,13 +123,13 @@ impl World {
         }
     }
 
-    /// What `jobs show` says of a job.
+    /// Returns the output of `jobs show` about a job.
     pub(crate) async fn shown(&self, id: &str) -> Value {
         let ran = self.run(&["jobs", "show", id, "--json"]).await;
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
     }
 
-    /// The processes of the detached workers, as their files say; a killed one leaves its file.
+    /// Returns the processes of the detached workers, from their files; a killed one leaves its file.
     pub(crate) fn detached_workers(&self) -> Vec<u32> {
         let is_info =
             |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
@@ -141,7 +141,7 @@ impl World {
         infos.filter_map(pid).collect()
     }
 
-    /// Everything in the folders of sockets.
+    /// Returns all files in the folders of sockets.
     pub(crate) fn beside_sockets(&self) -> Vec<PathBuf> {
         let listed = |path: PathBuf| -> Vec<PathBuf> {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -151,13 +151,13 @@ impl World {
         listed(self.data_dir()).into_iter().filter(is_folder).flat_map(listed).collect()
     }
 
-    /// How many runs the provider has been paid for.
+    /// Returns the number of runs that the provider was paid for.
     pub(crate) fn submits(&self) -> u64 {
         self.simulator.stats().submits
     }
 }
 
-/// A connection past the store, to read or change what it wrote.
+/// Opens a direct connection, to read or change what the store wrote.
 #[expect(clippy::disallowed_methods, reason = "looks at the rows themselves")]
 pub(crate) fn raw_database(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
@@ -181,7 +181,8 @@ impl ShiftedClock {
         Self(world.data_dir().join("shift"))
     }
 
-    /// Sets the clock so many milliseconds ahead; under another name first, so that no server reads half a number.
+    /// Sets the clock this number of milliseconds ahead; writes under another name first, so that no server reads half
+    /// a number.
     pub(crate) fn set(&self, millis: i64) {
         let partial = self.0.with_extension("new");
         std::fs::write(&partial, millis.to_string()).unwrap();
@@ -194,7 +195,7 @@ impl ShiftedClock {
     }
 }
 
-/// How a command ended and what it printed.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -206,7 +207,7 @@ pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_outlast"))
 }
 
-/// A question the simulator answers as the scenario says.
+/// Returns a question that the simulator answers according to the scenario.
 pub(crate) fn question(scenario: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": format!("Why is the sky blue? [[sim:{scenario}]]") }] })
 }
@@ -252,7 +253,7 @@ pub(crate) async fn running(world: &World, id: &str) {
         .expect("the run is recorded");
 }
 
-/// Waits until something observable holds.
+/// Waits until an observable condition is true.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let waited = async {
         while !holds() {
@@ -264,8 +265,8 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         .unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// Checks that a call was refused with this code, whether it says that trying again helps, and that no text of
-/// SQLite's own reaches the caller.
+/// Checks that a call was refused with this code and this retryable flag, and that no text of SQLite reaches the
+/// caller.
 pub(crate) fn assert_refused(result: &Value, code: &str, retryable: bool) {
     assert_eq!(result["isError"], true, "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
@@ -276,7 +277,7 @@ pub(crate) fn assert_refused(result: &Value, code: &str, retryable: bool) {
     assert_eq!(meta["retry_after_seconds"].is_u64(), retryable, "{result}");
 }
 
-/// The job's status at one poll.
+/// Returns the job's status at one poll.
 pub(crate) async fn status(server: &mut McpProcess, id: &str) -> String {
     let poll = server.structured(POLL, json!({ "jobId": id })).await;
     poll["status"].as_str().unwrap().to_owned()

@@ -125,7 +125,7 @@ async fn a_task_survives_kill_9_and_every_face_finds_it() {
     assert_eq!(polled["structuredContent"]["status"], "COMPLETED", "one id space");
 }
 
-/// The same where no worker takes jobs from a queue: held calls are all that is served.
+/// The same without a worker that takes jobs from a queue: only held calls are served.
 #[tokio::test]
 async fn a_task_survives_kill_9_without_a_worker_for_the_queue() {
     let mut world = World::new().await;
@@ -133,7 +133,7 @@ async fn a_task_survives_kill_9_without_a_worker_for_the_queue() {
     survive_kill_9(&world).await;
 }
 
-/// Promise 1: the next try of a job that was answered with a task comes by itself, also if no client looks at it.
+/// Promise 1: the next attempt of a job that was answered with a task starts by itself, also if no client looks at it.
 #[tokio::test]
 async fn b9_a_task_is_tried_again_without_a_client_that_looks() {
     let world = World::new().await;
@@ -145,7 +145,7 @@ async fn b9_a_task_is_tried_again_without_a_client_that_looks() {
     assert_eq!(world.submits(), 1);
 }
 
-/// B7, B1: looking at a job starts nothing, past no limit and where no worker is.
+/// B7, B1: reading a job starts nothing, neither over a limit nor without a worker.
 #[tokio::test]
 async fn b7_looking_at_a_task_starts_no_job_of_the_queue() {
     for (flags, slots) in [(["--concurrency", "2"].as_slice(), 2), (&["--no-worker"], 0)] {
@@ -160,7 +160,7 @@ async fn b7_looking_at_a_task_starts_no_job_of_the_queue() {
         for id in &ids {
             assert_eq!(client.task(id).await["status"], "working");
         }
-        // A held call is carried after whatever was to be carried before it.
+        // A held call runs after all jobs that were to run before it.
         let found = client.call("perplexity_search", query("ok;words=60;delay_ms=0")).await;
         assert_eq!(found["structuredContent"]["status"], "completed", "{found}");
         let listed = world.run(&["jobs", "list", "--state", "queued", "--json"]).await;
@@ -202,8 +202,8 @@ async fn a_task_that_fails_has_a_result_that_says_why() {
     assert!(text.starts_with("UNAUTHORIZED: "), "{text}");
 }
 
-/// Promise 2: a call that is answered with a task attaches like a held call, to a task as to a held one, and makes a held
-/// job a promised one with the retention of a task.
+/// Promise 2: a call that is answered with a task attaches like a held call, to a task as to a held one, and makes a
+/// held job a promised one with the retention of a task.
 #[tokio::test]
 async fn promise_2_a_task_call_attaches_like_a_held_call() {
     let world = World::new().await;
@@ -225,7 +225,7 @@ async fn promise_2_a_task_call_attaches_like_a_held_call() {
     let answer = held.server.answer(holding).await.unwrap()["result"].clone();
     assert_eq!(answer["structuredContent"]["status"], "completed", "{answer}");
     assert_eq!(client.ended(&id).await["result"]["structuredContent"], answer["structuredContent"]);
-    // Once it has ended, the call is answered with the outcome, which says that it is a repeated one.
+    // After its end, the call is answered with the outcome, marked as repeated.
     for client in [&mut client, &mut held] {
         let replayed = client.call(DEEP, query(scenario)).await;
         assert_eq!(replayed["_meta"]["outlast/replayed"], true, "{replayed}");
@@ -320,7 +320,7 @@ async fn unknown_and_foreign_tasks_cannot_be_told_apart() {
     assert_eq!(client.task(&id).await["status"], "working", "untouched");
 }
 
-/// Never offered to who does not declare it, and never under older revisions, whatever they declare.
+/// Never offered to a client that does not declare it, and never under older revisions, whatever they declare.
 #[tokio::test]
 async fn only_who_declares_tasks_in_the_newest_revision_gets_one() {
     let world = World::new().await;

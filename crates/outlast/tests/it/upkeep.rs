@@ -1,4 +1,4 @@
-//! `outlast worker`, `outlast store`, `outlast jobs prune`, and what keeps a store small.
+//! `outlast worker`, `outlast store`, `outlast jobs prune`, and the upkeep that keeps a store small.
 
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ async fn a_damaged_store_is_told_from_a_sound_one() {
     assert!(matches!(damaged.code, Some(1 | 2)), "{damaged:?}");
 }
 
-/// A6, A8: a finished job is gone after its retention, by itself; an unfinished one is not.
+/// A6, A8: a finished job is removed after its retention, automatically; an unfinished one is not.
 #[tokio::test]
 async fn a6_expired_jobs_cannot_be_polled_and_are_swept() {
     let mut world = World::new().await;
@@ -127,7 +127,7 @@ async fn e9_a_key_outlives_the_retention_of_its_job() {
     let mut arguments = question("ok;words=60;delay_ms=0");
     arguments["idempotency_key"] = json!("k");
     let first = server.structured(START, arguments.clone()).await;
-    // It is there for a moment after its end.
+    // The job remains for a moment after its end.
     while finished(&mut server, first["jobId"].as_str().unwrap()).await["status"] != "NOT_FOUND" {}
     let again = server.structured(START, arguments).await;
     assert_eq!(
@@ -138,7 +138,7 @@ async fn e9_a_key_outlives_the_retention_of_its_job() {
     assert_eq!(world.submits(), 1);
 }
 
-/// A8: on request, by age; never what is unfinished.
+/// A8: on request, by age; never an unfinished one.
 #[tokio::test]
 async fn a8_finished_jobs_are_removed_on_request() {
     let world = World::new().await;
@@ -163,7 +163,7 @@ async fn a8_finished_jobs_are_removed_on_request() {
     assert!(wrong.stderr.contains("7d"), "{wrong:?}");
 }
 
-/// The lock files of killed workers go when another process looks, whatever those workers did.
+/// The next process that looks removes the lock files of killed workers, regardless of their work.
 #[tokio::test]
 async fn the_lock_files_of_dead_workers_are_removed() {
     let world = World::new().await;
@@ -174,13 +174,13 @@ async fn the_lock_files_of_dead_workers_are_removed() {
         names.sort();
         names
     };
-    // One that held calls and took nothing from the queue, so that it is on no list.
+    // One that held calls and claimed nothing from the queue, so that it is on no list.
     let mut held = world.serve_with(&["--tools", "research"]).await;
     let query = json!({ "query": "Why is the sky blue? [[sim:ok;words=60;delay_ms=0]]" });
     let answer = held.call("perplexity_deep_research", query).await;
     assert_ne!(answer["isError"], true, "{answer}");
     held.kill().await;
-    // One that did, and was taken off the list by a process that only wanted to know whether it lives.
+    // One that did, and was removed from the list by a process that only checked if it is running.
     let mut queued = world.serve().await;
     let id = start(&mut queued, "ok;words=60;delay_ms=0").await;
     finished(&mut queued, &id).await;

@@ -1,5 +1,5 @@
-//! OpenAI and Gemini behind the real server: killed at every point, resumed, cancelled after a crash. Both have neither keys nor
-//! a list of runs, so what a crash costs is the same. The simulator counts what it was paid for.
+//! OpenAI and Gemini behind the real server: killed at every point, resumed, cancelled after a crash. Both have neither
+//! keys nor a list of runs, so the cost of a crash is the same. The simulator counts its paid runs.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use crate::crash::{completes_with_one_submit, killed_at};
 use crate::partial::soon;
 use crate::support::{CANCEL, World, eventually, finished, running, start};
 
-/// A vendor: its name, and where the simulator speaks its protocol.
+/// A vendor: its name, and the path under which the simulator speaks its protocol.
 const VENDORS: [(&str, &str); 2] = [("openai", "/openai/v1"), ("gemini", "")];
 
-/// A server that asks this vendor, by the tools that start and poll.
+/// Creates a server that asks this vendor, by the tools that start and poll.
 async fn world((vendor, path): (&str, &str)) -> World {
     let mut world = World::new().await;
     let base_url = format!("{}{path}", world.simulator.url());
@@ -24,7 +24,7 @@ async fn world((vendor, path): (&str, &str)) -> World {
     world
 }
 
-/// G3, G4: wherever nothing was sent, or the run's id is on record, there is one report and one purchase.
+/// G3, G4: if nothing was sent, or the run's id is on record, there is one report and one purchase.
 #[tokio::test]
 async fn g3_killed_at_a_point_that_loses_nothing_the_job_is_done_once() {
     for vendor in VENDORS {
@@ -36,7 +36,7 @@ async fn g3_killed_at_a_point_that_loses_nothing_the_job_is_done_once() {
     }
 }
 
-/// G4, B9a: neither can be asked for a lost create, so it is unknown, and not repeated.
+/// G4, B9a: neither vendor can be asked about a lost create, so its outcome is unknown, and it is not repeated.
 #[tokio::test]
 async fn g4_killed_around_the_send_the_submit_is_unknown_and_not_repeated() {
     for vendor in VENDORS {
@@ -50,7 +50,7 @@ async fn g4_killed_around_the_send_the_submit_is_unknown_and_not_repeated() {
     }
 }
 
-/// G4, G5, B9a: an answer that never came is unknown too; a request that was refused in passing is made again.
+/// G4, G5, B9a: an answer that never came is unknown too; a request with a temporary refusal is repeated.
 #[tokio::test]
 async fn g4_a_lost_answer_is_unknown_and_a_refused_request_is_repeated() {
     for vendor in VENDORS {
@@ -66,7 +66,7 @@ async fn g4_a_lost_answer_is_unknown_and_a_refused_request_is_repeated() {
     }
 }
 
-/// G3: killed from outside in the middle of a run, which is taken up; what it cost is what the vendor bills.
+/// G3: killed from outside in the middle of a run, which is resumed; its cost is the vendor's bill.
 #[tokio::test]
 async fn g3_killed_in_the_middle_of_a_run_the_report_arrives() {
     for vendor in VENDORS {
@@ -109,7 +109,7 @@ async fn g3_a_cancel_after_a_crash_stops_the_run_at_the_vendor() {
     }
 }
 
-/// G8: the text so far is there while a report is being written, whoever writes it, and gone with the end.
+/// G8: the text so far is available while a report is being written, by any vendor, and removed at the end.
 #[tokio::test]
 async fn g8_every_vendor_shows_the_text_so_far() {
     for vendor in VENDORS.into_iter().chain([("anthropic", "")]) {

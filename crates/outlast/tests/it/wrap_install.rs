@@ -1,4 +1,4 @@
-//! `outlast wrap --install` and `--uninstall` on the real binary: files as people have them, byte by byte.
+//! `outlast wrap --install` and `--uninstall` on the real binary: typical files, byte by byte.
 
 mod edited;
 mod refused;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Ran, World, binary};
 
-/// Each client, its file under the home directory, a file with the server `x` and the neighbours of it.
+/// Each client, its file under the home directory, a file with the server `x` and other entries.
 fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
     let support = |path: &str| match cfg!(target_os = "macos") {
         true => Path::new("Library/Application Support").join(path),

@@ -1,4 +1,4 @@
-//! Tool set `deep-research`: the same code under names of its own, for whichever providers are configured (G1, G2, P1).
+//! Tool set `deep-research`: the same code under other names, for any configured provider (G1, G2, P1).
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ const MODE: &str = "OUTLAST_ASYNC_RESEARCH";
 /// A question that the documents answer.
 const NOTES: &str = "boiler room vault code?";
 
-/// A world with the library first and Perplexity second.
+/// Creates a world with the library first and Perplexity second.
 async fn two_providers() -> World {
     let mut world = World::new().await;
     world.set("OUTLAST_LIBRARY", documents(&world).to_str().unwrap());
@@ -40,7 +40,7 @@ fn tool<'a>(client: &'a Client, name: &str) -> &'a Value {
     client.tools.iter().find(|tool| tool["name"] == name).unwrap()
 }
 
-/// G2: the set is the default where Perplexity is not first; it names its providers and what they cost, and is small.
+/// G2: the set is the default if Perplexity is not first; it names its providers and their costs, and is small.
 #[tokio::test]
 async fn g2_the_set_is_listed_by_default_names_its_providers_and_is_small() {
     let mut world = two_providers().await;
@@ -54,7 +54,7 @@ async fn g2_the_set_is_listed_by_default_names_its_providers_and_is_small() {
     let stops = tool(&listed, CANCEL)["description"].as_str().unwrap();
     assert!(stops.contains("may still finish and be charged"), "{stops}");
 
-    // As large as it gets.
+    // The largest configuration.
     let all = "perplexity,openai,anthropic,gemini,library";
     world.set("OUTLAST_PROVIDERS", all);
     for vendor in ["OPENAI", "ANTHROPIC", "GEMINI"] {
@@ -97,7 +97,7 @@ async fn g2_the_set_is_listed_by_default_names_its_providers_and_is_small() {
     }
 }
 
-/// G2: the first provider answers, or the one that a call names; results say who did.
+/// G2: the first provider answers, or the one that a call names; results name the provider.
 #[tokio::test]
 async fn g2_a_call_may_choose_its_provider_and_the_answer_names_it() {
     let world = two_providers().await;
@@ -151,8 +151,8 @@ async fn g2_a_call_may_choose_its_provider_and_the_answer_names_it() {
     assert_eq!(world.submits(), 1);
 }
 
-/// P1, G2: a follow-up stays with the conversation's provider; only a provider that it names gets what was said, and the
-/// answer says so.
+/// P1, G2: a follow-up stays with the conversation's provider; only a provider that it names gets the earlier turns,
+/// and the answer states this.
 #[tokio::test]
 async fn p1_a_follow_up_stays_and_moves_only_where_the_call_says_so() {
     let mut world = two_providers().await;
@@ -160,7 +160,7 @@ async fn p1_a_follow_up_stays_and_moves_only_where_the_call_says_so() {
     let id = id_of(&first.ok(ASK, json!({ "query": NOTES })).await);
     drop(first);
 
-    // Perplexity is first now, and the conversation is the library's all the same.
+    // Perplexity is first now, but the conversation is still the library's.
     world.set("OUTLAST_PROVIDERS", "perplexity,library");
     world.set("OUTLAST_TOOLS", "deep-research");
     world.set("OUTLAST_AGENTS_MAY_SHARE", "true");
@@ -178,7 +178,7 @@ async fn p1_a_follow_up_stays_and_moves_only_where_the_call_says_so() {
     let requests = world.simulator.requests();
     let sent = requests.iter().rfind(|request| request.method == "POST").unwrap();
     assert!(sent.body.to_string().contains("heliotrope-93"), "{}", sent.body);
-    // The same call again is told the same, and the next one without that word stays here.
+    // The same call again gets the same answer, and the next one without that argument stays here.
     let again = client.server.call(FOLLOWUP, moving).await;
     assert_eq!(again["_meta"]["outlast/replayed"], true, "{again}");
     assert!(again["content"].to_string().contains(told), "{again}");
@@ -247,7 +247,8 @@ async fn g2_the_modes_are_those_of_the_research_set() {
     assert_eq!(auto.ok(ASK, soon).await.shape["status"], "completed");
 }
 
-/// G2: a cancel ends what runs in a conversation, in both sets, and answers with the conversation as it stands then.
+/// G2: a cancel ends the running jobs of a conversation, in both sets, and answers with the conversation in its state
+/// at that time.
 #[tokio::test]
 async fn g2_cancel_research_ends_what_runs_and_shows_the_conversation() {
     let mut world = World::new().await;
@@ -266,7 +267,7 @@ async fn g2_cancel_research_ends_what_runs_and_shows_the_conversation() {
         assert_eq!(cancelled.shape["conversationId"], json!(id));
         assert!(cancelled.text.starts_with("**Status: Cancelled**"), "{}", cancelled.text);
         eventually("the provider is told", || world.simulator.stats().cancels > before).await;
-        // What has ended keeps its end.
+        // An ended job keeps its end.
         let again = client.ok(CANCEL, json!({ "conversationId": id })).await;
         assert_eq!(again.shape["status"], "cancelled");
         let other = client.ok(followup_tool, followup(&id, QUICK)).await;
@@ -283,7 +284,7 @@ async fn g2_cancel_research_ends_what_runs_and_shows_the_conversation() {
         assert_eq!((code.as_str(), said.starts_with("conversationId")), ("VALIDATION_ERROR", true));
         drop(client);
 
-        // Another owner has no such conversation.
+        // For another owner the conversation does not exist.
         let own = world.environment.clone();
         world.set("OUTLAST_OWNER", "stranger");
         let mut stranger = Client::of(world.serve().await).await;
@@ -293,7 +294,7 @@ async fn g2_cancel_research_ends_what_runs_and_shows_the_conversation() {
     }
 }
 
-/// G2: tools that carry Perplexity's name and were asked for are served by the first provider, with one warning.
+/// G2: the first provider serves requested tools with Perplexity's name, with one warning.
 #[tokio::test]
 async fn g2_a_set_that_was_named_is_served_by_the_first_provider_with_one_warning() {
     let mut world = two_providers().await;
@@ -315,7 +316,7 @@ async fn g2_a_set_that_was_named_is_served_by_the_first_provider_with_one_warnin
     assert_eq!(warnings(&client.server.log()), 0);
 }
 
-/// E12, G2: the built-in workflow is asked of the first provider.
+/// E12, G2: the built-in workflow is sent to the first provider.
 #[tokio::test]
 async fn g2_the_built_in_workflow_is_answered_by_the_first_provider() {
     let mut world = two_providers().await;

@@ -1,4 +1,4 @@
-//! C: deep research that is held until its report is there.
+//! C: deep research that is held until its report is ready.
 
 use super::*;
 use crate::support::assert_refused;
@@ -38,7 +38,7 @@ async fn c1_a_held_call_returns_the_whole_report() {
     assert!(client.server.log().contains("tokens="), "C9: {}", client.server.log());
 }
 
-/// C1, C4: the effort and what is asked of a report go upstream; histories show the latter on request.
+/// C1, C4: the effort and the instructions for a report go upstream; histories show the latter on request.
 #[tokio::test]
 async fn c4_the_instructions_ask_for_a_report_and_are_shown_on_request() {
     let (world, mut client) = blocking().await;
@@ -65,7 +65,7 @@ async fn c4_the_instructions_ask_for_a_report_and_are_shown_on_request() {
     }
 }
 
-/// C4: a report is checked on the way back; a short one of high effort is logged and said.
+/// C4: a report is checked on the way back; a short one of high effort is logged and reported.
 #[tokio::test]
 async fn c4_a_short_report_of_high_effort_is_said_and_logged() {
     let (_world, mut client) = blocking().await;
@@ -123,7 +123,7 @@ async fn c7_an_attempt_is_bounded_and_warned_of() {
     world.set("PERPLEXITY_POLLING_TIMEOUT_MS", "400");
     let mut client = Client::of(world.serve().await).await;
     let refused = client.server.call(DEEP, query("stuck")).await;
-    // The run may still come to its end: the same call made again goes on with it.
+    // The run may still end: the repeated call resumes it.
     assert_refused(&refused, "TIMEOUT", true);
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("may still finish") && text.contains("`outlast jobs retry "), "{text}");
@@ -132,7 +132,7 @@ async fn c7_an_attempt_is_bounded_and_warned_of() {
     assert_eq!(world.submits(), 1);
 }
 
-/// E9: a key of the caller's own names one call, also after its answer.
+/// E9: a caller's own key names one call, also after its answer.
 #[tokio::test]
 async fn an_idempotency_key_names_one_held_call() {
     let (world, mut client) = blocking().await;
@@ -149,7 +149,7 @@ async fn an_idempotency_key_names_one_held_call() {
     assert_eq!(code, "IDEMPOTENCY_CONFLICT");
 }
 
-/// A server that leaves says that nothing is lost, and the next one goes on.
+/// A server that shuts down reports that nothing is lost, and the next one continues.
 #[tokio::test]
 async fn a_stopping_server_tells_a_held_caller_to_call_again() {
     let (world, mut client) = blocking().await;
@@ -166,8 +166,8 @@ async fn a_stopping_server_tells_a_held_caller_to_call_again() {
     assert_eq!(world.submits(), 1);
 }
 
-/// C1: a report is untrusted text. It is a block of its own between delimiters that it cannot end, in the answer and in the
-/// history; structured content has it as it is.
+/// C1: a report is untrusted text. It is a separate block between delimiters that it cannot end, in the answer and in
+/// the history; structured content has it unchanged.
 #[tokio::test]
 async fn c1_a_report_is_a_delimited_block_of_its_own() {
     let (_world, mut client) = blocking().await;

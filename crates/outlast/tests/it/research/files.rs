@@ -1,4 +1,4 @@
-//! What stands in `conversation-logs` while tools are used, and what older servers left there.
+//! The files in `conversation-logs` while tools are used, and those that older servers left there.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ fn file(world: &World, id: &str, name: &str) -> Value {
     serde_json::from_str(&text.unwrap_or_else(|error| panic!("{name}: {error}"))).unwrap()
 }
 
-/// C2, B4: before a submit is answered its three files are there, with everything in them.
+/// C2, B4: before a submit is answered its three files exist, with their full content.
 #[tokio::test]
 async fn c2_the_files_stand_when_a_submit_is_answered() {
     let (world, mut client) = queueing().await;
@@ -50,7 +50,7 @@ async fn c3_completion_is_seen_in_the_files() {
     assert!(status["completedAt"].is_string());
 }
 
-/// C5: a blocking call that fails leaves no folder; one that succeeds leaves what was said, and nothing to be done.
+/// C5: a blocking call that fails leaves no folder; one that succeeds leaves its messages, and no pending job.
 #[tokio::test]
 async fn c5_a_blocking_call_leaves_files_only_when_it_succeeds() {
     let (world, mut client) = blocking().await;
@@ -69,7 +69,7 @@ async fn c5_a_blocking_call_leaves_files_only_when_it_succeeds() {
     assert!(!folder(&world, &id).join("status.json").exists());
 }
 
-/// tools.md: folders of older servers can be read and continued; what was said there goes upstream with the question.
+/// tools.md: folders of older servers can be read and continued; their messages go upstream with the question.
 #[tokio::test]
 async fn an_older_servers_conversation_is_read_and_continued() {
     let (world, mut client) = blocking().await;
@@ -102,7 +102,7 @@ async fn an_older_servers_conversation_is_read_and_continued() {
     assert_eq!(history.shape["messages"][0]["content"], "What is a fjord?");
 }
 
-/// B17: folders of older servers are listed among the others, newest first, each once whatever the size of a page.
+/// B17: folders of older servers are listed among the others, newest first, each once for any size of a page.
 #[tokio::test]
 async fn b17_folders_of_older_servers_are_listed_among_the_others() {
     let (world, mut client) = blocking().await;
@@ -159,7 +159,7 @@ async fn b17_folders_of_older_servers_are_listed_among_the_others() {
     let only = &failed["conversations"][0];
     assert_eq!(failed["conversations"].as_array().unwrap().len(), 1, "{failed}");
     assert_eq!((&only["title"], &only["messageCount"]), (&json!("Second?"), &json!(2)));
-    // Once it is continued it is listed as any other.
+    // Once it is continued it is listed like any other.
     client.ok(SEARCH_FOLLOWUP, followup("20251031-1761930000000", QUICK)).await;
     let all = client.ok(LIST, json!({})).await.shape;
     let ids = all["conversations"].as_array().unwrap();
@@ -169,7 +169,7 @@ async fn b17_folders_of_older_servers_are_listed_among_the_others() {
     assert_eq!(code, "VALIDATION_ERROR");
 }
 
-/// Scenario 94: a damaged folder says so, and the server lives on.
+/// Scenario 94: a damaged folder is reported, and the server continues.
 #[tokio::test]
 async fn a_damaged_folder_is_named_and_harms_no_other() {
     let (world, mut client) = blocking().await;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The roles and texts of a submit's input.
+/// Returns the roles and texts of a submit's input.
 fn said(body: &Value) -> Vec<(String, String)> {
     let items = body["input"].as_array().cloned().unwrap_or_default();
     let said = items.iter().map(|item| {
@@ -62,7 +62,7 @@ async fn b12_of_two_follow_ups_at_once_one_is_accepted() {
     }
 }
 
-/// B13 and defect B9 of the older server: a follow-up sends all that was said, and starts afresh.
+/// B13 and defect B9 of the older server: a follow-up sends all earlier messages, and is a new job.
 #[tokio::test]
 async fn b13_a_follow_up_is_a_new_job_on_the_same_conversation() {
     let (world, mut client) = queueing().await;

@@ -4,7 +4,7 @@ use super::*;
 
 const UNKNOWN: &str = "0123456789abcdef0123456789abcdef";
 
-/// B16, defect B8 of the older server: every id is present, in the right shape; one that is bad fails no other.
+/// B16, defect B8 of the older server: every id is present, in the right shape; an invalid one affects no other.
 #[tokio::test]
 async fn b16_a_batch_has_every_id_whatever_became_of_it() {
     let (_world, mut client) = queueing().await;
@@ -56,7 +56,7 @@ async fn b16_await_answers_when_all_have_ended() {
     assert!(!answer.text.contains("again with the same ids"), "{}", answer.text);
 }
 
-/// B16: without a progress token the wait ends with the inline budget, and says to call again.
+/// B16: without a progress token the wait ends with the inline budget, and asks to call again.
 #[tokio::test]
 async fn b16_await_without_a_token_ends_with_the_budget() {
     let (world, mut client) = queueing_with(&[("OUTLAST_INLINE_BUDGET_MS", "50")]).await;
@@ -73,7 +73,7 @@ async fn b16_await_without_a_token_ends_with_the_budget() {
         answer.text
     );
 
-    // With a token it goes on beyond the budget.
+    // With a token it continues beyond the budget.
     let call = client.send(AWAIT, ids, Some("t")).await;
     for _ in 0..3 {
         client.ok(AWAIT, json!({ "conversationIds": [id] })).await;
@@ -85,7 +85,7 @@ async fn b16_await_without_a_token_ends_with_the_budget() {
     assert_eq!(world.submits(), 1, "waiting starts nothing");
 }
 
-/// The progress notes for this token.
+/// Returns the progress notes for this token.
 fn notes(client: &Client, token: &str) -> Vec<f64> {
     let seen = client.server.seen.iter();
     let notes = seen.filter(|message| message["params"]["progressToken"] == token);

@@ -52,7 +52,8 @@ async fn promise_2_the_same_question_in_another_form_pays_once() {
     assert_eq!(world.submits(), before + 1, "another effort");
 }
 
-/// Promise 2: forms of one question at once share one job; each form of a follow-up is the same in its conversation only.
+/// Promise 2: concurrent forms of one question share one job; each form of a follow-up is the same in its conversation
+/// only.
 #[tokio::test]
 async fn promise_2_forms_of_one_question_at_once_share_one_job() {
     let (world, mut client) = blocking().await;
@@ -77,8 +78,8 @@ async fn promise_2_forms_of_one_question_at_once_share_one_job() {
     assert_eq!(world.submits(), 4, "another conversation");
 }
 
-/// Promise 2: a call that names no provider attaches to an unfinished job whatever the defaults are now; one that names a
-/// provider does not attach to another's.
+/// Promise 2: a call that names no provider attaches to an unfinished job, independent of the present defaults; one
+/// that names a provider does not attach to another's.
 #[tokio::test]
 async fn promise_2_a_changed_default_buys_nothing_while_the_first_job_runs() {
     let mut world = World::new().await;
@@ -97,7 +98,7 @@ async fn promise_2_a_changed_default_buys_nothing_while_the_first_job_runs() {
     let named = || with(asked("Coffee prices?", HELD), json!({ "provider": "library" }));
     assert_eq!(second.ok(ASK, named()).await.shape["provider"], "library");
     let again = second.send(ASK, asked("Coffee  prices?", HELD), None).await;
-    // The store has taken the call before this one is answered.
+    // The store has the call before this one is answered.
     assert_eq!(second.server.call(ASK, named()).await["structuredContent"]["provider"], "library");
     release(&world, 1).await;
     let answer = second.answer(ASK, again).await;
@@ -178,7 +179,7 @@ async fn promise_2_only_the_research_tools_take_fresh() {
     assert_eq!(names, [DEEP, DEEP_FOLLOWUP, ASK, "deep_research_followup"]);
 }
 
-/// E9: a call under a key of its own is the key's job; a call without one finds the newest job of the question.
+/// E9: a call with its own key is the key's job; a call without one finds the newest job of the question.
 #[tokio::test]
 async fn e9_a_call_without_a_key_finds_the_job_that_a_key_began() {
     let (world, mut client) = blocking().await;
@@ -213,8 +214,8 @@ async fn promise_2_a_call_begun_by_the_previous_version_is_found() {
     assert_eq!(world.submits(), 1, "paid once");
 }
 
-/// E9: the key of a call, and the digest of a caller's key, are those that the previous version wrote for the same call: its
-/// calls are found, and its keys do not conflict. Recorded from the rows that its program left.
+/// E9: the key of a call, and the digest of a caller's key, are those that the previous version wrote for the same
+/// call: its calls are found, and its keys do not conflict. Recorded from rows of that version.
 #[tokio::test]
 async fn e9_keys_are_those_of_the_previous_version() {
     let mut world = World::new().await;

@@ -1,4 +1,4 @@
-//! What is listed: names, order, schemas, annotations, size, descriptions, instructions.
+//! The list of tools: names, order, schemas, annotations, size, descriptions, instructions.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ async fn the_listed_tools_keep_their_contract() {
     }
     for name in [HISTORY, HISTORIES, AWAIT, LIST] {
         let hints = &tool(&client, name)["annotations"];
-        // What is read brings text of the web; a list does not.
+        // A result has text of the web; a list does not.
         let expected = (&json!(true), &json!(true), &json!(name != LIST));
         let found = (&hints["readOnlyHint"], &hints["idempotentHint"], &hints["openWorldHint"]);
         assert_eq!(found, expected, "{name}");
@@ -116,8 +116,8 @@ async fn c8_the_description_recommends_a_long_timeout() {
     }
 }
 
-/// C11, P8: the disclaimer is on every tool of every set that sends a question out, on those alone, and only when it is
-/// switched on.
+/// C11, P8: the disclaimer is on every tool of every set that sends a question out, on no others, and only if it is
+/// enabled.
 #[tokio::test]
 async fn c11_the_disclaimer_is_on_the_query_tools_when_asked_for() {
     let mut world = World::new().await;

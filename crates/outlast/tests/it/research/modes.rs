@@ -1,10 +1,10 @@
-//! B1: the switch, what is logged of it, and who works.
+//! B1: the switch, its log lines, and the process that does the work.
 
 use outlast_testkit::mcp_process::Signal;
 
 use super::*;
 
-/// B1: true and 1 queue, and say so.
+/// B1: true and 1 queue, and the log reports it.
 #[tokio::test]
 async fn b1_async_mode_is_logged_and_queues() {
     let mut world = World::new().await;
@@ -52,7 +52,7 @@ async fn b1_an_unknown_switch_is_blocking_with_one_warning() {
     assert_eq!(log.lines().filter(|line| line.contains("WARN")).count(), 1, "{log}");
 }
 
-/// B1: auto answers with the report when it is there in time, else like async mode.
+/// B1: auto answers with the report if it is ready in time, otherwise like async mode.
 #[tokio::test]
 async fn b1_auto_answers_with_what_there_is_by_then() {
     let mut world = World::new().await;
@@ -73,7 +73,7 @@ async fn b1_auto_answers_with_what_there_is_by_then() {
     assert_eq!(client.ended(&id).await.shape["status"], "completed");
 }
 
-/// B1: a held call that no process carries any more is resumed by the next process of its profile.
+/// B1: a held call without a process is resumed by the next process of its profile.
 #[tokio::test]
 async fn b1_an_orphaned_held_call_is_resumed() {
     let (world, mut client) = blocking().await;
@@ -100,7 +100,7 @@ async fn f11_a_held_call_is_carried_on_whichever_process_noticed_the_death() {
     carrier.send(DEEP, query("ok;words=60;hold=true"), None).await;
     let id = only_job(&world).await;
     crate::support::running(&world, &id).await;
-    // It neither notices the death nor hears of it until the other one has put the call back.
+    // It cannot notice the death until the other one has returned the call to the store.
     fitting.server.signal(Signal::STOP);
     carrier.server.kill().await;
     unfitting.server.logged("took over the jobs of a worker that died").await;
@@ -112,7 +112,7 @@ async fn f11_a_held_call_is_carried_on_whichever_process_noticed_the_death() {
     assert!(!unfitting.server.log().contains("Job dequeued"), "{}", unfitting.server.log());
 }
 
-/// F11: also a call whose process died before it carried it.
+/// F11: the same for a call whose process died before it ran it.
 #[tokio::test]
 async fn f11_a_held_call_that_none_has_carried_is_carried_by_a_process_that_runs() {
     let world = World::new().await;
@@ -125,7 +125,7 @@ async fn f11_a_held_call_that_none_has_carried_is_carried_by_a_process_that_runs
     assert_eq!(world.submits(), 1, "paid once");
 }
 
-/// The job the store has, once it has one.
+/// Returns the job in the store, once there is one.
 async fn only_job(world: &World) -> String {
     let shown = async {
         loop {

@@ -1,12 +1,12 @@
-//! Clients that give up, after one second or after four minutes, with and without progress tokens: calling again brings
-//! every report, and nothing is paid for twice. Time is scaled so that the short form takes seconds; the variable
-//! OUTLAST_TEST_PATIENCE=1 runs it in real time.
+//! Clients that give up, after one second or after four minutes, with and without progress tokens: repeated calls
+//! return every report, and nothing is paid for twice. Time is scaled so that the short form takes seconds; the
+//! variable OUTLAST_TEST_PATIENCE=1 runs it in real time.
 
 use super::*;
 
-/// How long clients wait, in seconds of a patient world.
+/// The times that clients wait, in seconds of a patient world.
 const PATIENCE: [u32; 5] = [1, 5, 30, 60, 240];
-/// How long the research takes there.
+/// The duration of the research there.
 const RESEARCH: u32 = 100;
 
 #[expect(clippy::disallowed_methods, reason = "a switch for people with half an hour to spare")]
@@ -16,7 +16,7 @@ fn scaled(seconds: u32) -> Duration {
     Duration::from_secs(seconds.into()) / scale
 }
 
-/// Makes the same call until it is answered, giving up each time after `patience`; says how often.
+/// Repeats the same call until it is answered, giving up each time after `patience`; returns the number of calls.
 async fn until_answered(
     client: &mut Client,
     tool: &str,
@@ -29,7 +29,7 @@ async fn until_answered(
         if tokio::time::timeout(patience, client.server.answer(call)).await.is_ok() {
             return (client.answer(tool, call).await, times);
         }
-        // An answer that crosses the cancellation is lost on a client that has given up.
+        // A client that has given up loses an answer that crosses the cancellation.
         client.give_up(call).await;
     }
     panic!("never answered");
@@ -42,7 +42,7 @@ fn arguments(patience: u32, token: Option<&str>) -> Value {
     json!({ "query": question })
 }
 
-/// Promise 2, C1: held calls made again attach; each question is paid for once.
+/// Promise 2, C1: repeated held calls attach; each question is paid for once.
 #[tokio::test]
 async fn c1_every_impatient_client_gets_its_report_by_calling_again() {
     let (world, mut client) = blocking().await;
@@ -88,7 +88,7 @@ async fn b16_every_impatient_client_gets_its_report_by_awaiting_again() {
     assert_eq!(world.simulator.stats().duplicate_submits, 0);
 }
 
-/// Promise 2: two identical held calls at once share one job, and both are answered.
+/// Promise 2: two identical concurrent held calls share one job, and both are answered.
 #[tokio::test]
 async fn two_identical_held_calls_share_one_job() {
     let (world, mut client) = blocking().await;

@@ -1,4 +1,4 @@
-//! B: deep research that is queued and asked after.
+//! B: deep research that is queued and polled.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ async fn b2_a_submit_is_answered_with_the_notice() {
     assert_eq!(client.ended(&id).await.shape["messageCount"], 4);
 }
 
-/// B2: the answer never waits for an upstream that says nothing.
+/// B2: the answer never waits for a silent upstream.
 #[tokio::test]
 async fn b2_a_submit_never_waits_on_the_upstream() {
     let mut world = World::new().await;
@@ -73,7 +73,8 @@ async fn b2_a_burst_gives_every_question_a_conversation_of_its_own() {
     }
 }
 
-/// B5, B6: a running job shows how far it is; 0 while pending, at least 25 while running, 100 at the end, never down.
+/// B5, B6: a running job shows its progress; 0 while pending, at least 25 while running, 100 at the end, never
+/// decreasing.
 #[tokio::test]
 async fn b5_progress_is_shown_and_never_goes_down() {
     let (world, mut client) = queueing_with(&[("OUTLAST_CONCURRENCY", "1")]).await;
@@ -106,7 +107,7 @@ async fn b5_progress_is_shown_and_never_goes_down() {
     assert_eq!(highest, 100);
 }
 
-/// B6: what the provider does moves message and percent.
+/// B6: the provider's events change message and percentage.
 #[tokio::test]
 async fn b6_real_signals_move_the_progress() {
     let (world, mut client) = queueing().await;
@@ -118,7 +119,7 @@ async fn b6_real_signals_move_the_progress() {
     assert_eq!(client.ended(&id).await.shape["progress"]["percentage"], 100);
 }
 
-/// B7: as many at a time as there is room, the rest waits, and an error touches no other.
+/// B7: jobs run concurrently up to the capacity, the rest waits, and an error affects no other.
 #[tokio::test]
 async fn b7_jobs_run_side_by_side_up_to_capacity() {
     let (world, mut client) = queueing().await;
@@ -169,7 +170,7 @@ async fn b8_priority_first_then_age() {
     assert_eq!(order, ["urgent", "first", "second", "late"]);
 }
 
-/// B15: the log tells the life of a job.
+/// B15: the log has the history of a job.
 #[tokio::test]
 async fn b15_the_log_tells_the_life_of_a_job() {
     let (_world, mut client) = queueing().await;
@@ -195,7 +196,7 @@ async fn b15_the_log_tells_the_life_of_a_job() {
     assert!(!log.contains("Why is the sky blue"), "no questions at info: {log}");
 }
 
-/// P8: every tool goes by its own name in the log, and what became of a conversation is found by its id.
+/// P8: every tool has its own name in the log, and a conversation's events are found by its id.
 #[tokio::test]
 async fn p8_log_lines_carry_the_conversation_and_the_tool_s_own_name() {
     let mut world = World::new().await;

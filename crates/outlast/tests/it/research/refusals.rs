@@ -147,7 +147,7 @@ async fn a_secret_in_an_upstream_error_reaches_no_history() {
         let history = client.ended(&id).await;
         let mut said = history.text.clone();
         said.push_str(&history.shape.to_string());
-        // The question itself carries the marker; what is said of the error must not.
+        // The question itself contains the marker; the text about the error must not.
         let said = said.replace("secret=hunter2-pplx-abc123", "");
         assert!(!said.contains("hunter2") && !said.contains("abc123"), "{said}");
         assert!(!said.contains("panicked") && !said.contains("stack"), "{said}");

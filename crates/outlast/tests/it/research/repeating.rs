@@ -1,5 +1,5 @@
-//! Promise 2: the same held call made again brings the same report and buys nothing, whatever became of the answer
-//! before; a repeated answer says that it is one.
+//! Promise 2: a repeated held call returns the same report and buys nothing, whatever happened to the first answer; a
+//! repeated answer is marked as one.
 
 use outlast_testkit::mcp_process::Signal;
 
@@ -9,7 +9,7 @@ use crate::support::{ShiftedClock, assert_refused};
 
 const MINUTE: i64 = 60_000;
 
-/// The sentence of a repeated answer, which is its last block; `None` when the answer is not marked as one.
+/// Returns the sentence of a repeated answer, which is its last block; `None` if the answer is not marked as one.
 fn repeated(result: &Value) -> Option<String> {
     let blocks = result["content"].as_array().unwrap();
     let last = blocks.last().unwrap()["text"].as_str().unwrap();
@@ -35,7 +35,7 @@ async fn auto_with(environment: &[(&str, &str)]) -> (World, Client) {
     (world, client)
 }
 
-/// Promise 2: a client that gives up without a word and asks three times pays once; structured content stays as it was.
+/// Promise 2: a client that gives up silently and asks three times pays once; structured content stays unchanged.
 #[tokio::test]
 async fn a_client_that_gives_up_silently_is_told_again_and_pays_once() {
     for mode in ["false", "auto"] {
@@ -101,7 +101,7 @@ async fn an_answer_that_a_reset_connection_lost_is_told_again() {
     }
 }
 
-/// Promise 2, B1: mode auto, given up with a word and repeated.
+/// Promise 2, B1: mode auto, cancelled by the client and repeated.
 #[tokio::test]
 async fn b1_in_mode_auto_the_identical_call_attaches() {
     let (world, mut client) = auto_with(&[]).await;
@@ -121,7 +121,8 @@ async fn b1_in_mode_auto_the_identical_call_attaches() {
     assert_eq!(listed["conversations"].as_array().unwrap().len(), 1, "{listed}");
 }
 
-/// B1: past the inline budget the identical call gets the queued text with the same conversation, and later the report.
+/// B1: after the inline budget the identical call gets the queued text with the same conversation, and later the
+/// report.
 #[tokio::test]
 async fn b1_in_mode_auto_the_identical_call_is_queued_once() {
     let (world, mut client) = auto_with(&[("OUTLAST_INLINE_BUDGET_MS", "50")]).await;
@@ -147,7 +148,7 @@ async fn an_async_submit_made_again_is_another_one() {
     assert_ne!(client.queue(QUICK).await, first);
 }
 
-/// Promise 2: how long: 10 minutes after the end once a call was answered, 1 minute for a quick answer.
+/// Promise 2: the time limit: 10 minutes after the end once a call was answered, 1 minute for a quick answer.
 #[tokio::test]
 async fn a_report_is_told_again_for_ten_minutes_and_a_quick_answer_for_one() {
     let world = World::new().await;
@@ -158,7 +159,7 @@ async fn a_report_is_told_again_for_ten_minutes_and_a_quick_answer_for_one() {
         let before = world.submits();
         let first = client.server.call(tool, query(QUICK)).await;
         assert_eq!(repeated(&first), None);
-        // As much earlier as the test may take; the rules' own table has the exact moment.
+        // Earlier by the time that the test may take; the rules' own table has the exact moment.
         clock.set(minutes * MINUTE - MINUTE / 2);
         let again = client.server.call(tool, query(QUICK)).await;
         let sentence = repeated(&again).expect("a repeated answer says so");
@@ -176,7 +177,7 @@ async fn a_report_is_told_again_for_ten_minutes_and_a_quick_answer_for_one() {
     }
 }
 
-/// Promise 2: how long: 30 minutes after the end while no call was answered.
+/// Promise 2: the time limit: 30 minutes after the end while no call was answered.
 #[tokio::test]
 async fn a_report_no_call_was_answered_with_waits_for_half_an_hour() {
     for (tool, minutes, submits) in [(DEEP, 29, 1), (SEARCH, 29, 1), (DEEP, 30, 2), (SEARCH, 30, 2)]
@@ -201,7 +202,7 @@ async fn a_report_no_call_was_answered_with_waits_for_half_an_hour() {
     }
 }
 
-/// Promise 2: a failure that was answered is not told again: the same call asks again, at once.
+/// Promise 2: a failure that was answered is not repeated: the same call asks again, at once.
 #[tokio::test]
 async fn a_failure_that_was_answered_is_asked_again() {
     let (world, mut client) = blocking().await;
@@ -218,7 +219,7 @@ async fn a_failure_that_was_answered_is_asked_again() {
     }
 }
 
-/// Promise 2: a failure that left a paid run behind: the same call takes that run up and submits nothing.
+/// Promise 2: a failure that left a paid run behind: the same call resumes that run and submits nothing.
 #[tokio::test]
 async fn a_call_whose_time_ran_out_takes_its_run_up_when_it_is_made_again() {
     for mode in ["false", "auto"] {
@@ -242,7 +243,8 @@ async fn a_call_whose_time_ran_out_takes_its_run_up_when_it_is_made_again() {
     }
 }
 
-/// Promise 2: a submit of unknown fate is told again for 30 minutes and sends nothing; only the caller's word begins anew.
+/// Promise 2: a submit with an unknown outcome is reported again for 30 minutes and sends nothing; only with the
+/// caller's consent does a new run begin.
 #[tokio::test]
 async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
     let world = World::new().await;
@@ -276,7 +278,7 @@ async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
     }
 }
 
-/// B9a: a check that a proxy or the provider refuses ends the job, not the run: the same call goes on with it.
+/// B9a: a check that a proxy or the provider refuses ends the job, not the run: the same call resumes it.
 #[tokio::test]
 async fn b9a_a_run_whose_check_was_refused_is_taken_up_by_the_same_call() {
     let (world, mut client) = blocking().await;
@@ -294,8 +296,8 @@ async fn b9a_a_run_whose_check_was_refused_is_taken_up_by_the_same_call() {
     }
 }
 
-/// Promises 1 and 2: a job that mode auto queued is carried by a blocking server that its call comes to, although that takes
-/// nothing from the queue.
+/// Promises 1 and 2: a blocking server runs a job that mode auto queued when it gets that job's call, although it
+/// claims nothing from the queue.
 #[tokio::test]
 async fn b1_a_call_that_mode_auto_began_goes_on_in_a_blocking_server() {
     let (mut world, mut client) = auto_with(&[("OUTLAST_TOOLS", "research")]).await;
@@ -307,13 +309,14 @@ async fn b1_a_call_that_mode_auto_began_goes_on_in_a_blocking_server() {
     world.set(SWITCH, "false");
     let mut blocking = Client::of(world.serve().await).await;
     let answer = blocking.server.call(DEEP, arguments).await;
-    // The kill may have come before the run was recorded: then it is not known whether it was paid for.
+    // The kill may have come before the run was recorded: then its payment is unknown.
     let unknown = answer["content"][0]["text"].as_str().unwrap().starts_with("SUBMIT_UNKNOWN");
     assert!(unknown || answer["structuredContent"]["status"] == "completed", "{answer}");
     assert_eq!(world.submits(), 1, "paid once");
 }
 
-/// P4: a call that waits for the job of another server does not wait for ever when that server dies: its own carries the job.
+/// P4: a call that waits for the job of another server does not wait for ever when that server dies: its own server
+/// runs the job.
 #[tokio::test]
 async fn p4_a_call_attached_to_a_job_goes_on_when_the_server_of_the_job_dies() {
     let (mut world, mut client) = auto_with(&[("OUTLAST_TOOLS", "research")]).await;
@@ -333,7 +336,7 @@ async fn p4_a_call_attached_to_a_job_goes_on_when_the_server_of_the_job_dies() {
     assert_eq!(world.submits(), 1, "paid once");
 }
 
-/// Promise 2, B1: a call in mode auto that attaches to a blocking one gets the queued text past the inline budget; the
+/// Promise 2, B1: a call in mode auto that attaches to a blocking one gets the queued text after the inline budget; the
 /// conversation that it names is shown from then on.
 #[tokio::test]
 async fn b1_mode_auto_makes_the_job_of_a_blocking_call_a_promised_one() {
@@ -354,7 +357,7 @@ async fn b1_mode_auto_makes_the_job_of_a_blocking_call_a_promised_one() {
     assert_eq!(world.submits(), 1, "paid once");
 }
 
-/// P4: a call whose job needs a key that no live server has is told so at once, and buys nothing.
+/// P4: a call whose job needs a key that no running server has is refused at once, and buys nothing.
 #[tokio::test]
 async fn p4_a_call_that_only_another_key_could_go_on_with_does_not_wait_for_ever() {
     let (mut world, mut client) = blocking().await;

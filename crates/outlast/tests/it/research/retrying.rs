@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// B9, C6: a refusal that passes is tried again; what failed is counted and kept.
+/// B9, C6: a temporary refusal is retried; failures are counted and kept.
 #[tokio::test]
 async fn b9_a_failure_that_passes_is_counted_and_survived() {
     let (world, mut client) = queueing().await;
@@ -16,7 +16,7 @@ async fn b9_a_failure_that_passes_is_counted_and_survived() {
     assert_eq!(world.submits(), 1);
 }
 
-/// B9, C6: N retries are N + 1 tries, then it has failed for good.
+/// B9, C6: N retries are N + 1 attempts, then the job has failed for good.
 #[tokio::test]
 async fn b9_retries_end() {
     for (retries, tries) in [("2", 3), ("0", 1)] {
@@ -38,7 +38,7 @@ async fn b9_retries_end() {
     }
 }
 
-/// Defect B5 of the older server: a permanent error is not tried again, and 401 points at the key.
+/// Defect B5 of the older server: a permanent error is not retried, and 401 names the key's setting.
 #[tokio::test]
 async fn b9_permanent_errors_are_not_retried() {
     let (world, mut client) = queueing().await;
@@ -59,7 +59,7 @@ async fn b9_permanent_errors_are_not_retried() {
     }
 }
 
-/// B10: while it waits for its next try it is pending, never failed, and says so.
+/// B10: while it waits for its next attempt it is pending, never failed, and its text states this.
 #[tokio::test]
 async fn b10_a_retrying_job_says_its_attempt_and_earlier_errors() {
     let (_world, mut client) = queueing_with(&[("PERPLEXITY_RETRY_BASE_MS", "600000")]).await;
@@ -75,7 +75,7 @@ async fn b10_a_retrying_job_says_its_attempt_and_earlier_errors() {
     assert_eq!(history.shape["progress"]["attempt"], 2);
 }
 
-/// tools.md: a job that waits for a rate limit says so.
+/// tools.md: a job that waits for a rate limit states this.
 #[tokio::test]
 async fn a_rate_limited_question_says_until_when_it_waits() {
     let (_world, mut client) = queueing().await;
@@ -84,7 +84,7 @@ async fn a_rate_limited_question_says_until_when_it_waits() {
     assert!(history.text.contains("limits the rate of requests, until 2"), "{}", history.text);
 }
 
-/// C7, B9a: a timed-out attempt of queued research goes on with the same run.
+/// C7, B9a: a timed-out attempt of queued research resumes the same run.
 #[tokio::test]
 async fn c7_a_timed_out_attempt_resumes_the_run() {
     let (world, mut client) = queueing_with(&[("PERPLEXITY_POLLING_TIMEOUT_MS", "300")]).await;
@@ -96,7 +96,7 @@ async fn c7_a_timed_out_attempt_resumes_the_run() {
     assert_eq!(world.submits(), 1);
 }
 
-/// B9a: a model that reads of the failure learns that the run may still finish, before it asks anew.
+/// B9a: a model that reads of the failure learns that the run may still finish, before it asks again.
 #[tokio::test]
 async fn b9a_a_history_tells_of_a_run_that_outlived_its_job() {
     let limits = [("PERPLEXITY_POLLING_TIMEOUT_MS", "300"), ("PERPLEXITY_MAX_JOB_RETRIES", "0")];

@@ -1,4 +1,5 @@
-//! As much of JSON Schema 2020-12 as our tools use; an unknown keyword is a failure, so that nothing passes unchecked.
+//! The part of JSON Schema 2020-12 that our tools use; an unknown keyword is a failure, so that nothing passes
+//! unchecked.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Search: a quick answer in a conversation of its own.
+//! Search: a quick answer in a new conversation.
 
 use super::*;
 

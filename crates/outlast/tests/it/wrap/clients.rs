@@ -1,4 +1,4 @@
-//! Clients that follow one another at the same server: whose answer is whose (H3, H7), and who counts as the same client.
+//! Clients that follow one another at the same server: the owner of each answer (H3, H7), and the identity of a client.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn hears(wrapping: &Wrapping, part: &str) {
         .await;
 }
 
-/// A client that has read `a` under this id and was killed, with a call that keeps its server; the next client.
+/// Kills a client that has read `a` under this id, with a call that keeps its server; returns the next client.
 async fn next_client(wrapping: &Wrapping, id: &str) -> Wrapped {
     let mut first = wrapping.start().await;
     first.send("tools/call", call("wait", waiting(wrapping, "never"))).await;
@@ -117,7 +117,7 @@ async fn h3_the_cancel_of_a_later_client_reaches_its_own_request_alone() {
     assert_eq!(cancels[0]["params"]["requestId"], asked["id"]);
 }
 
-/// An id that looks like one of wrap, as behind another wrap.
+/// An id that looks like one of wrap's, as behind another wrap.
 #[tokio::test]
 async fn h3_a_client_may_use_ids_that_look_like_those_of_wrap() {
     let wrapping = lasting();
@@ -150,7 +150,7 @@ async fn h7_half_a_line_of_a_killed_client_does_not_reach_the_server_of_the_next
     assert_eq!(answer["result"]["params"]["uri"], "b");
 }
 
-/// An answer to a question of a server that has ended is no answer to the question of the next one under the same id.
+/// An answer to a question of a server that has ended is not an answer to the next server's question under the same id.
 #[tokio::test]
 async fn h7_an_answer_to_the_question_of_a_server_that_ended_reaches_no_other_server() {
     for ends in ["server", "keeper"] {
@@ -203,13 +203,13 @@ async fn h7_a_client_without_a_greeting_finds_its_call_again() {
     first.line(&slow(2)).await;
     has_calls(&wrapping, 1).await;
     first.kill().await;
-    // Another client is not taken for it, though it comes first and says the same.
+    // Another client is not taken for it, though it comes first and sends the same.
     let mut other = wrapping.spawn();
     other.line(&modern(1, "resources/read", "other", json!({}))).await;
     other.answer(1).await;
     let mut next = wrapping.spawn();
     next.line(&slow(9)).await;
-    // One client at a time: a second window has a server of its own.
+    // One client at a time: a second window has a separate server.
     let mut second = wrapping.spawn();
     second.line(&modern(3, "tools/call", "c", call("pid", json!({})))).await;
     let pid: i32 = text(&second.answer(3).await).parse().unwrap();
@@ -238,7 +238,7 @@ async fn h5_a_call_without_a_greeting_is_not_repeated_after_its_keeper_was_kille
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }
 
-/// A client that tries the newest era first and greets as in the older one then, is one client.
+/// A client that tries the newest era first, and then sends the older era's greeting, is one client.
 #[tokio::test]
 async fn h7_a_client_that_falls_back_to_the_older_era_finds_its_call_again() {
     let wrapping = lasting();
@@ -288,7 +288,7 @@ async fn h4_the_first_answer_of_a_server_that_answers_twice_counts_everywhere() 
     assert_eq!(text(&replayed), "first", "replayed");
 }
 
-/// The kernel may close the connections of a killed process a while before it frees its locks.
+/// The kernel may close the connections of a killed process some time before it frees its locks.
 #[tokio::test]
 async fn h4_a_call_is_not_repeated_while_its_keeper_is_dying() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"]);

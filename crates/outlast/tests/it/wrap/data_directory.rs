@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Wrapping, text};
 
-/// Runs wrap to its end and returns what it said.
+/// Runs wrap to its end and returns its output.
 async fn refusal(wrapping: &Wrapping) -> String {
     let mut wrapped = wrapping.spawn();
     let (_, code) = wrapped.rest().await;
@@ -21,7 +21,7 @@ async fn h7_a_data_directory_that_cannot_be_used_is_refused_with_its_path() {
     std::fs::write(wrapping.path("data/wrap"), "").unwrap();
     let said = refusal(&wrapping).await;
     assert!(said.contains(wrapping.path("data/wrap").to_str().unwrap()), "{said}");
-    // No user can make files there, root included.
+    // No user can create files there, not even root.
     let wrapping = Wrapping::new().flags(&["--data-dir", "/sys/kernel"]);
     if rustix::process::geteuid().is_root() {
         let said = refusal(&wrapping).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Wrapped, Wrapping, call, text};
 use crate::support::eventually;
 
-/// Calls are handed off soon; a client that left is waited for as long as a test may take.
+/// Hands calls off soon; waits for a client that left for as long as a test may take.
 fn impatient() -> Wrapping {
     Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"])
 }
@@ -23,7 +23,7 @@ async fn h4_a_slow_call_is_handed_off_and_the_same_call_brings_its_result() {
         serde_json::from_str(&wrapping.run(&["jobs", "show", &job, "--json"]).await).unwrap()
     };
     let mut shown = show().await;
-    // Taken up a moment after it was stored.
+    // Claimed a moment after it was stored.
     while shown["state"] == "queued" {
         shown = show().await;
     }
@@ -42,7 +42,7 @@ async fn h4_a_slow_call_is_handed_off_and_the_same_call_brings_its_result() {
     assert_eq!(text(&answer), "done", "{answer}");
     assert_eq!(answer["result"]["_meta"]["z"], 9_007_199_254_740_993_u64);
     assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
-    // Received: the next one is a call of its own.
+    // Received: the next one is a separate call.
     let next = wrapped.call("wait", waiting(&wrapping, "go")).await;
     assert_eq!(text(&next), "done");
     assert_eq!(wrapping.log(".done").len(), 2);
@@ -63,7 +63,7 @@ async fn h4_get_result_brings_what_was_stored_as_it_came() {
         answer = wrapped.call("get_result", arguments.clone()).await;
     }
     assert_eq!(answer["result"]["structuredContent"], json!({ "n": 5 }), "{answer}");
-    // From the store, however often, and also in another window.
+    // From the store, any number of times, and also in another window.
     let again = wrapped.call("get_result", arguments.clone()).await;
     assert_eq!(again["result"], answer["result"]);
     let mut other = wrapping.start().await;
@@ -124,7 +124,7 @@ async fn h4_progress_stops_at_the_hand_off_and_goes_on_for_the_next_caller() {
     assert_eq!(handed_off["id"], first, "{handed_off}");
     let second = wrapped.send("tools/call", with_token("two")).await;
     wrapping.release("go");
-    // What the server said before the second caller was taken up is not said again.
+    // Server messages from before the second caller attached are not repeated.
     let mut heard = Vec::new();
     let answer = loop {
         let message = wrapped.message().await;
@@ -192,7 +192,7 @@ async fn h6_a_person_reaches_the_server_and_a_timeout_does_not() {
     cancel(&mut wrapped, id, "MCP error -32001: Request timed out").await;
     wrapped.ask("ping", json!({})).await;
     assert_eq!(heard(), 0);
-    // The same call is the one that goes on.
+    // The same call is the one that continues.
     let again = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
     wrapped.ask("ping", json!({})).await;
     wrapping.release("go");
@@ -215,7 +215,7 @@ async fn h9_each_tool_has_its_policy_and_what_rests_on_disk_is_private() {
     let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
     let never = wrapped.send("tools/call", call("schema", waiting(&wrapping, "later"))).await;
     let until = wrapping.path("go").to_str().unwrap().to_owned();
-    // By --after, which wins over the file; "never" has waited as long by then.
+    // By --after, which overrides the file; "never" has waited as long by then.
     wrapped.handed_off("big", json!({ "bytes": 16, "until": until })).await;
     wrapping.release("later");
     let answer = wrapped.answer(never).await;
@@ -233,7 +233,7 @@ async fn h9_each_tool_has_its_policy_and_what_rests_on_disk_is_private() {
     }
 }
 
-/// Sends a call of `wait` with these members beside `until`, as they are written, and returns the job that it was handed off as.
+/// Sends a call of `wait` with these members next to `until`, as written, and returns the job of its hand-off.
 async fn hand_off_raw(wrapped: &mut Wrapped, wrapping: &Wrapping, id: u64, more: &str) -> String {
     let until = json!(wrapping.path("never").to_str().unwrap());
     let line = format!(
@@ -284,7 +284,7 @@ async fn h5_different_arguments_are_different_calls_whatever_json_they_are() {
     assert_eq!(wrapping.log(".calls").len(), different.len(), "none ran twice");
 }
 
-/// Params that wrap cannot read still reach the server, and nothing else is taken for them.
+/// Params that wrap cannot read still reach the server, and no other call is taken for them.
 #[tokio::test]
 async fn h5_calls_whose_params_cannot_be_read_are_never_attached_to() {
     let wrapping = Wrapping::new().flags(&["--after", "50ms", "--idle-ms", "60000"]);
@@ -305,7 +305,7 @@ async fn h5_calls_whose_params_cannot_be_read_are_never_attached_to() {
     eventually("each has run", || wrapping.log(".calls").len() == 3).await;
 }
 
-/// A call that brings answers to the server's questions is another one than the same call with other answers.
+/// A call with answers to the server's questions differs from the same call with other answers.
 #[tokio::test]
 async fn h5_calls_with_different_answers_to_questions_are_different() {
     let wrapping = Wrapping::new().flags(&["--after", "50ms", "--idle-ms", "60000"]);
@@ -321,7 +321,7 @@ async fn h5_calls_with_different_answers_to_questions_are_different() {
     let first = hand_off(yes.clone()).await;
     assert_ne!(hand_off(no).await, first);
     assert_eq!(hand_off(yes).await, first);
-    // The call made again without answers is the one that goes on: it must not ask, and run, a second time.
+    // The repeated call without answers is the one that continues: it must not ask, and run, a second time.
     assert_eq!(hand_off(json!({})).await, first);
     assert_eq!(wrapping.log(".calls").len(), 2);
 }

@@ -11,10 +11,10 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::support::{binary, eventually};
 
-/// Nothing here takes longer.
+/// The time limit of every wait.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A data directory that outlives any number of fronts. Ends whatever was started in it.
+/// A data directory that outlives any number of fronts. Ends all processes that were started in it.
 pub(super) struct Wrapping {
     pub(super) folder: TempDir,
     environment: Vec<(String, String)>,
@@ -26,7 +26,7 @@ impl Wrapping {
         Self::below(".tmp")
     }
 
-    /// Below a folder whose name begins so.
+    /// Creates it below a folder with this prefix.
     pub(super) fn below(name: &str) -> Self {
         let folder = tempfile::Builder::new().prefix(name).tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -49,7 +49,7 @@ impl Wrapping {
         self
     }
 
-    /// A configuration file with this text.
+    /// Adds a configuration file with this text.
     pub(super) fn configured(self, text: &str) -> Self {
         let file = self.path("outlast.toml");
         std::fs::write(&file, text).unwrap();
@@ -62,13 +62,13 @@ impl Wrapping {
         self.folder.path().join(name)
     }
 
-    /// What the server wrote into one of its logs.
+    /// Returns the lines that the server wrote into one of its logs.
     pub(super) fn log(&self, suffix: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(&format!("log{suffix}"))).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Lets a call that waits for this file go on.
+    /// Releases a call that waits for this file.
     pub(super) fn release(&self, name: &str) {
         std::fs::write(self.path(name), "").unwrap();
     }
@@ -94,17 +94,17 @@ impl Wrapping {
         self.command(binary(), &arguments)
     }
 
-    /// The server behind wrap.
+    /// Starts the server behind wrap.
     pub(super) fn spawn(&self) -> Wrapped {
         Wrapped::new(self.wrap(&["python3", &script()]))
     }
 
-    /// Any other program behind wrap.
+    /// Starts any other program behind wrap.
     pub(super) fn spawn_program(&self, program: &[&str]) -> Wrapped {
         Wrapped::new(self.wrap(program))
     }
 
-    /// A server at an address behind wrap, and that server's own process.
+    /// Starts a server at an address behind wrap, and returns that server's own process too.
     pub(super) async fn spawn_web(&self, flags: &[&str]) -> (Wrapped, Wrapped) {
         let script = format!("{}/tests/it/wrap/web_server.py", env!("CARGO_MANIFEST_DIR"));
         let mut server = Wrapped::new(self.command(Path::new("python3"), &[script]));
@@ -112,7 +112,7 @@ impl Wrapping {
         (self.spawn_at(&url, flags), server)
     }
 
-    /// Whatever is at this address behind wrap.
+    /// Starts wrap before any server at this address.
     pub(super) fn spawn_at(&self, url: &str, flags: &[&str]) -> Wrapped {
         let mut arguments = vec!["wrap".to_owned(), "--url-env".to_owned(), "URL".to_owned()];
         arguments.extend(self.flags.iter().cloned());
@@ -122,7 +122,7 @@ impl Wrapping {
         Wrapped::new(command)
     }
 
-    /// A keeper whose front was killed before it said a word.
+    /// Starts a host process whose front was killed before its first frame.
     pub(super) fn spawn_keeper_of_killed_front(&self) -> Child {
         let (keeper, front) = std::os::unix::net::UnixStream::pair().unwrap();
         let arguments = ["wrap", "--keeper", "--", "cat"].map(str::to_owned);
@@ -132,19 +132,19 @@ impl Wrapping {
         spawned.unwrap()
     }
 
-    /// The server itself.
+    /// Starts the server itself.
     pub(super) fn bare(&self) -> Wrapped {
         Wrapped::new(self.command(Path::new("python3"), &[script()]))
     }
 
-    /// The server behind wrap, greeted.
+    /// Starts the server behind wrap, and greets it.
     pub(super) async fn start(&self) -> Wrapped {
         let mut wrapped = self.spawn();
         wrapped.greet().await;
         wrapped
     }
 
-    /// `outlast ...` to its end, with its output.
+    /// Runs `outlast ...` to its end, and returns its output.
     pub(super) async fn run(&self, arguments: &[&str]) -> String {
         let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
         let output =
@@ -152,7 +152,7 @@ impl Wrapping {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Processes that were started in this environment, with what they run.
+    /// Returns the processes that were started in this environment, with their commands.
     pub(super) fn processes(&self) -> Vec<(i32, String)> {
         let mark = format!("OUTLAST_DATA_DIR={}", self.path("data").display());
         let mut found = Vec::new();
@@ -179,13 +179,13 @@ impl Wrapping {
         all.filter(|(_, line)| is_server(line)).map(|(pid, _)| pid).collect()
     }
 
-    /// Waits until nothing of it is left: no process and no socket.
+    /// Waits until nothing is left: no process and no socket.
     pub(super) async fn is_over(&self) {
         eventually("no process is left", || self.processes().is_empty()).await;
         assert_eq!(self.left("sock"), 0, "sockets are left");
     }
 
-    /// How many files with this ending keepers have.
+    /// Returns the number of files with this ending that host processes have.
     pub(super) fn left(&self, ending: &str) -> usize {
         let files = std::fs::read_dir(self.path("data/wrap")).into_iter().flatten().flatten();
         files.filter(|file| file.path().extension().is_some_and(|it| it == ending)).count()
@@ -246,24 +246,24 @@ impl Wrapped {
         self.bytes(format!("{line}\n").as_bytes()).await;
     }
 
-    /// A line to a process that may be gone.
+    /// Sends a line to a process that may be gone.
     pub(super) async fn try_line(&mut self, line: &str) {
         let Some(input) = &mut self.input else { return };
         let line = format!("{line}\n");
-        // The process may read nothing any more.
+        // The process may no longer read.
         let written =
             tokio::time::timeout(Duration::from_secs(5), input.write_all(line.as_bytes()));
         drop(written.await);
     }
 
-    /// The next line of a process that may be gone.
+    /// Reads the next line of a process that may be gone.
     pub(super) async fn try_next(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         drop(self.output.read_until(b'\n', &mut line).await);
         line
     }
 
-    /// The next line as it came.
+    /// Reads the next line unchanged.
     pub(super) async fn next(&mut self) -> String {
         let mut line = Vec::new();
         let read = self.output.read_until(b'\n', &mut line);
@@ -286,7 +286,7 @@ impl Wrapped {
         id
     }
 
-    /// The answer to it; what comes before it is left out.
+    /// Returns the answer to it; skips the lines before it.
     pub(super) async fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.message().await;
@@ -305,7 +305,7 @@ impl Wrapped {
         self.ask("tools/call", call(name, arguments)).await
     }
 
-    /// Calls a tool, expects to be handed off and returns the job's id.
+    /// Calls a tool, expects a hand-off and returns the job's id.
     pub(super) async fn handed_off(&mut self, name: &str, arguments: Value) -> String {
         let answer = self.call(name, arguments).await;
         assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -313,7 +313,7 @@ impl Wrapped {
         answer["result"]["_meta"]["outlast/jobId"].as_str().unwrap().to_owned()
     }
 
-    /// Closes the input, reads all that comes, and returns it with the exit code.
+    /// Closes the input, reads all output, and returns it with the exit code.
     pub(super) async fn finish(mut self) -> (Vec<u8>, Option<i32>) {
         drop(self.input.take());
         self.rest().await
@@ -339,18 +339,18 @@ impl Wrapped {
         text
     }
 
-    /// Reads standard error to its end, and keeps nothing of it.
+    /// Reads standard error to its end, and discards it.
     pub(super) fn drain_stderr(&mut self) {
         let mut stderr = self.process.stderr.take().unwrap();
         tokio::spawn(async move { tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await });
     }
 
-    /// The client is killed: both ends of its pipe close, and nothing tells the front more than that.
+    /// Kills the client: both ends of its pipe close, and the front gets no other notice.
     pub(super) fn lose_client(self) -> Child {
         self.process
     }
 
-    /// The client is killed: its front with it.
+    /// Kills the client and its front with it.
     pub(super) async fn kill(mut self) {
         self.process.start_kill().unwrap();
         self.process.wait().await.unwrap();
@@ -361,7 +361,7 @@ pub(super) fn call(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
-/// The text of an answer.
+/// Returns the text of an answer.
 pub(super) fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
 }

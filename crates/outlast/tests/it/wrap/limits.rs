@@ -7,10 +7,10 @@ use super::{Wrapping, call, text};
 use crate::support::eventually;
 
 const LIMIT_KIB: u64 = 64 * 1024;
-/// A line may be in the memory of a process a few times, as it was read and as it is sent on. It is never there without bound.
+/// A process may hold a line a few times, as it was read and as it is sent on, but never without a bound.
 const MAX_KIB: u64 = 5 * LIMIT_KIB;
 
-/// The most memory that a process has had, in KiB.
+/// Returns the peak memory of a process, in KiB.
 fn peak(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -104,7 +104,7 @@ async fn h3_a_result_just_below_the_limit_arrives_whole() {
     assert_eq!(text(&answer).len(), bytes);
 }
 
-/// A client that reads nothing holds the server up, as it would without wrap.
+/// A client that does not read delays the server, as it would without wrap.
 #[tokio::test]
 async fn h3_lines_that_nobody_reads_do_not_pile_up() {
     for stream in ["stdout", "stderr"] {
@@ -118,7 +118,7 @@ async fn h3_lines_that_nobody_reads_do_not_pile_up() {
         let wrapped = wrapping.spawn_program(&["python3", "-c", &script]);
         let written = || std::fs::read_to_string(&count).unwrap_or_default().len();
         eventually("it writes", || written() > 0).await;
-        // It stops, because nobody reads: the same number at many looks.
+        // It stops, because nobody reads: the number is the same at many looks.
         let mut seen = (0, 0);
         eventually("it is held up", || {
             seen = if written() == seen.0 { (seen.0, seen.1 + 1) } else { (written(), 0) };

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::harness::signal;
 use super::{Wrapped, Wrapping, call, text};
 
-/// The calls of most of them end by themselves.
+/// The end of a call; most calls end by themselves.
 #[derive(Clone, Copy, PartialEq)]
 enum CallEnds {
     ByItself,
@@ -100,7 +100,7 @@ const SERVERS: &[(&str, CallEnds, &str)] = &[
     ("stops reading", CallEnds::AtTheLimit, "answer(read()); stay()"),
 ];
 
-/// How a client leaves.
+/// The way in which a client leaves.
 #[derive(Clone, Copy, Debug)]
 enum Leaving {
     ClosesItsInput,
@@ -127,7 +127,7 @@ async fn greet_call_and_leave(mut wrapped: Wrapped, leaving: Leaving, calls: boo
             wrapped.try_line(&line.to_string()).await;
         }
     }
-    // A client that reads no standard error holds its server up, with wrap as without.
+    // A client that does not read standard error delays its server, with wrap as without.
     wrapped.drain_stderr();
     match leaving {
         Leaving::ClosesItsInput => drop(wrapped.finish().await),
@@ -186,7 +186,7 @@ async fn h7_nothing_is_left_of_odd_servers() {
     nothing_is_left(&flags, SERVERS, true).await;
 }
 
-/// The same with the times that people have. A call that may still be answered goes on for a day, so none is made of those.
+/// The same with the default times. A call that may still be answered continues for a day, so there is none of those.
 #[tokio::test]
 #[ignore = "takes five minutes"]
 async fn h7_nothing_is_left_of_odd_servers_after_ninety_seconds() {
@@ -238,7 +238,7 @@ async fn h3_an_answer_that_comes_twice_is_passed_once() {
     assert_eq!(next["id"], id, "the second answer is dropped: {next}");
 }
 
-/// A server that has closed one of its pipes can answer no more: its calls end, and the next message starts it again.
+/// A server that has closed one of its pipes can no longer answer: its calls end, and the next message starts it again.
 #[tokio::test]
 async fn h7_a_server_that_closes_a_pipe_is_started_again() {
     for pipe in [0, 1] {
@@ -259,7 +259,7 @@ async fn h7_a_server_that_closes_a_pipe_is_started_again() {
     }
 }
 
-/// Its host process reads no more of the client while the server does not read, and still sees that the client is gone.
+/// Its host process stops reading the client while the server does not read, and still sees that the client is gone.
 #[tokio::test]
 async fn h7_a_server_that_is_stopped_does_not_keep_its_host_process() {
     let wrapping = Wrapping::new().flags(&["--idle-ms", "300"]);

@@ -1,10 +1,10 @@
-//! H3: everything passes byte for byte, and ends as it would without wrap.
+//! H3: everything is relayed byte for byte, and ends as it would without wrap.
 
 use serde_json::json;
 
 use super::{Wrapped, Wrapping, call};
 
-/// A session with whatever a client may say.
+/// A session with every kind of client message.
 const SESSION: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
     "\n",
@@ -23,7 +23,7 @@ const SESSION: &str = concat!(
 
 async fn recorded(mut wrapped: Wrapped) -> Vec<u8> {
     let mut heard = Vec::new();
-    // One at a time where there is an answer, so that the order of both sessions is the same.
+    // One at a time if there is an answer, so that the order of both sessions is the same.
     for line in SESSION.split_inclusive('\n') {
         wrapped.bytes(line.as_bytes()).await;
         if line.contains("\"id\"") && line.ends_with('\n') {
@@ -43,7 +43,7 @@ async fn recorded(mut wrapped: Wrapped) -> Vec<u8> {
     heard
 }
 
-/// E13, H3: the server behind it is not touched.
+/// E13, H3: the wrapped server is not changed.
 #[tokio::test]
 async fn h3_every_message_passes_byte_for_byte() {
     let wrapping = Wrapping::new();
@@ -53,7 +53,7 @@ async fn h3_every_message_passes_byte_for_byte() {
     let wrapped = recorded(wrapping.spawn()).await;
     assert_eq!(String::from_utf8_lossy(&wrapped), String::from_utf8_lossy(&bare));
     assert!(bare.len() > 500);
-    // What the server got differs by the ids and the token of calls alone.
+    // The server's input differs only in the ids and the tokens of calls.
     let sent: Vec<String> = wrapping
         .log("")
         .iter()
@@ -88,7 +88,7 @@ async fn h3_the_result_tool_stands_on_the_last_page_alone() {
     assert_eq!(super::text(&own), "get_result", "the server's own tool");
 }
 
-/// The exit code is the server's when it ended first, 0 when the client left.
+/// The exit code is the server's if it ended first, 0 if the client left.
 #[tokio::test]
 async fn h3_the_exit_code_is_that_of_the_server_that_ended_first() {
     let wrapping = Wrapping::new();

@@ -1,4 +1,4 @@
-//! H7: clients, fronts, keepers and servers that end in the middle of a call.
+//! H7: clients, fronts, host processes and servers that end in the middle of a call.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn waiting(wrapping: &Wrapping, name: &str) -> Value {
     json!({ "until": wrapping.path(name).to_str().unwrap(), "text": "done" })
 }
 
-/// The memory of a process, in KiB.
+/// Returns the memory of a process, in KiB.
 fn resident(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -186,7 +186,7 @@ async fn h7_a_killed_keeper_is_replaced_and_nothing_is_left_of_it() {
         "{answer}"
     );
     let mut found = wrapped.call("get_result", json!({ "job_id": job })).await;
-    // The death of the keeper is noticed a moment later.
+    // The death of the host process is noticed a moment later.
     while text(&found).contains("still running") {
         found = wrapped.call("get_result", json!({ "job_id": job })).await;
     }
@@ -212,7 +212,7 @@ async fn h5_a_call_is_not_made_again_after_its_front_and_its_keeper_were_killed(
     let told = next.call("wait", waiting(&wrapping, "go")).await;
     assert!(text(&told).contains("may or may not have happened"), "{told}");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
-    // Told: who makes it once more wants it.
+    // Reported: a caller that repeats it wants it.
     wrapping.release("go");
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
     next.finish().await;
@@ -240,7 +240,7 @@ async fn h4_a_call_that_was_handed_off_does_not_run_twice_though_its_keeper_was_
     wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
     kill(wrapping.keepers()[0]);
     let mut told = wrapped.call("wait", waiting(&wrapping, "go")).await;
-    // Sent to the killed keeper, or before its death was noticed.
+    // Sent to the killed host process, or before its death was noticed.
     while !text(&told).contains("The call has no result") {
         assert!(["killed", "still running"].iter().any(|it| text(&told).contains(it)), "{told}");
         told = wrapped.call("wait", waiting(&wrapping, "go")).await;
@@ -301,7 +301,7 @@ async fn h7_a_question_during_a_handed_off_call_reaches_the_client() {
     assert!(text(&answer).contains("accept"), "{answer}");
 }
 
-/// The keeper reads no more of a client while its server does not read, and so not that the client is gone.
+/// The host process stops reading a client while its server does not read, and so does not see that the client is gone.
 #[tokio::test]
 async fn h7_a_client_that_comes_before_the_end_of_the_former_is_seen_waits_for_it() {
     let wrapping = lasting();
@@ -389,7 +389,8 @@ async fn h7_a_signal_ends_the_server_or_where_a_call_is_under_way_its_front_alon
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }
 
-/// Armed kills of the keeper at each step of a hand-off: whatever was stored, the same call does not run a second time.
+/// Armed kills of the host process at each step of a hand-off: whatever was stored, the same call does not run a second
+/// time.
 #[tokio::test]
 async fn h7_a_keeper_that_dies_at_any_step_of_a_hand_off_runs_nothing_twice() {
     let points = [

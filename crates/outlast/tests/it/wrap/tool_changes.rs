@@ -1,11 +1,11 @@
-//! A wrapped server whose tools are described differently than at the last start.
+//! A wrapped server whose tool descriptions differ from those at the last start.
 
 use serde_json::json;
 
 use super::Wrapping;
 use super::harness::Wrapped;
 
-/// One session that lists the tools; returns what it left on standard error.
+/// Runs one session that lists the tools; returns its standard error.
 async fn listed(mut wrapped: Wrapped) -> String {
     wrapped.greet().await;
     wrapped.ask("tools/list", json!({})).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{clients, home, install, read, record, uninstall, write};
 use crate::support::World;
 
-/// Whatever happened to the rest of the file stays, and the entry gets its old bytes.
+/// Changes to the rest of the file stay, and the entry gets its old bytes.
 #[tokio::test]
 async fn h8_edits_beside_the_entry_stay() {
     let world = World::new().await;
@@ -26,7 +26,7 @@ async fn h8_edits_beside_the_entry_stay() {
     }
 }
 
-/// Claude Code writes its file anew all the time; what it means is the same.
+/// Claude Code rewrites its file often; its meaning stays the same.
 #[tokio::test]
 async fn h8_a_file_that_the_client_laid_out_anew_gets_the_old_bytes_of_the_entry() {
     let world = World::new().await;
@@ -72,7 +72,7 @@ async fn h8_an_entry_that_was_edited_keeps_the_edits_and_loses_wrap() {
     }
 }
 
-/// A file that came from another machine: what stands behind wrap is in the entry.
+/// A file from another machine: the wrapped server is in the entry.
 #[tokio::test]
 async fn h8_without_what_the_install_kept_wrap_is_taken_out_by_meaning() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What cannot be done is said, and the file stays as it is.
+//! Impossible changes are reported, and the file stays unchanged.
 
 use super::{clients, home, install, read, record, uninstall, write};
 use crate::support::World;
