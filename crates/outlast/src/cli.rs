@@ -224,7 +224,7 @@ pub(crate) enum Command {
     /// Takes about ten seconds: a simulated provider, the real server as a child process, a real SIGKILL in the middle
     /// of the research, and a count of what was paid for. Leaves nothing behind.
     Demo,
-    /// End what a killed server has left running; started by outlast itself
+    /// End the processes that a killed server has left running; started by outlast itself
     #[command(hide = true)]
     Guard,
     /// Run a local server that speaks the provider's API, for tests and experiments
@@ -241,7 +241,7 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say whether the locks in this folder can be taken; another process holds them
+    /// Report if the locks in this folder can be taken; another process holds them
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) try_locks: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ pub(crate) enum KillPoint {
     AfterClaim,
     /// It is recorded that the request is about to be sent
     AfterBeginning,
-    /// The process of a command was started, its guard has not heard of it
+    /// The process of a command was started, its guard does not know of it
     AfterSpawn,
     /// The provider has begun a run, nothing of it is recorded
     AfterAnswer,
@@ -37,7 +37,7 @@ pub(crate) enum KillPoint {
     BeforeSent,
     /// The result is here, nothing is recorded
     BeforeSettle,
-    /// The result is recorded, no caller was told
+    /// The result is recorded, no caller has received it
     AfterSettle,
 }
 

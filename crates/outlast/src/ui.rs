@@ -154,7 +154,7 @@ pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && watched()
 }
 
-/// Asks for a yes; any other answer is a no.
+/// Asks for a yes; returns false for any other answer.
 pub(crate) fn confirm(question: &str) -> bool {
     err(&format!("{CYAN}?{CYAN:#} {question} [y/N] "));
     let mut answer = String::new();

@@ -82,7 +82,7 @@ pub(crate) async fn task(setting: Setting) -> Verdict {
     target.paid(1)
 }
 
-/// Repeats an `outlast call` three times, each with its own timeout.
+/// Makes the same `outlast call` three times; its own timeout fires each time.
 pub(crate) async fn repeated_call(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let arguments = question("Bread prices?").to_string();

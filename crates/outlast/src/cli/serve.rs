@@ -41,25 +41,25 @@ pub(crate) struct ServeArgs {
     /// Kill this process with SIGKILL when it reaches this point; for tests of crashes
     #[arg(long, value_name = "POINT", hide = true)]
     pub(crate) kill_at: Option<KillPoint>,
-    /// How long a worker may be silent before others take its jobs; for tests
+    /// The time that a worker may be silent before others take its jobs; for tests
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(100..))]
     pub(crate) lease_ms: Option<u64>,
     /// A file that holds how many milliseconds the clock is ahead, or behind; for tests
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_file: Option<PathBuf>,
-    /// How long an unused HTTP session is kept; for tests
+    /// The time for which an unused HTTP session is kept; for tests
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(10..))]
     pub(crate) session_idle_ms: Option<u64>,
-    /// How many requests of a stdio client may be unanswered; for tests
+    /// The number of requests of a stdio client that may be unanswered; for tests
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) max_unanswered: Option<usize>,
-    /// How many HTTP connections there may be; for tests
+    /// The maximum number of HTTP connections; for tests
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) max_connections: Option<usize>,
-    /// How many bytes of HTTP requests may be under way; for tests
+    /// The maximum number of bytes of HTTP requests under way; for tests
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) max_body_bytes: Option<usize>,
-    /// How long an HTTP client may take no byte of what is sent to it; for tests
+    /// The time for which an HTTP client may accept no bytes; for tests
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) write_timeout_ms: Option<u64>,
 }
@@ -91,7 +91,8 @@ pub(crate) struct WorkerArgs {
     /// Work on the documents in this folder; for the worker that research leaves behind
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) library: Vec<PathBuf>,
-    /// Carry what processes of this identity leave to it, and leave when there is nothing to do; started by outlast itself
+    /// Run the jobs that processes of this identity leave to it, and exit when there is nothing to do; started by
+    /// outlast itself
     #[arg(long, value_name = "IDENTITY", hide = true)]
     pub(crate) detached: Option<String>,
 }

@@ -7,13 +7,13 @@ use clap::Parser as _;
 
 use super::Cli;
 
-/// The commands in a text of code blocks: what follows `outlast`, or `cargo run ... --`.
+/// Returns the commands in a text of code blocks: the words after `outlast`, or after `cargo run ... --`.
 fn commands(block: &str) -> Vec<Vec<String>> {
     let joined = block.replace("\\\n", " ");
     joined.lines().flat_map(|line| parts(line).into_iter().filter_map(arguments)).collect()
 }
 
-/// The simple commands of a line, as words; quotes and comments as a shell reads them.
+/// Returns the simple commands of a line, as words; parses quotes and comments as a shell does.
 fn parts(line: &str) -> Vec<Vec<String>> {
     let mut parts = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -39,7 +39,7 @@ fn parts(line: &str) -> Vec<Vec<String>> {
     parts
 }
 
-/// The arguments of a command of ours; `None` for any other, and for what only names the program.
+/// Returns the arguments of an outlast command; `None` for any other command, and for a mere mention of the program.
 fn arguments(words: Vec<String>) -> Option<Vec<String>> {
     let is_prompt = |word: &String| word == "$" || (word.contains('=') && !word.starts_with('-'));
     let words: Vec<String> = words.into_iter().skip_while(is_prompt).collect();

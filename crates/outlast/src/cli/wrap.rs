@@ -36,13 +36,13 @@ pub(crate) struct WrapArgs {
     /// Own the server for a front; started by outlast itself
     #[arg(long, hide = true)]
     pub(crate) keeper: bool,
-    /// How long a keeper without a client waits, in milliseconds
+    /// The time that a host process without a client waits, in milliseconds
     #[arg(long, hide = true, value_name = "MS")]
     pub(crate) idle_ms: Option<u64>,
-    /// How long calls without a client may go on, in milliseconds
+    /// The time for which calls without a client may continue, in milliseconds
     #[arg(long, hide = true, value_name = "MS")]
     pub(crate) give_up_ms: Option<u64>,
-    /// Kill the keeper with SIGKILL when it reaches this point; for tests of crashes
+    /// Kill the host process with SIGKILL when it reaches this point; for tests of crashes
     #[arg(long, hide = true, value_name = "POINT")]
     pub(crate) kill_at: Option<KillPoint>,
     /// The program that is the server, and its arguments

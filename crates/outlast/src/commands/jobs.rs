@@ -23,8 +23,8 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
     let config = super::configured(global, &[])?;
     let changes =
         matches!(command, JobsCommand::Cancel(_) | JobsCommand::Retry(_) | JobsCommand::Prune(_));
-    // Read-only commands also return the jobs of dead workers to the queue, so that the displayed state of a job is
-    // true.
+    // Commands that change nothing open the store for writing too: they return the jobs of dead workers to the queue,
+    // so that the displayed state of a job is true.
     let store = match OpenStore::existing(&config).await {
         Err(failed) if !changes => OpenStore::to_read(&config).await.map_err(|_| failed)?,
         opened => opened?,

@@ -296,8 +296,8 @@ fn sets(
     sets
 }
 
-/// Returns true if this process works on the queue: only if one of its interfaces puts jobs there (B1), as the page
-/// does with its requests.
+/// Returns the jobs that this process takes: those of the queue only if one of its interfaces puts jobs there (B1), as
+/// the page does with its requests.
 fn takes(config: &Config, page_asks: bool) -> Takes {
     let needed = config.tools.iter().any(|set| match set {
         ToolSet::Research | ToolSet::DeepResearch => config.research_mode != ResearchMode::Blocking,

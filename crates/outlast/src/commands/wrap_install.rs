@@ -222,7 +222,7 @@ impl Job<'_> {
         Ok(text[self.or_refused(place.span(text))?].to_owned())
     }
 
-    /// Shows the changes, if the user only asked for that.
+    /// Shows the changes, if the user asked only for that; returns true in this case.
     fn show(&self, after: &str) -> bool {
         if self.is_trial {
             let name = self.document.path.display().to_string();
@@ -275,7 +275,7 @@ impl Job<'_> {
 
 /// Returns true if an entry is the one that the install wrote, also if the client has reformatted its file since.
 fn is_as_written(place: &Place, known: &Replaced, now: &str, entry: &Value) -> bool {
-    // Comments have no meaning, so a new one is recognised by its sign.
+    // Comments have no meaning, so a new one is recognised by its marker.
     let signs = |text: &str| ["#", "//", "/*"].map(|sign| text.matches(sign).count());
     known.is == now
         || place.meaning(&known.is).is_ok_and(|is| is == *entry) && signs(&known.is) == signs(now)

@@ -1,4 +1,4 @@
-//! Configuration that no text, JSON or file of ours may show: a key in a broken file, credentials in an address; and
+//! Configuration that no output or file of outlast may show: a key in a broken file, credentials in an address; and
 //! characters from others that no terminal and no model may get.
 
 use std::os::unix::fs::PermissionsExt as _;

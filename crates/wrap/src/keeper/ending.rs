@@ -100,8 +100,7 @@ impl Keeper {
         self.close_if_done();
     }
 
-    /// Closes the connection of a client that sends nothing more and waits for nothing. If no calls continue, its
-    /// server ends too.
+    /// Dismisses a client that sends nothing more and waits for nothing. If no calls continue, its server ends first.
     pub(crate) fn close_if_done(&mut self) {
         let Some(front) = &self.front else { return };
         let Some(ends_at) = front.ends_at else { return };

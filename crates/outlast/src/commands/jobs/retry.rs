@@ -112,7 +112,7 @@ fn in_doubt(job: &Job) -> CommandError {
     CommandError::usage(error.context(twice), format!("`outlast jobs retry {id} --again` {begins}"))
 }
 
-/// Returns the new job, with today's configuration where a retry follows it.
+/// Returns the job of a retry, with the settings that it takes from today's configuration.
 fn again(job: &Job, config: &Config) -> NewJob {
     let providers = research_providers(config).unwrap_or_default();
     let profiles: Vec<Profile> = providers.into_iter().map(|(profile, _)| profile).collect();

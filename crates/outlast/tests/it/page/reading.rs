@@ -163,7 +163,7 @@ async fn i2_an_open_page_is_told_of_changes_of_its_own_jobs() {
     let job = ann.ask("Something").await;
     while !anns.text_event().await.contains("event: change") {}
     ann.until(&job, "state succeeded").await;
-    // Everything that he received before the change of his own job was not a change.
+    // Everything that he received before the change of his job was not a change.
     let own = bob.ask("His own [[sim:ok;words=60;hold]]").await;
     bob.until(&own, "state running").await;
     let first = bobs.text_event().await;
