@@ -15,7 +15,7 @@ async fn started(web: &Web, token: &str, number: usize, scenario: &str) -> Resul
     if id.is_string() { Ok(id) } else { Err(format!("a start is refused: {answer}")) }
 }
 
-/// One owner fills the queue, then another asks one question.
+/// Lets one owner fill the queue before another asks one question.
 pub(crate) async fn queue(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     target.set("OUTLAST_RATE_PER_MINUTE", "100000");
@@ -46,7 +46,7 @@ pub(crate) async fn queue(setting: Setting) -> Verdict {
     if others > 4 { Err(counted) } else { Ok(counted) }
 }
 
-/// One owner parks the maximum number of polls, then another polls.
+/// Lets one owner park the maximum number of polls before another polls.
 pub(crate) async fn polls(setting: Setting) -> Verdict {
     let mut target = Target::new(&setting).await;
     target.set("OUTLAST_RATE_PER_MINUTE", "100000");

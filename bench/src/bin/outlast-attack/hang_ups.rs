@@ -8,7 +8,7 @@ use crate::target::{DEEP, Target, research};
 use crate::web::{ANN, Web};
 use crate::{Setting, Verdict};
 
-/// A terminal that is closed in the middle of `outlast research`.
+/// Closes a terminal in the middle of `outlast research`.
 pub(crate) async fn terminal(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let mut command =

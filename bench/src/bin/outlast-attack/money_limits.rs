@@ -46,7 +46,7 @@ pub(crate) async fn caps(setting: Setting) -> Verdict {
     Ok(format!("{} sessions of at most {highest} cents, {all} in all", caps.len()))
 }
 
-/// The caps of the sessions that were created, in cents.
+/// Returns the caps of the sessions that were created, in cents.
 fn sessions(target: &Target) -> Vec<u64> {
     let requests = target.simulator.requests();
     let created = requests.iter().filter(|seen| {

@@ -22,7 +22,7 @@ const ENDLESS: &str =
 /// The maximum memory of a wrap process. It holds the line a few times at most.
 const MAX_KIB: u64 = 400 * 1024;
 
-/// A wrapped server that writes an endless line: the call ends, and the memory of wrap stays bounded.
+/// Wraps a server that writes an endless line: the call ends, and the memory of wrap stays bounded.
 pub(crate) async fn endless_line(setting: Setting) -> Verdict {
     let target = Target::new(&setting).await;
     let mut command = target.command(&["wrap", "--", "python3", "-c", ENDLESS]);

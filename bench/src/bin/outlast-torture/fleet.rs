@@ -121,7 +121,7 @@ impl Fleet {
         self.deaths.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Every third server is armed to die at some point of the path.
+    /// Starts a server; every third one is armed to kill itself at some point of the path.
     async fn start(&self, random: &mut fastrand::Rng) -> Option<McpProcess> {
         let mut arguments = vec!["serve", "--no-detach"];
         if self.database.is_some() {

@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     pub(crate) write_timeout_ms: Option<u64>,
 }
 
-/// An address and a port; `localhost` is the one name that means the same everywhere.
+/// Parses an address and a port; `localhost` is the one name that means the same everywhere.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let parsed = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}").parse(),

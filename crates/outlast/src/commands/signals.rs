@@ -62,7 +62,7 @@ pub(super) fn stop_on_signals(stop: Shutdown) -> std::io::Result<impl Future<Out
     drain_on_signals(stop, Duration::ZERO)
 }
 
-/// The same, but after the first SIGTERM running jobs may continue for this time before everything stops.
+/// Does the same, but after the first SIGTERM running jobs may continue for this time before everything stops.
 pub(super) fn drain_on_signals(
     stop: Shutdown,
     drain: Duration,

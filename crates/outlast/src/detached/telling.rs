@@ -28,7 +28,7 @@ impl TellingStore {
     }
 }
 
-/// The task that receives notices of other processes' changes, and the log lines about this process's jobs.
+/// Starts the task that receives notices of other processes' changes, and the log lines about this process's jobs.
 pub(crate) fn listen(
     folder: &SocketFolder,
     engine: &Engine,

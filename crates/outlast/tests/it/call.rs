@@ -16,7 +16,7 @@ use crate::support::{POLL, Ran, START, World, binary, eventually, question};
 /// Enough for the slowest machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// `outlast call --tool TOOL --args ARGS ... -- outlast serve`
+/// Runs `outlast call --tool TOOL --args ARGS ... -- outlast serve`.
 async fn call(world: &World, tool: &str, arguments: &Value, flags: &[&str]) -> Ran {
     let (server, arguments) = (binary().to_str().unwrap(), arguments.to_string());
     let mut line = vec!["call", "--tool", tool, "--args", &arguments];

@@ -61,7 +61,7 @@ fn lines(path: &Path) -> Vec<String> {
     std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// A world whose servers leave their jobs to a worker.
+/// Creates a world whose servers leave their jobs to a worker.
 async fn detaching() -> World {
     let mut world = World::new().await;
     world.set("OUTLAST_DETACH", "auto");

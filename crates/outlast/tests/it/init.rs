@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{World, binary};
 
-/// Each client, its file under the home directory, and a typical file.
+/// Returns each client, its file under the home directory, and a typical file.
 fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
     let support = |path: &str| match cfg!(target_os = "macos") {
         true => Path::new("Library/Application Support").join(path),

@@ -150,7 +150,7 @@ async fn g7_a_command_is_told_every_end() {
     assert!(!std::fs::read_to_string(&told.0).unwrap().contains(line));
 }
 
-/// The first example of `[notify]` in the documentation.
+/// Returns the first example of `[notify]` in the documentation.
 fn documented_example() -> &'static str {
     let page = include_str!("../../../../docs/configuration.md");
     let (_, rest) = page.split_once("```toml\n[notify]\n").unwrap();

@@ -174,7 +174,7 @@ async fn a10_an_answer_without_an_id_fails_the_job_and_is_not_retried() {
     assert_no_id_fails(&World::new().await).await;
 }
 
-/// An answer without an id fails the job, which is not retried.
+/// Checks that an answer without an id fails the job, which is not retried.
 pub(crate) async fn assert_no_id_fails(world: &World) {
     let mut server = world.serve().await;
     let id = start(&mut server, "no_id").await;

@@ -12,7 +12,7 @@ const WORKFLOWS: &str = "[[workflow]]\nname = \"echo\"\ncommand = [\"cat\"]\n\
                          [[workflow]]\nname = \"bad\"\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n\
                          [[workflow]]\nname = \"gone\"\ncommand = [\"/nowhere/at/all\"]\n";
 
-/// A world without a research provider, and its configuration file.
+/// Creates a world without a research provider, and its configuration file.
 async fn shop(text: &str) -> (World, PathBuf) {
     let mut world = World::new().await;
     world.unset("PERPLEXITY_API_KEY");
@@ -168,7 +168,7 @@ async fn e16_leaving_a_run_leaves_its_command_running() {
     assert!(waited.code == Some(0) && jobs.to_string().contains("whole"), "{waited:?}");
 }
 
-/// The first job id in a text.
+/// Returns the first job id in a text.
 fn id_in(text: &str) -> String {
     let is_id = |word: &&str| word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut words = text.split(|character: char| !character.is_ascii_alphanumeric());

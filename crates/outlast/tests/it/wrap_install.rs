@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Ran, World, binary};
 
-/// Each client, its file under the home directory, a file with the server `x` and other entries.
+/// Returns each client, its file under the home directory, a file with the server `x` and other entries.
 fn clients() -> [(&'static str, PathBuf, &'static str); 8] {
     let support = |path: &str| match cfg!(target_os = "macos") {
         true => Path::new("Library/Application Support").join(path),

@@ -8,7 +8,7 @@ use crate::support::World;
 
 const ASK: &str = "Why is the sky blue? [[sim:ok;words=60;sources=2;delay_ms=0]]";
 
-/// A finished job and its conversation.
+/// Creates a finished job, and returns it with its conversation.
 pub(super) async fn asked(world: &World, question: &str) -> (String, String) {
     let ran = world.run(&["research", question, "--effort", "low", "--json"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -20,7 +20,7 @@ pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
-/// A job that failed.
+/// Creates a job that failed.
 pub(super) async fn failed(world: &World) -> String {
     let ran = world.run(&["research", "Why? [[sim:http;status=400]]"]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");

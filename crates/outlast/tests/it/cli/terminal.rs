@@ -40,7 +40,8 @@ async fn tables_and_reports_fit_the_terminal() {
     }
 }
 
-/// The position at which a question and its heading are cut depends on the width of its age.
+/// Replaces a cut question or heading with a fixed text, because the position of the cut depends on the width of its
+/// age.
 fn uncut(screen: &str) -> String {
     let lines = screen.lines().map(|line| match line.split_once("Why") {
         None if line.ends_with('\u{2026}') => {

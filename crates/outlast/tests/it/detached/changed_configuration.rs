@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Project, WAITS, detaching, ended, nothing_is_left, start_workflow};
 use crate::support::{World, eventually};
 
-/// The same workflow with another command line.
+/// Returns the same workflow with another command line.
 fn changed() -> String {
     WAITS.replace("echo $WHO", "echo changed")
 }

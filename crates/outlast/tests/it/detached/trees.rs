@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Project, WAITS, detaching, ended, runs, start_workflow};
 use crate::support::eventually;
 
-/// A process from `/proc`: its id, its parent's id, and its state.
+/// Returns the processes of `/proc`, each with its id, its parent's id, and its state.
 fn processes() -> Vec<(u32, u32, char)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

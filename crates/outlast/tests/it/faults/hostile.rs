@@ -38,8 +38,8 @@ async fn what_is_not_json_is_passed_over() {
     }
 }
 
-/// Arguments of the wrong type and messages that are not requests: each with its answer, its id, and a word of the
-/// message. One list for both transports.
+/// Returns arguments of the wrong type and messages that are not requests: each with its answer, its id, and a word of
+/// the message. Both transports use this list.
 pub(crate) fn malformed() -> Vec<(String, Value, i64, &'static str)> {
     let call = json!({ "name": START, "arguments": crate::support::question("ok") });
     let request = |id: i64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });

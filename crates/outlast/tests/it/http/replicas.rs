@@ -43,7 +43,7 @@ impl RoundRobin {
     }
 }
 
-/// Two servers on one store, and a proxy before them.
+/// Starts two servers on one store, and a proxy before them.
 async fn replicas(world: &mut World) -> (Served, Served, RoundRobin) {
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000");
     world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");

@@ -17,7 +17,7 @@ use crate::support::eventually;
 /// The time limit of every wait; a limit, never a pause.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The program of the server.
+/// Returns the program of the server.
 fn everything() -> PathBuf {
     #[expect(clippy::disallowed_methods, reason = "where it was installed is given from outside")]
     let given = std::env::var_os("OUTLAST_TEST_EVERYTHING");
@@ -130,7 +130,7 @@ async fn does_what_it_is_for(server: &mut McpProcess) {
     assert_eq!((&got["status"], &got["result"]["isError"]), (&json!("completed"), &json!(true)));
 }
 
-/// A cancel in the middle ends the job; the connection stays usable for the next.
+/// Checks that a cancel in the middle ends the job, and that the connection stays usable for the next.
 async fn takes_a_cancel(server: &mut McpProcess) {
     let id = begun(server, "long", json!({ "duration": 30, "steps": 100 })).await;
     progressing(server, &id).await;

@@ -24,7 +24,7 @@ impl Ui {
         Self::start_with(world, &flags).await
     }
 
-    /// With a browser.
+    /// Starts it with a browser.
     async fn start_opening(world: &World) -> Self {
         Self::start_with(world, &[]).await
     }

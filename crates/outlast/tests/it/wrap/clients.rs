@@ -182,7 +182,7 @@ async fn h7_an_answer_to_the_question_of_a_server_that_ended_reaches_no_other_se
     }
 }
 
-/// A request of the stateless era.
+/// Returns a request of the stateless era.
 fn modern(id: u64, method: &str, client: &str, mut params: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -200,7 +200,7 @@ impl Drop for Wrapping {
     }
 }
 
-/// kill -9.
+/// Kills a process with SIGKILL.
 pub(super) fn kill(pid: i32) {
     signal(pid, rustix::process::Signal::KILL);
 }

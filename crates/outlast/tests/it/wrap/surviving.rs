@@ -212,7 +212,7 @@ async fn h5_a_call_is_not_made_again_after_its_front_and_its_keeper_were_killed(
     let told = next.call("wait", waiting(&wrapping, "go")).await;
     assert!(text(&told).contains("may or may not have happened"), "{told}");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
-    // Reported: a caller that repeats it wants it.
+    // The doubt was reported: a caller that repeats the call wants it to run.
     wrapping.release("go");
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
     next.finish().await;
