@@ -239,8 +239,8 @@ impl Config {
         Self::from_layers(&mut Layers::read(flags)?)
     }
 
-    /// Returns the choice to record notices of ends: they are recorded only if this process, or another with the same
-    /// file, delivers them.
+    /// Returns the setting for notices of ends: they are stored only if this process, or others with the same file,
+    /// deliver them.
     pub(crate) fn end_notices(&self) -> EndNotices {
         match self.notify {
             Some(_) => EndNotices::Kept,

@@ -118,7 +118,7 @@ impl Journal {
         }
     }
 
-    /// Removes the file when the host process ends.
+    /// Removes the file when the host process ends, unless it still has open calls.
     pub(crate) fn close(mut self) {
         if self.unreceived.is_empty() && self.file.take().is_some() {
             drop(std::fs::remove_file(&self.path));

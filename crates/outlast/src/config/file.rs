@@ -37,7 +37,7 @@ impl ConfigFile {
         Self::parse(path, &text)
     }
 
-    /// `section.key` to value; lists become comma-separated text, as variables have them.
+    /// Parses the values as `section.key` to value; lists become comma-separated text, as variables have them.
     pub(super) fn parse(path: &Path, text: &str) -> ConfigResult<Self> {
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| syntax_error(path, text, &error))?;
