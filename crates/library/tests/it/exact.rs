@@ -170,7 +170,7 @@ async fn a_one_line_fact_gets_a_short_report() {
             "| `OUTLAST_CONCURRENCY` | number | `5` |",
             40,
         ),
-        ("What does exit code 3 mean?", "| 3 | a limit was reached", 50),
+        ("What does exit code 3 mean?", "3 still running when the time given ended", 50),
     ] {
         let report = bench.ask(question).await;
         assert!(position(&report, fact) < position(&report, "[1]"), "{}", report.text);
