@@ -50,7 +50,7 @@ async fn servers_sleep(world: &World) {
     let other = world.serve().await;
     let alone = world.serve_with(&["--no-detach"]).await;
     let web = world.spawn(&["serve", "--http", "127.0.0.1:0", "--no-auth"]);
-    web.logged("Waiting for MCP clients").await;
+    web.logged("listening on").await;
     assert_sleep(&[
         ("a stdio server that had a job", had_a_job.pid()),
         ("its detached worker", worker),

@@ -93,7 +93,7 @@ async fn f1_an_operator_prepares_checks_and_backs_up_a_database() {
     let line = "pg_dump --format=custom --file=monday.dump 'postgres://outlast@/postgres?host=";
     assert_refused(&backup, 2, &[line]);
     let restore = world.run(&["store", "restore", "monday.dump"]).await;
-    assert_refused(&restore, 2, &["pg_restore ", "store restore --in-place --force"]);
+    assert_refused(&restore, 2, &["pg_restore ", "outlast store restore --in-place"]);
 }
 
 /// F1: `migrate` on a file reports the same.

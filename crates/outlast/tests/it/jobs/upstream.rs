@@ -136,8 +136,10 @@ async fn e12_a_silent_tool_times_out() {
 async fn e6_an_upstream_that_died_is_started_again() {
     let shop = shop("").await;
     let mut server = shop.serve().await;
-    let mut who = async || -> u32 {
-        let started = server.structured("start_job", json!({ "workflow": "who" })).await;
+    // Different arguments, because the same call may get the answer whose receipt the kill kept from being recorded.
+    let mut who = async |session: &str| -> u32 {
+        let asked = json!({ "workflow": "who", "arguments": { "session_id": session } });
+        let started = server.structured("start_job", asked).await;
         let got = ended(&mut server, started["job_id"].as_str().unwrap()).await;
         got["result"]["content"][0]["text"]
             .as_str()
@@ -146,9 +148,9 @@ async fn e6_an_upstream_that_died_is_started_again() {
             .parse()
             .unwrap()
     };
-    let first = who().await;
+    let first = who("first").await;
     outlast_testkit::mcp_process::signal(first, outlast_testkit::mcp_process::Signal::KILL);
-    let second = who().await;
+    let second = who("second").await;
     assert_ne!(first, second);
     server.kill().await;
     eventually("the upstream is gone", || !runs(second)).await;
