@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
@@ -13,6 +13,7 @@ use outlast_core::{
 use outlast_engine::Providers;
 use outlast_server::Metrics;
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// Returns the same providers, with their calls counted.
 pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Providers {

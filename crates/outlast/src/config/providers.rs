@@ -18,8 +18,6 @@ use super::error::ConfigResult;
 use super::layers::Layers;
 use super::settings::{self, Setting};
 
-/// The setting that names them.
-
 /// A provider that may be asked.
 #[derive(Clone, Debug)]
 pub(crate) enum ResearchProvider {

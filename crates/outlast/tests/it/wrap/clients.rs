@@ -208,6 +208,9 @@ async fn h7_a_client_without_a_greeting_finds_its_call_again() {
     other.line(&modern(1, "resources/read", "other", json!({}))).await;
     other.answer(1).await;
     let mut next = wrapping.spawn();
+    // It has its host process before the second window asks for one.
+    next.line(&modern(8, "tools/list", "c", json!({}))).await;
+    next.answer(8).await;
     next.line(&slow(9)).await;
     // One client at a time: a second window has a separate server.
     let mut second = wrapping.spawn();
