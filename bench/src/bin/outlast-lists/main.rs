@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stderr,
     clippy::print_stdout,
     reason = "a measuring tool stops at the first thing that is not as it should be, and prints"
 )]
@@ -10,7 +11,7 @@ mod fill;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use outlast_core::{
@@ -21,6 +22,7 @@ use outlast_store::{
     ConnectionLimits, Judgement, PostgresOptions, PostgresStore, SqliteStore, SystemClock,
 };
 use outlast_testkit::postgres;
+use tokio::time::Instant;
 
 /// The number of times that each is read; the median counts.
 const ROUNDS: usize = 5;
