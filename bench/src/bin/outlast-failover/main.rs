@@ -3,6 +3,7 @@
 //! is measured. A real server runs jobs across each promotion: every remaining job must end.
 
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a proof stops at the first broken promise, and prints"
