@@ -1,4 +1,4 @@
-"""Measures outlast beside its peers in one run and writes what came of it: docs/benchmarks.md, docs/benchmarks.svg and the table in README.md."""
+"""Measures outlast beside its peers in one run and writes what came of it: docs/project/benchmarks.md, docs/project/benchmarks.svg and the table in README.md."""
 
 import argparse
 import asyncio

@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! The limits are explained and compared with other clients in `docs/timeouts.md`. Only this crate and the
-//! server use rmcp.
+//! The limits are explained in `docs/timeouts.md` and compared with other clients in `docs/project/sdk-timeouts.md`.
+//! Only this crate and the server use rmcp.
 
 #![warn(missing_docs)]
 

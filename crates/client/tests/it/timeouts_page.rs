@@ -1,4 +1,4 @@
-//! Checks that every test named in docs/timeouts.md exists.
+//! Checks that every test named in docs/project/sdk-timeouts.md exists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[test]
 fn every_row_of_the_timeouts_page_names_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/timeouts.md")).unwrap();
+    let page = fs::read_to_string(root.join("docs/project/sdk-timeouts.md")).unwrap();
     let mut sources = String::new();
     for folder in ["crates/client", "crates/outlast/tests"] {
         collect(&root.join(folder), &mut sources);
