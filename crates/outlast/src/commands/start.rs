@@ -25,7 +25,7 @@ pub(super) fn check_detach(detach: bool, config: &Config) -> CommandResult<()> {
 pub(super) fn check_notify(notify: bool, config: &Config) -> CommandResult<()> {
     if notify && config.notify.is_none() {
         let hint = "set notify.command, or notify.url and notify.secret, in outlast.toml \
-                    (docs/configuration.md, \"Told when done\")";
+                    (docs/notify.md)";
         return refuse("--notify has no one to tell: [notify] is not configured", hint);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The arguments of every tool in docs/stdio.md are those of the schemas.
+//! The arguments of every tool in docs/tools.md are those of the schemas.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ const BEGIN: &str = "<!-- tool arguments -->\n";
 const END: &str = "<!-- end of tool arguments -->";
 
 fn page() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/stdio.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md")
 }
 
 #[expect(

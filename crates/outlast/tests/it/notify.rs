@@ -152,7 +152,7 @@ async fn g7_a_command_is_told_every_end() {
 
 /// Returns the first example of `[notify]` in the documentation.
 fn documented_example() -> &'static str {
-    let page = include_str!("../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/notify.md");
     let (_, rest) = page.split_once("```toml\n[notify]\n").unwrap();
     rest.split_once("```").unwrap().0
 }

@@ -187,7 +187,7 @@ async fn f9_the_page_lists_every_metric_and_alert() {
         .filter_map(|line| line.split_once(' '))
         .map(|(name, of)| (name.into(), of.into()))
         .collect();
-    let page = read("docs/operating.md");
+    let page = read("docs/metrics.md");
     let table = page.split("<!-- metrics -->").nth(1).unwrap();
     let table = table.split("<!-- end of metrics -->").next().unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));

@@ -1,4 +1,4 @@
-//! The table of docs/vendors/cancel.md: each answer of a vendor to a cancel, and what is recorded of the run after it.
+//! The table of docs/project/cancel-answers.md: each answer of a vendor to a cancel, and what is recorded of the run after it.
 
 use std::sync::Arc;
 

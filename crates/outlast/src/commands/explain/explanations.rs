@@ -28,7 +28,7 @@ pub(super) const GROUPS: [Group; 3] = [
     },
     Group {
         title: "Refused HTTP requests",
-        about: "The request did not reach a tool. [http.md](http.md#what-is-refused-and-how) lists the statuses.",
+        about: "The request did not reach a tool.",
         codes: HTTP_REFUSALS,
     },
 ];
@@ -38,7 +38,7 @@ const FAILURES: &[Explanation] = &[
         code: "SUBMIT_UNKNOWN",
         meaning: "outlast sent the question, but did not learn whether the provider accepted it: the server crashed, the connection broke, the time ran out, or a gateway answered instead of the provider (HTTP 408, 502, 504, 520 to 524, or any status that is not a refusal).\n\
               outlast did not send it again. With `PERPLEXITY_API=sonar`, it first repeated the request under the same idempotency key while retries remained.\n\
-              A crash in the middle of a command or tool of yours, and unfinished paid work in a restored backup, end with this code too ([faults.md](faults.md#bringing-a-backup-back)).\n\
+              A crash in the middle of a command or tool of yours, and unfinished paid work in a restored backup, end with this code too ([backup.md](backup.md#restore)).\n\
               Not retryable if a research provider may have been paid; retryable for a command or tool of yours.",
         money: "perhaps.",
         next: "check your account at the provider if the amount matters.\n\
@@ -215,7 +215,7 @@ const REFUSALS: &[Explanation] = &[
         code: "STORE_CORRUPT",
         meaning: "The database is damaged, or its file was deleted or replaced under a running server.",
         money: "none for the refused call. Runs under way at the provider continue, and are charged.",
-        next: "stop the servers, run `outlast store restore FILE --force` with your last backup, and start again: [faults.md](faults.md#the-database-is-damaged).",
+        next: "stop the servers, run `outlast store restore FILE --force` with your last backup, and start again: [backup.md](backup.md#repair-a-damaged-store).",
     },
     Explanation {
         code: "CONFIGURATION_ERROR",
