@@ -25,12 +25,14 @@ async fn the_reference_in_the_docs_is_what_help_says() {
         let ran = world.run(&help).await;
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let name = [vec!["outlast".to_owned()], command.clone()].concat().join(" ");
-        // Listed only once.
-        let said = match command.is_empty() {
-            true => ran.stdout.trim_end(),
-            false => ran.stdout.split("\n\nGlobal options:").next().unwrap(),
+        let has_commands = ran.stdout.contains("\nCommands:\n");
+        let shown = match command.is_empty() {
+            true => ran.stdout.trim_end().to_owned(),
+            false => without_repetition(&name, &ran.stdout),
         };
-        reference.push_str(&format!("### {name}\n\n```\n{said}\n```\n\n"));
+        if !(has_commands && shown.lines().count() == 1) {
+            reference.push_str(&format!("### {name}\n\n```\n{shown}\n```\n\n"));
+        }
         let listed = ran.stdout.split("\nCommands:\n").nth(1).unwrap_or_default();
         let mut inner: Vec<Vec<String>> = listed
             .lines()
@@ -52,11 +54,32 @@ async fn the_reference_in_the_docs_is_what_help_says() {
     assert_eq!(old, new, "UPDATE_SNAPSHOTS=1 renews it");
 }
 
+/// Returns a command's help without what every command has, and without its subcommands, which have their own sections.
+fn without_repetition(name: &str, help: &str) -> String {
+    let help = help.split("\n\nGlobal options:").next().unwrap();
+    let mut kept = Vec::new();
+    for block in help.split("\n\n") {
+        let is_noise = |line: &&str| {
+            line.starts_with("  -h, --help ")
+                || line
+                    .trim_start()
+                    .split_once(' ')
+                    .is_some_and(|(option, text)| option == "--json" && text.trim() == "Print JSON")
+        };
+        let lines: Vec<&str> = block.lines().filter(|line| !is_noise(line)).collect();
+        let is_empty = lines == ["Options:"] || lines[0] == format!("Usage: {name} [OPTIONS]");
+        if !is_empty && !block.starts_with("Commands:") {
+            kept.push(lines.join("\n"));
+        }
+    }
+    kept.join("\n\n")
+}
+
 fn documented(heading: &str) -> BTreeSet<String> {
     let written = std::fs::read_to_string(path()).unwrap();
     let section = written.split(&format!("\n### {heading}\n")).nth(1).unwrap();
     let section = section.split("\n#").next().unwrap();
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = section.lines().filter_map(|line| line.strip_prefix("- `"));
     rows.map(|row| row.split('`').next().unwrap().to_owned()).collect()
 }
 
