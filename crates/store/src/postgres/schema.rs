@@ -12,7 +12,7 @@ use super::lineage::{self, FoundDatabase};
 use crate::unavailable;
 
 /// Each migration updates the tables by one version.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
@@ -22,6 +22,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/7.sql"),
     include_str!("migrations/8.sql"),
     include_str!("migrations/9.sql"),
+    include_str!("migrations/10.sql"),
 ];
 
 /// Ensures that the tables are those of this version. Does not change those of an older copy of the store.

@@ -239,6 +239,11 @@ mod tests {
                 JobQuery { provider: Some("library".to_owned()), ..state.clone() },
                 "SEARCH jobs USING INDEX jobs_unsuccessful (owner=? AND provider=? AND state=?)",
             ),
+            (
+                &Scope::Operator,
+                JobQuery { provider: Some("library".to_owned()), ..state.clone() },
+                "SEARCH jobs USING INDEX jobs_all_unsuccessful (provider=? AND state=?)",
+            ),
             (&Scope::Operator, state, "SEARCH jobs USING INDEX jobs_all_ended_state (state=?)"),
             (&alice, of.clone(), "SEARCH jobs USING INDEX jobs_provider (owner=? AND provider=?)"),
             (&Scope::Operator, of, "SEARCH jobs USING INDEX jobs_all_provider (provider=?)"),

@@ -183,13 +183,17 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
     let page = JobQuery { limit: 50, ..JobQuery::default() };
     let words = |text: &str| JobQuery { words: Some(text.to_owned()), ..page.clone() };
     let of = |state| JobQuery { states: vec![state], ..page.clone() };
-    let none = Some("none".to_owned());
+    let provider = |name: &str, query| JobQuery { provider: Some(name.to_owned()), ..query };
+    let operator = "operator";
     let cases = [
         ("ann", page.clone(), 50),
         ("bob", page.clone(), 50),
+        (operator, page.clone(), 50),
+        (operator, provider("research", of(StateKind::Failed)), 50),
+        (operator, provider("research", of(StateKind::Cancelled)), 1),
         ("ann", of(StateKind::Cancelled), 1),
         ("ann", of(StateKind::Succeeded), 0),
-        ("ann", JobQuery { provider: none, ..page.clone() }, 0),
+        ("ann", provider("none", page.clone()), 0),
         ("ann", words("question"), 50),
         ("ann", words("nothing"), 0),
         ("ann", words("w2999"), 33),
@@ -200,7 +204,11 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
         client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
         let before = rows_read(&client).await;
         let store = database.open().await;
-        let listed = store.list(&Scope::Owner(OwnerId::new(owner)), &query).await.unwrap();
+        let scope = match owner == operator {
+            true => Scope::Operator,
+            false => Scope::Owner(OwnerId::new(owner)),
+        };
+        let listed = store.list(&scope, &query).await.unwrap();
         store.close().await;
         assert_eq!(listed.jobs.len(), expected, "{owner} {query:?}");
         // A connection reports its statistics when it ends.
@@ -208,6 +216,42 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
         client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
         let read = rows_read(&client).await - before;
         assert!((expected as i64..6_000).contains(&read), "{owner} {query:?}: {read} rows");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_counts_on_postgresql_read_only_indexes() {
+    let database = Database::fresh().await;
+    database.open().await.close().await;
+    let client = database.client().await;
+    client.batch_execute(FILL_LISTS).await.unwrap();
+    // A page counts as vacuumed once no transaction of another test is older than its rows.
+    let vacuumed = "select relallvisible >= relpages as is_vacuumed from pg_class where oid = 'jobs'::regclass";
+    for _ in 0..600 {
+        client.batch_execute("vacuum (analyze) jobs").await.unwrap();
+        if client.query_one(vacuumed, &[]).await.unwrap().get("is_vacuumed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    for (scope, failed, cancelled) in [
+        (Scope::Owner(OwnerId::new("ann")), 1_000, 1),
+        (Scope::Owner(OwnerId::new("bob")), 100, 0),
+        (Scope::Owner(OwnerId::new("nobody")), 0, 0),
+        (Scope::Operator, 1_000, 1),
+    ] {
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let before = rows_read(&client).await;
+        let store = database.open().await;
+        let counts = store.counts(&scope, 1_000).await.unwrap();
+        store.close().await;
+        let counts: Vec<u32> = counts.iter().map(|count| count.jobs).collect();
+        assert_eq!(counts, [0, 0, 0, failed, cancelled], "{scope:?}");
+        // A connection reports its statistics when it ends.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let read = rows_read(&client).await - before;
+        assert!(read < 10, "{scope:?}: {read} rows");
     }
 }
 
