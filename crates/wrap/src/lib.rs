@@ -27,6 +27,6 @@ mod paths;
 mod settings;
 
 pub use keeper::{Identity, KeeperOptions};
-pub use rows::CallRows;
+pub use rows::{CallRows, end_calls, killed_hosts};
 pub use settings::{OnCancel, ToolPolicy, WrapSettings};
 pub use tool_changes::{ToolChange, recent_tool_changes};

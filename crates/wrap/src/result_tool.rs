@@ -12,7 +12,7 @@ use crate::call::{CallDigest, Caller, failed_call, text_result, tool_error};
 use crate::journal::Unreceived;
 use crate::keeper::{Event, Keeper, Request};
 use crate::message::{CallParams, Message, ToolsPage, id_key, read_or_default, replaced, response};
-use crate::rows::{Found, StoredAnswer};
+use crate::rows::{Found, KnownHost, StoredAnswer};
 use crate::session::hex;
 
 pub(crate) const NAME: &str = "get_result";
@@ -178,7 +178,11 @@ impl Keeper {
         let wait = self.settings.after;
         let (rows, events) = (self.rows.clone(), self.events.clone());
         outlast_engine::spawn(async move {
-            let found = rows.find(asked.job, wait).await;
+            let host = match &asked.left_behind {
+                Some(_) => KnownHost::IsGone,
+                None => KnownHost::MayRun,
+            };
+            let found = rows.find(asked.job, wait, host).await;
             drop(events.send(Event::Found(asked, found)).await);
         });
     }

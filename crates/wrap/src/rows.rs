@@ -1,7 +1,7 @@
 //! Calls as jobs in the store. A job is created when a call is handed off or its caller has left. A worker of this
 //! process runs it and settles it with the server's own answer. The first job opens the store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use outlast_core::Again;
 use outlast_core::rules::job_of_key;
 use outlast_core::{
-    BeginError, Body, Cost, Job, JobId, JobState, Nature, NewJob, Output, OwnerId, Profile,
-    Progress, Provider, ProviderError, RemoteRun, Resumes, Run, Scope, Step, StopOutcome,
-    Timestamp, Trouble, Usage, Visibility,
+    BeginError, Body, Cost, Job, JobId, JobQuery, JobState, Nature, NewJob, Output, OwnerId,
+    Profile, Progress, Provider, ProviderError, RemoteRun, Resumes, Run, Scope, StateKind, Step,
+    StopOutcome, Timestamp, Trouble, Usage, Visibility,
 };
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, mpsc};
+use tokio::time::Instant;
 
 #[cfg(test)]
 mod tests;
@@ -24,8 +25,13 @@ mod tests;
 const PROVIDER: &str = "wrap";
 /// The time limit of a call, which is practically unlimited.
 const MAX_CALL: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A job that is still queued this long after its creation was left by a host process that died.
-const TAKEN_BY_NOW: Duration = Duration::from_secs(10);
+/// The time within which a running host process has claimed a job that it created. It is listed as a worker from its
+/// first claim on.
+const TAKEN_BY_NOW: Duration = Duration::from_secs(3);
+/// The interval of the checks that the host process of a job is running, while a caller waits for the job.
+const HOST_LOOK: Duration = Duration::from_secs(1);
+/// The maximum number of left jobs that one look ends.
+const MAX_LEFT: u32 = 100;
 /// The time that the worker may take to settle the calls that have ended.
 const LEAVING: Duration = Duration::from_secs(5);
 /// Up to this size, the blocks of a result are stored a second time, for people who list jobs.
@@ -78,6 +84,14 @@ pub(crate) enum Found {
     /// The answer, and the time since the job ended.
     Answered(StoredAnswer, Duration),
     Failed(String),
+}
+
+/// The state of the host process of a job, as far as the caller of [`Rows::find`] knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownHost {
+    /// The lock of its journal was free.
+    IsGone,
+    MayRun,
 }
 
 /// The rows of this host process.
@@ -184,44 +198,35 @@ impl Rows {
     }
 
     /// Waits until the job has ended, at most for `wait`.
-    pub(crate) async fn find(&self, id: JobId, wait: Duration) -> Result<Found, String> {
+    pub(crate) async fn find(
+        &self,
+        id: JobId,
+        wait: Duration,
+        host: KnownHost,
+    ) -> Result<Found, String> {
         let opened = self.opened().await?;
-        let scope = Scope::Owner(self.shared.store.owner());
-        opened.engine.find_dead_workers().await;
-        let job = opened.engine.job(&scope, &id).await.map_err(|error| error.to_string())?;
-        let Some(mut job) = job.filter(is_wrapped) else { return Ok(Found::Unknown) };
-        if self.is_left_behind(&job, opened) {
-            self.settle_left_behind(&job.new.profile).await?;
+        let (engine, store) = (&opened.engine, &*self.shared.store);
+        let scope = Scope::Owner(store.owner());
+        let until = Instant::now() + wait;
+        loop {
+            engine.find_dead_workers().await;
+            let job = engine.job(&scope, &id).await.map_err(|error| error.to_string())?;
+            let Some(mut job) = job.filter(is_wrapped) else { return Ok(Found::Unknown) };
+            if is_left_behind(&job, engine, host).await? {
+                end_calls(&job.new.profile, store).await?;
+            }
+            let rest = until.saturating_duration_since(Instant::now());
+            if job.ended_at().is_none() {
+                let polled = engine.poll(&scope, &id, rest.min(HOST_LOOK)).await;
+                let Some(reading) = polled.map_err(|error| error.to_string())? else {
+                    return Ok(Found::Unknown);
+                };
+                job = reading.job;
+            }
+            if job.ended_at().is_some() || rest.is_zero() {
+                return Ok(found(job, engine.now()));
+            }
         }
-        if job.ended_at().is_none() {
-            let polled = opened.engine.poll(&scope, &id, wait).await;
-            let Some(reading) = polled.map_err(|error| error.to_string())? else {
-                return Ok(Found::Unknown);
-            };
-            job = reading.job;
-        }
-        let now = opened.engine.now();
-        Ok(found(job, now))
-    }
-
-    fn is_left_behind(&self, job: &Job, opened: &Opened) -> bool {
-        let is_queued = matches!(job.state, JobState::Queued { .. });
-        let is_late = opened.engine.now().since(job.updated_at.min(job.created_at)) > TAKEN_BY_NOW
-            || job.was_claimed();
-        is_queued && is_late && job.new.profile != self.shared.profile
-    }
-
-    /// Ends the jobs of a host process that was killed: its calls may or may not have happened.
-    async fn settle_left_behind(&self, profile: &Profile) -> Result<(), String> {
-        let providers = providers(profile, Runs::default(), self.shared.dropped.clone());
-        let stop = Shutdown::new();
-        let engine = self.shared.store.engine(providers, stop.clone()).await?;
-        // The queue has no jobs of this profile, but only a queue worker exits by itself.
-        let worker = Worker::new(&engine, Takes::TheQueue);
-        let ended =
-            worker.run(Until::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
-        stop.ask();
-        ended
     }
 
     /// Ends the worker after it has settled the ended calls.
@@ -235,6 +240,50 @@ impl Rows {
         }
         self.shared.store.close().await;
     }
+}
+
+/// Returns the host processes that were killed and whose calls are unfinished jobs. No other process can run these
+/// jobs, so without [`end_calls`] they stay unfinished until the same calls are repeated.
+pub async fn killed_hosts(engine: &Engine, scope: &Scope) -> Result<Vec<Profile>, String> {
+    let (states, provider) = (vec![StateKind::Queued], Some(PROVIDER.to_owned()));
+    let query = JobQuery { states, provider, limit: MAX_LEFT, ..JobQuery::default() };
+    let page = engine.list(scope, &query).await.map_err(|error| error.to_string())?;
+    let mut hosts = BTreeSet::new();
+    for queued in page.jobs {
+        let job = engine.job(scope, &queued.id).await.map_err(|error| error.to_string())?;
+        if let Some(job) = job
+            && is_left_behind(&job, engine, KnownHost::MayRun).await?
+        {
+            hosts.insert(job.new.profile);
+        }
+    }
+    Ok(hosts.into_iter().collect())
+}
+
+/// Returns true if no host process can run this job any more. A job that its host process has claimed is queued only
+/// after that process was found dead.
+async fn is_left_behind(job: &Job, engine: &Engine, host: KnownHost) -> Result<bool, String> {
+    let is_queued = matches!(job.state, JobState::Queued { .. });
+    let age = engine.now().since(job.updated_at.min(job.created_at));
+    let is_late = host == KnownHost::IsGone || job.was_claimed() || age > TAKEN_BY_NOW;
+    if !is_queued || !is_late {
+        return Ok(false);
+    }
+    let has_host = engine.has_worker(&job.new.profile).await;
+    has_host.map(|has_host| !has_host).map_err(|error| error.to_string())
+}
+
+/// Ends the unfinished calls of a host process that was killed: they may or may not have happened.
+pub async fn end_calls(profile: &Profile, store: &dyn CallRows) -> Result<(), String> {
+    // Fails only if no one listens, and no call here has a caller.
+    let (dropped, _) = mpsc::unbounded_channel();
+    let stop = Shutdown::new();
+    let engine = store.engine(providers(profile, Runs::default(), dropped), stop.clone()).await?;
+    // The queue has no jobs of this profile, but only a queue worker exits by itself.
+    let worker = Worker::new(&engine, Takes::TheQueue);
+    let ended = worker.run(Until::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
+    stop.ask();
+    ended
 }
 
 fn providers(profile: &Profile, runs: Runs, dropped: mpsc::UnboundedSender<JobId>) -> Providers {

@@ -38,6 +38,7 @@ pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult 
     };
     with_engine(global, &config, store, providers, async |session| {
         session.engine.find_dead_workers().await;
+        super::wrap::end_left_calls(session).await;
         match command {
             JobsCommand::List(args) => list(session, args).await,
             JobsCommand::Show(args) => show(session, args).await,

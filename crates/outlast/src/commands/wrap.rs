@@ -19,6 +19,7 @@ use outlast_wrap::{CallRows, Identity, KeeperOptions, WrapSettings};
 use tokio::sync::OnceCell;
 
 use super::call::{endpoint, variable};
+use super::engine::Session;
 use super::wrap_install;
 use crate::cli::{Global, WrapArgs};
 use crate::config::{Config, wrap_environment};
@@ -167,9 +168,7 @@ fn server_at(global: &Global, args: &WrapArgs) -> CommandResult<Option<Endpoint>
 async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     // Fails only if this process already leads a session.
     let _ = rustix::process::setsid();
-    let mut config = super::configured(global, &[])?;
-    // A wrapped call is not a turn of a conversation.
-    config.conversation_logs = None;
+    let config = host_config(global)?;
     let level = if config.log_is_set { config.log.clone() } else { "warn".to_owned() };
     super::start_log_at(global, &config, &level, Relay::None)?;
     data_dir::prepare(&config.data_dir)?;
@@ -199,6 +198,34 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     let options = KeeperOptions { command, identity, server, data_dir, rows, idle, give_up };
     keeper::run(options).await.context("keep the server")?;
     DONE
+}
+
+/// Ends the wrapped calls whose host processes were killed. Best effort: on an error, jobs are shown as they are stored.
+pub(super) async fn end_left_calls(session: &Session<'_>) {
+    if let Err(error) = try_to_end_left_calls(session).await {
+        tracing::warn!(error, "failed to end the calls of host processes that were killed");
+    }
+}
+
+async fn try_to_end_left_calls(session: &Session<'_>) -> Result<(), String> {
+    let hosts = outlast_wrap::killed_hosts(&session.engine, &session.own()).await?;
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    let config = host_config(session.global).map_err(|error| error.to_string())?;
+    let rows = ConfiguredRows { config, kill_at: None, store: OnceCell::new() };
+    for host in &hosts {
+        outlast_wrap::end_calls(host, &rows).await?;
+    }
+    Ok(())
+}
+
+/// Reads the configuration of a host process.
+fn host_config(global: &Global) -> CommandResult<Config> {
+    let mut config = super::configured(global, &[])?;
+    // A wrapped call is not a turn of a conversation.
+    config.conversation_logs = None;
+    Ok(config)
 }
 
 /// The configured store, opened for the first call that is stored.

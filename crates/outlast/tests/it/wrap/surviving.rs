@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::harness::{kill, signal};
 use super::{Wrapping, call, text};
@@ -387,6 +388,64 @@ async fn h7_a_signal_ends_the_server_or_where_a_call_is_under_way_its_front_alon
     wrapping.release("go");
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+}
+
+/// The time within which a call is no longer reported as running after everything that ran it was killed.
+const NOTICED: Duration = Duration::from_secs(5);
+
+fn kill_everything(wrapping: &Wrapping) {
+    for (pid, _) in wrapping.processes() {
+        kill(pid);
+    }
+}
+
+#[tokio::test]
+async fn h4_a_call_whose_processes_were_all_killed_is_soon_not_reported_as_running() {
+    // A caller of the result waits up to 45 s.
+    let wrapping = Wrapping::new().configured("[wrap.tools]\nwait = \"300ms\"\n");
+    let mut wrapped = wrapping.start().await;
+    wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    kill_everything(&wrapping);
+    let killed_at = Instant::now();
+    let mut next = wrapping.start().await;
+    let answer = next.call("wait", waiting(&wrapping, "go")).await;
+    assert!(text(&answer).contains(UNSURE), "{answer}");
+    assert!(killed_at.elapsed() < NOTICED, "{:?}", killed_at.elapsed());
+    assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn h4_the_job_of_a_call_whose_processes_were_all_killed_soon_fails_without_another_client() {
+    let wrapping = Wrapping::new().configured("[wrap.tools]\nwait = \"300ms\"\n");
+    let mut wrapped = wrapping.start().await;
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    kill_everything(&wrapping);
+    assert_eq!(failure_of(&wrapping, &job).await, "SUBMIT_UNKNOWN");
+}
+
+#[tokio::test]
+async fn h4_a_job_that_its_host_process_did_not_live_to_run_soon_fails() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms", "--kill-at", "after-insert"]);
+    let mut wrapped = wrapping.start().await;
+    let answer = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    assert!(text(&answer).contains(UNSURE), "{answer}");
+    let listed = wrapping.run(&["jobs", "list", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let job = listed["jobs"][0]["id"].as_str().unwrap();
+    assert_eq!(failure_of(&wrapping, job).await, "SUBMIT_UNKNOWN");
+}
+
+/// Waits for the end of a job, and returns the code of its failure.
+async fn failure_of(wrapping: &Wrapping, job: &str) -> String {
+    let since = Instant::now();
+    loop {
+        let shown = wrapping.run(&["jobs", "show", job, "--json"]).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        if shown["state"] == "failed" {
+            return shown["failures"][0]["code"].as_str().unwrap().to_owned();
+        }
+        assert!(since.elapsed() < NOTICED, "{shown}");
+    }
 }
 
 /// Armed kills of the host process at each step of a hand-off: whatever was stored, the same call does not run a second
