@@ -197,7 +197,7 @@ def verdict(server, minutes):
 
 
 async def run(options):
-    simulator = subprocess.Popen([options.outlast, "simulate", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    simulator = subprocess.Popen([f"{options.outlast}-simulator", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while not (found := re.search(r"http://127\.0\.0\.1:\d+", simulator.stdout.readline())):
         pass
     folder = Path(tempfile.mkdtemp(prefix="outlast-soak-"))

@@ -19,7 +19,7 @@ class Simulator:
     """The provider, and what is asked of it from outside."""
 
     def __init__(self, outlast):
-        self.process = subprocess.Popen([outlast, "simulate", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen([f"{outlast}-simulator", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while not (found := re.search(r"http://127\.0\.0\.1:\d+", self.process.stdout.readline())):
             pass
         self.url = found[0]

@@ -15,8 +15,8 @@ export function check(what, holds, more = "") {
   console.log(`ok  ${what}`);
 }
 
-function run(name, args, env, pattern) {
-  const child = spawn(OUTLAST, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+function run(name, args, env, pattern, program = OUTLAST) {
+  const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   children.add(child);
   let said = "";
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ export function environment(extra = {}) {
   };
 }
 export async function simulate() {
-  ({ found: provider } = await run("the simulator", ["simulate", "--port", "0", "--speed", "20"], {}, /(http:\/\/127\.0\.0\.1:\d+)/));
+  ({ found: provider } = await run("the simulator", ["--port", "0", "--speed", "20"], {}, /(http:\/\/127\.0\.0\.1:\d+)/, `${OUTLAST}-simulator`));
 }
 export async function serve(port = 0, extra = {}) {
   const { child, found } = await run("the server", ["serve", "--http", `127.0.0.1:${port}`], environment(extra), /listening on (http:\/\/[\d.:]+)\/mcp/);

@@ -8,7 +8,6 @@ mod jobs;
 mod conversations;
 mod store;
 mod spend;
-mod simulate;
 mod examples;
 #[cfg(test)]
 mod tests;
@@ -27,7 +26,6 @@ pub(crate) use conversations::{
 pub(crate) use jobs::{JobArgs, JobsCommand, ListArgs, PruneArgs, RetryArgs, WaitArgs, WatchArgs};
 pub(crate) use research::{ResearchArgs, RunArgs};
 pub(crate) use serve::{ServeArgs, WorkerArgs, WorkerCommand};
-pub(crate) use simulate::SimulateArgs;
 pub(crate) use spend::SpendArgs;
 pub(crate) use store::{BackupArgs, CopyArgs, RestoreArgs, StoreCommand};
 pub(crate) use wrap::{WrapArgs, WrapChange, WrapInstallArgs};
@@ -227,12 +225,13 @@ pub(crate) enum Command {
     /// End the processes that a killed server has left running; started by outlast itself
     #[command(hide = true)]
     Guard,
-    /// Run a local server that speaks the provider's API, for tests and experiments
-    ///
-    /// Point outlast at it with PERPLEXITY_BASE_URL and any key. A question may say what goes wrong, in double
-    /// brackets: `Why? [[sim:503x2]]` is refused twice before it is taken.
-    #[command(after_long_help = simulate::scenarios())]
-    Simulate(SimulateArgs),
+    /// Say that the simulated provider is the program outlast-simulator now
+    #[command(hide = true, disable_help_flag = true)]
+    Simulate {
+        /// The options of that program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
 }
 
 /// `outlast doctor`

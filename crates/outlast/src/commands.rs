@@ -29,7 +29,6 @@ mod completions;
 mod explain;
 
 mod demo;
-mod simulate;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +42,7 @@ use crate::cli::{Cli, Command, Global};
 use crate::config::settings::{self, Setting};
 use crate::config::{Config, ConfigError, Flags};
 use crate::detached::own_jobs::OwnJobs;
-use crate::error::{CommandError, CommandResult, OrUsage as _};
+use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::logging::{self, Relay};
 
 /// Runs the command of the command line.
@@ -76,12 +75,24 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Version => completions::version(),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(own_processes::guard()),
-            Command::Simulate(args) => simulate::run(args).await,
+            Command::Simulate { options } => simulator_moved(&options),
         }
     });
     // A thread may still be blocked in a read of standard input; nothing waits for it.
     runtime.shutdown_background();
     done
+}
+
+/// Refuses `outlast simulate`, which was in releases up to 0.1.
+fn simulator_moved(options: &[String]) -> CommandResult {
+    let options: String = options.iter().map(|option| format!(" {option}")).collect();
+    let separator = if options.is_empty() { "" } else { " --" };
+    refuse(
+        "the simulated provider is not part of outlast any more: it is the program outlast-simulator of its source",
+        format!(
+            "in a checkout of the source, `cargo run -p outlast-simulator{separator}{options}`"
+        ),
+    )
 }
 
 /// A setting, the flag that sets it, and the value if the flag is given.

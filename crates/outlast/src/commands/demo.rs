@@ -1,6 +1,8 @@
 //! `outlast demo`: a research job survives `kill -9`, before the user's eyes. It uses a simulated provider, the real
 //! server as a child over a real pipe, and a real SIGKILL.
 
+mod provider;
+
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -8,11 +10,11 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use outlast_client::{CallOptions, Client, ConnectOptions};
 use outlast_engine::Shutdown;
-use outlast_simulator::{Options, Simulator};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use self::provider::DemoProvider;
 use super::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::{CommandResult, DONE};
 use crate::ui::{self, Bars, Mark};
@@ -27,16 +29,14 @@ const MAX_DEMO: Duration = Duration::from_secs(120);
 
 pub(super) async fn run() -> CommandResult {
     let folder = tempfile::tempdir().context("make a folder for the demo's job store")?;
-    let simulator =
-        Simulator::start(Options::default()).await.context("start the simulated provider")?;
+    let provider = DemoProvider::start().await.context("start the simulated provider")?;
     let stop = Shutdown::new();
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let played = tokio::select! {
-        played = tokio::time::timeout(MAX_DEMO, play(&simulator, folder.path())) => Some(played),
+        played = tokio::time::timeout(MAX_DEMO, play(&provider, folder.path())) => Some(played),
         // The interrupted step is dropped, and with it its bar and its server.
         () = stop.asked() => None,
     };
-    simulator.stop().await;
     let Some(played) = played else {
         ui::mark(Mark::Step, "the demo was left before its end; it leaves nothing behind");
         return Ok(ExitCode::from(INTERRUPTED));
@@ -44,14 +44,14 @@ pub(super) async fn run() -> CommandResult {
     played.map_err(|_| anyhow!("the demo did not end within {} s", MAX_DEMO.as_secs()))?
 }
 
-async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
+async fn play(provider: &DemoProvider, folder: &Path) -> CommandResult {
     ui::heading("outlast: a tool call that outlasts its client");
     ui::remark(&ui::dim(
         "A simulated provider, the real server as a child process, a real kill -9.",
     ));
     ui::remark("");
 
-    let mut server = DemoServer::spawn(simulator.url(), folder).await?;
+    let mut server = DemoServer::spawn(provider.url(), folder).await?;
     ui::mark(Mark::Good, &format!("server started {}", ui::dim(&format!("(pid {})", server.pid))));
     ui::mark(Mark::Step, &format!("question: {QUESTION}"));
     let asked = Instant::now();
@@ -74,7 +74,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
     ui::mark(Mark::Bad, &killed);
     ui::remark(&ui::dim("  no server is listening; the provider goes on with what was paid for"));
     tokio::time::sleep(DEAD_FOR).await;
-    let server = DemoServer::spawn(simulator.url(), folder).await?;
+    let server = DemoServer::spawn(provider.url(), folder).await?;
     let pid = ui::dim(&format!("(pid {})", server.pid));
     ui::mark(Mark::Again, &format!("server started again {pid}"));
     ui::mark(Mark::Step, &format!("polling the same job {job}"));
@@ -89,7 +89,7 @@ async fn play(simulator: &Simulator, folder: &Path) -> CommandResult {
     ui::mark(Mark::Good, &format!("COMPLETED after {elapsed} s"));
     ui::gap();
     show(report["response"].as_str().unwrap_or_default());
-    summary(simulator)
+    summary(provider)
 }
 
 /// Prints the report as prose, and its sources, a line each.
@@ -101,8 +101,8 @@ fn show(response: &str) {
 }
 
 /// Prints the essential result, as counted by the provider.
-fn summary(simulator: &Simulator) -> CommandResult {
-    let submits = simulator.stats().submits;
+fn summary(provider: &DemoProvider) -> CommandResult {
+    let submits = provider.submits();
     ui::remark("");
     if submits != 1 {
         let error = anyhow!("{submits} submits seen by the provider, where there should be 1");

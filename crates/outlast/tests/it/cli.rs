@@ -100,15 +100,6 @@ async fn wrong_uses_are_refused_by_the_parser() {
     }
 }
 
-#[tokio::test]
-async fn a_simulator_needs_a_speed_above_zero() {
-    let world = World::new().await;
-    for speed in ["0", "-1", "NaN", "inf"] {
-        let ran = world.run(&["simulate", &format!("--speed={speed}")]).await;
-        assert_usage_error(&ran, "--speed", "--speed 10");
-    }
-}
-
 /// E5: jobs are visible with list and show; a unique prefix is enough.
 #[tokio::test]
 async fn e5_jobs_can_be_listed_and_looked_into() {

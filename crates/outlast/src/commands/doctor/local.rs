@@ -105,8 +105,7 @@ pub(super) fn sqlite() -> Check {
 /// Checks that this machine's own address can be listened on.
 pub(super) fn ports() -> [Check; 1] {
     if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
-        let fix =
-            "only `serve --http`, `demo` and `simulate` need it: allow listening on 127.0.0.1";
+        let fix = "only `serve --http`, `ui` and `demo` need it: allow listening on 127.0.0.1";
         return [Check::warn(format!("127.0.0.1 cannot be listened on: {error}"), fix)];
     }
     let state = match TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)) {

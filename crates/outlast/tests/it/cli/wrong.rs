@@ -82,8 +82,10 @@ const WRONG: &[(&[&str], i32, &str)] = &[
     (&["conversations", "delete", NONE, "--yes"], 1, "there is no conversation"),
     (&["store", "backup"], 2, "<FILE>"),
     (&["store", "check", "--store", "memory:"], 2, "a memory store has no file"),
-    (&["simulate", "--speed", "0"], 2, "--speed 10"),
-    (&["simulate", "--port", "70000"], 2, "70000 is not in 0..=65535"),
+    (&["simulate"], 2, "it is the program outlast-simulator of its source"),
+    (&["simulate"], 2, "`cargo run -p outlast-simulator`"),
+    (&["simulate", "--port", "9000"], 2, "`cargo run -p outlast-simulator -- --port 9000`"),
+    (&["simulate", "--help"], 2, "`cargo run -p outlast-simulator -- --help`"),
 ];
 
 #[tokio::test]
