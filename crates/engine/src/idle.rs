@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// The number of looks within the time after which it leaves.
 const LOOKS_UNTIL_IDLE: u32 = 12;
 /// The interval at which it checks whether the store can be read.
-const LOOK_AT_STORE: Duration = Duration::from_secs(10);
+const LOOK_AT_STORE: Duration = Duration::from_secs(60);
 
 /// The time when a worker leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,8 @@ const RENEW_LATE: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(crate) struct Keeper {
     held: Mutex<HashMap<JobId, HeldLease>>,
+    /// Notified when the first lease is held.
+    has_leases: Notify,
     /// Requests a renewal before its time.
     renew_now: Notify,
     /// Counts finished renewals.
@@ -33,7 +35,7 @@ pub(crate) struct Keeper {
 /// The pauses between renewals, which show a suspension of this process.
 #[derive(Default)]
 struct Pauses {
-    /// The start of the present pause; `None` during a renewal.
+    /// The start of the present pause; `None` during a renewal, and while no lease is held.
     since: Option<Instant>,
     /// The end of the latest suspension.
     resumed: Option<Instant>,
@@ -65,9 +67,11 @@ impl Keeper {
         let good_until = Arc::new(Mutex::new(taken + long));
         let held = HeldLease { lease, lost: CancellationToken::new(), good_until };
         // The worker may have held the job before the machine slept: an attempt that still works on it is void.
-        if let Some(before) = locked(&self.held).insert(held.lease.job, held.clone()) {
+        let before = locked(&self.held).insert(held.lease.job, held.clone());
+        if let Some(before) = before {
             before.lost.cancel();
         }
+        self.has_leases.notify_one();
         KeptLease { keeper: Arc::clone(self), held }
     }
 
@@ -77,9 +81,12 @@ impl Keeper {
         tokio::join!(self.renew_regularly(shared), self.hear_endings(signals));
     }
 
-    /// Renews three times in each lease's length.
+    /// Renews three times in each lease's length. Sleeps while no lease is held.
     async fn renew_regularly(&self, shared: &Shared) {
         loop {
+            while locked(&self.held).is_empty() {
+                self.has_leases.notified().await;
+            }
             locked(&self.pauses).since = Some(Instant::now());
             tokio::select! {
                 () = tokio::time::sleep(shared.options.lease / 3) => {}

@@ -64,8 +64,11 @@ pub(crate) async fn watch(
 ) {
     let mut trust = ClockTrust::new(shared);
     let mut leases = Leases::MayHaveEnded;
+    // The time of the next round, while other workers hold jobs.
+    let mut expected: Option<Instant> = None;
     loop {
-        if keeper.was_suspended(shared.options.lease) {
+        let is_late = expected.is_some_and(|round| round.elapsed() > shared.options.lease / 6);
+        if is_late || keeper.was_suspended(shared.options.lease) {
             trust.doubt(shared);
         }
         if leases == Leases::MayHaveEnded {
@@ -80,6 +83,7 @@ pub(crate) async fn watch(
             }
         };
         let next_round = Instant::now() + ROUND;
+        expected = (watched > 0).then_some(next_round);
         leases = tokio::select! {
             () = signals.lease_ends.notified() => Leases::MayHaveEnded,
             () = tokio::time::sleep_until(next_round), if watched > 0 => Leases::AsBefore,

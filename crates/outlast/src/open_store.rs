@@ -1,14 +1,15 @@
 //! The open store of the configuration, and an engine over it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::future::BoxFuture;
 use outlast_core::{Clock, EndNotices, Store, StoreError};
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
-use outlast_server::{DatabaseFigures, Metrics};
+use outlast_server::{Database, DatabaseFigures, Metrics};
 use outlast_store::{
     ConnectionLimits, Connections, Judgement, MemoryStore, PostgresOptions, PostgresStore,
     SqliteFile, SqliteStore, SystemClock, WakeupMode,
@@ -202,8 +203,7 @@ impl OpenStore {
     /// Returns the same store, with its writes counted.
     pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
         if let Backend::Postgres(store) = &self.backend {
-            let store = Arc::downgrade(store);
-            metrics.with_database(move || database_figures(store.upgrade().as_deref()));
+            metrics.with_database(MeteredDatabase(Arc::downgrade(store)));
         }
         let metrics = Arc::clone(metrics);
         Self { store: Arc::new(MeteredStore::new(self.store, metrics)), ..self }
@@ -263,14 +263,27 @@ pub(crate) fn marks_of(config: &Config) -> &Path {
     config.state_dir.as_deref().unwrap_or(&config.data_dir)
 }
 
-/// Returns the state of the database; a closed store has no connection.
-fn database_figures(store: Option<&PostgresStore>) -> DatabaseFigures {
-    let connections = store.map(PostgresStore::connections);
-    let Connections { open, idle, waiting, lag, silent_for, sound_for } =
-        connections.unwrap_or_default();
-    let is_told = store.is_some_and(|store| store.wakeup_mode() == WakeupMode::Sessions);
-    let is_silent = silent_for.is_some();
-    DatabaseFigures { open, idle, waiting, lag, is_told, is_silent, sound_for }
+/// The database of the metrics; a closed store has no connection.
+struct MeteredDatabase(Weak<PostgresStore>);
+
+impl Database for MeteredDatabase {
+    fn check(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Some(store) = self.0.upgrade() {
+                store.check_responds().await;
+            }
+        })
+    }
+
+    fn figures(&self) -> DatabaseFigures {
+        let store = self.0.upgrade();
+        let connections = store.as_ref().map(|store| store.connections());
+        let Connections { open, idle, waiting, lag, silent_for, sound_for } =
+            connections.unwrap_or_default();
+        let is_told = store.is_some_and(|store| store.wakeup_mode() == WakeupMode::Sessions);
+        let is_silent = silent_for.is_some();
+        DatabaseFigures { open, idle, waiting, lag, is_told, is_silent, sound_for }
+    }
 }
 
 fn or_system(clock: Option<Arc<dyn Clock>>) -> Arc<dyn Clock> {

@@ -41,7 +41,7 @@ pub use export::{
 };
 
 mod metrics;
-pub use metrics::{DatabaseFigures, Metrics};
+pub use metrics::{Database, DatabaseFigures, Metrics};
 
 mod app;
 mod caller;

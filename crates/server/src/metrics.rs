@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use outlast_core::{Cost, NanoUsd, OwnerId, Scope, StateKind, StoreError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -30,7 +31,7 @@ pub struct Metrics {
     queue_waits: ByWorkflow,
     runs: ByWorkflow,
     refused: Mutex<Option<RefusedWrite>>,
-    database: OnceLock<Box<dyn Fn() -> DatabaseFigures + Send + Sync>>,
+    database: OnceLock<Box<dyn Database>>,
 }
 
 /// A write that the store refused.
@@ -49,6 +50,15 @@ pub(crate) enum StoreHealth {
     RefusesWrites,
     /// The database has not answered for a while.
     Silent,
+}
+
+/// The database that stores the jobs, if it is one that may not respond.
+pub trait Database: Send + Sync {
+    /// Checks that it responds, unless it did so a moment ago.
+    fn check(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns the state of the connections as of the latest response.
+    fn figures(&self) -> DatabaseFigures;
 }
 
 /// The state of the connections to the database that stores the jobs.
@@ -72,10 +82,10 @@ pub struct DatabaseFigures {
 }
 
 impl Metrics {
-    /// Sets the source of the database figures.
-    pub fn with_database(&self, figures: impl Fn() -> DatabaseFigures + Send + Sync + 'static) {
+    /// Sets the database to report on.
+    pub fn with_database(&self, database: impl Database + 'static) {
         // Called only once, by the process that opened the store.
-        drop(self.database.set(Box::new(figures)));
+        drop(self.database.set(Box::new(database)));
     }
 
     /// Counts a new job.
@@ -134,9 +144,17 @@ impl Metrics {
             Some(RefusedWrite { at: Instant::now(), is_passing: kind == "unavailable" });
     }
 
-    /// Reports the state of the store.
-    pub(crate) fn store_health(&self) -> StoreHealth {
-        let database = self.database.get().map(|figures| figures());
+    /// Checks that the store responds, and reports its state. An idle process does not check by itself.
+    pub(crate) async fn check_store(&self) -> StoreHealth {
+        if let Some(database) = self.database.get() {
+            database.check().await;
+        }
+        self.store_health()
+    }
+
+    /// Reports the state of the store as of its latest response.
+    fn store_health(&self) -> StoreHealth {
+        let database = self.database.get().map(|database| database.figures());
         if database.is_some_and(|database| database.is_silent) {
             return StoreHealth::Silent;
         }
@@ -203,8 +221,8 @@ impl Metrics {
             &self.requests,
             reader,
         );
-        if let Some(figures) = self.database.get() {
-            text.database(&figures());
+        if let Some(database) = self.database.get() {
+            text.database(&database.figures());
         }
         self.wakes.lock().write(
             "outlast_poll_wake_seconds",

@@ -226,6 +226,11 @@ impl PostgresStore {
         }
     }
 
+    /// Checks that the database responds, if it has not done so for a second, and updates [`PostgresStore::connections`].
+    pub async fn check_responds(&self) {
+        self.shared.session.check().await;
+    }
+
     /// Ends the session. From now on, this process's workers count as dead.
     pub async fn close(&self) {
         self.shared.session.let_all_go().await;

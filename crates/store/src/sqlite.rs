@@ -81,7 +81,7 @@ use write_lock::WriteLock;
 use writer::{Urgency, Writer, WriterThread};
 
 /// The interval at which a store with watched files is still checked, in case a write was not reported.
-const WATCHED_LOOK: Duration = Duration::from_secs(10);
+const WATCHED_LOOK: Duration = Duration::from_secs(60);
 /// The usual delay between the first write of a commit and the time at which it can be read.
 const COMMIT_SOON: Duration = Duration::from_millis(5);
 

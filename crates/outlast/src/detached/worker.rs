@@ -24,7 +24,7 @@ const MAX_REGISTRATION: Duration = Duration::from_secs(5);
 /// The interval at which the store is asked.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// The interval of the checks that the store still exists.
-const LOOK_AT_FOLDER: Duration = Duration::from_secs(5);
+const LOOK_AT_FOLDER: Duration = Duration::from_secs(10);
 
 /// The interval at which a busy worker with an outdated configuration looks for jobs to leave to the next worker.
 const LOOK_FOR_JOBS: Duration = Duration::from_secs(1);

@@ -58,7 +58,7 @@ async fn livez() -> Response {
 
 /// Reports whether calls are worth making. Names no owner and no job.
 async fn readyz(State(app): State<Arc<App>>) -> Response {
-    let store = app.server.metrics.store_health();
+    let store = app.server.metrics.check_store().await;
     let (status, word) = match store {
         _ if app.stop.is_draining() => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
         StoreHealth::Silent => (StatusCode::SERVICE_UNAVAILABLE, "store does not answer"),
@@ -75,7 +75,7 @@ async fn metrics(
 ) -> Response {
     let reader = reader(&app, owner);
     // The counts of this process are most useful while its store has errors.
-    let silent = app.server.metrics.store_health() == StoreHealth::Silent;
+    let silent = app.server.metrics.check_store().await == StoreHealth::Silent;
     let read = async { if silent { None } else { Some(snapshot(&app, &reader).await) } };
     let now = match tokio::time::timeout(SNAPSHOT, read).await {
         Ok(Some(Ok(now))) => Some(now),

@@ -14,7 +14,7 @@ use crate::columns::{self, Columns as _};
 const NET: Duration = Duration::from_secs(2);
 /// The interval while the session receives notifications and only workers wait. Such a look finds the changes of a process
 /// that was killed between its commit and its notification.
-const IDLE_NET: Duration = Duration::from_secs(10);
+const IDLE_NET: Duration = Duration::from_secs(30);
 /// A caller that allows longer intervals than this is a worker, not a waiting user.
 const WORKERS_LOOK: Duration = Duration::from_millis(250);
 

@@ -65,6 +65,11 @@ impl Fault {
         self.is_transient() || matches!(self, Self::NoAnswer(_))
     }
 
+    /// Returns true if the database may have stopped responding.
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Self::NoAnswer(_) | Self::CommitUnknown(_))
+    }
+
     /// Describes the error for the log, with the server's own message.
     pub(super) fn describe(&self) -> String {
         match self {

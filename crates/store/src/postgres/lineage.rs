@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outlast_core::{Rev, StoreError, Timestamp};
+use tokio::sync::Notify;
 use tokio_postgres::{Client, Row};
 use tokio_util::sync::CancellationToken;
 
@@ -203,6 +204,8 @@ fn behind(found: Rev, seen: Rev) -> String {
 pub(super) struct Lineage {
     origin: Origin,
     seen: Mutex<Position>,
+    /// Notified when the position has advanced.
+    advanced: Notify,
     /// Counts failovers: a number that was drawn before a failover proves nothing after it.
     failovers: AtomicU64,
     commits_last: AtomicBool,
@@ -259,6 +262,7 @@ impl Lineage {
         let lineage = Self {
             origin,
             seen: Mutex::new(seen),
+            advanced: Notify::new(),
             failovers: 0.into(),
             commits_last: AtomicBool::new(found.commits_last),
             file,
@@ -322,12 +326,14 @@ impl Lineage {
         let mut seen = locked(&self.seen);
         if self.commits_last.load(Ordering::Relaxed)
             && self.failovers.load(Ordering::Relaxed) == expected.failovers
+            && seen.rev < rev
         {
-            seen.rev = seen.rev.max(rev);
+            seen.rev = rev;
+            self.advanced.notify_one();
         }
     }
 
-    /// Writes the mark every few seconds, until the store is closed.
+    /// Writes the mark within seconds of each change, until the store is closed.
     pub(super) async fn keep_mark(self: Arc<Self>, closed: CancellationToken) {
         let mut written = Rev::default();
         loop {
@@ -337,6 +343,10 @@ impl Lineage {
                 let lineage = Arc::clone(&self);
                 // A folder that does not respond blocks only this task.
                 drop(tokio::task::spawn_blocking(move || lineage.write_mark()).await);
+            }
+            tokio::select! {
+                () = closed.cancelled() => return self.write_mark(),
+                () = self.advanced.notified() => {}
             }
             tokio::select! {
                 () = closed.cancelled() => return self.write_mark(),

@@ -42,8 +42,11 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// The interval of the heartbeats of a process's workers, if no lock proves that they are alive.
 const SHOW_LIFE_EVERY: Duration = Duration::from_secs(10);
 
-/// The longest interval at which an idle session checks that the database still responds.
-const PING_EVERY: Duration = Duration::from_secs(10);
+/// The longest time for which a missing response is not reported.
+const MAX_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A response as recent as this shows that the database still responds.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// A worker without a heartbeat for this long may be dead: the length of a lease.
 pub(super) const SEEN_WITHIN: Duration = Duration::from_secs(30);
@@ -97,6 +100,10 @@ pub(super) struct Session {
     down_since: Mutex<Option<Instant>>,
     /// The time of the request to which the database has not responded for too long.
     silent_since: Mutex<Option<Instant>>,
+    /// The time of the latest response, and the signal that it or the silence has changed.
+    answered: watch::Sender<Option<Instant>>,
+    /// Requests a check that the database still responds.
+    check_wanted: Notify,
     /// The time of the latest recovery from such a silence.
     recovered_at: Mutex<Option<Instant>>,
     /// The latest probe that was received.
@@ -125,6 +132,8 @@ impl Session {
             told_in: Mutex::default(),
             down_since: Mutex::default(),
             silent_since: Mutex::default(),
+            answered: watch::Sender::default(),
+            check_wanted: Notify::new(),
             recovered_at: Mutex::default(),
             probed: watch::Sender::default(),
             own: Mutex::default(),
@@ -147,6 +156,7 @@ impl Session {
             };
             let stood = self.live.send_replace(None).map(|live| live.since.elapsed());
             locked(&self.down_since).get_or_insert_with(Instant::now);
+            self.answered.send_modify(|_| {});
             // Changes of the meantime are read again.
             wakeups.hear();
             if let Err(fault) = ended {
@@ -198,10 +208,12 @@ impl Session {
             loop {
                 match self.mode() {
                     WakeupMode::Sessions => {
-                        let told = wakeups.tell.notified();
-                        if tokio::time::timeout(self.ping_every(), told).await.is_err() {
-                            self.watched(heard.batch_execute("")).await?;
-                            continue;
+                        tokio::select! {
+                            () = wakeups.tell.notified() => {}
+                            () = self.check_wanted.notified() => {
+                                self.watched(heard.batch_execute("")).await?;
+                                continue;
+                            }
                         }
                         let begun = Instant::now();
                         let notify = "select pg_notify($1, '')";
@@ -209,7 +221,8 @@ impl Session {
                         *locked(&self.told_in) = begun.elapsed();
                     }
                     WakeupMode::Looking => {
-                        tokio::time::sleep(SHOW_LIFE_EVERY.min(self.ping_every())).await;
+                        let wanted = self.check_wanted.notified();
+                        let _ = tokio::time::timeout(SHOW_LIFE_EVERY, wanted).await;
                         self.watched(self.say_alive(&heard)).await?;
                     }
                 }
@@ -223,9 +236,28 @@ impl Session {
         ended
     }
 
-    /// The interval of checks, which detects an unresponsive database within the limit of a statement.
-    fn ping_every(&self) -> Duration {
-        (self.limit / 3).min(PING_EVERY)
+    /// The time after which a missing response is reported.
+    fn patience(&self) -> Duration {
+        (self.limit / 3).min(MAX_PATIENCE)
+    }
+
+    /// Checks that the database responds, unless it did so a moment ago. Returns when it has responded or counts as silent.
+    /// Without a caller of this and without work, an unresponsive database is not noticed: an idle process sends nothing.
+    pub(super) async fn check(&self) {
+        let recent = Instant::now().checked_sub(FRESH);
+        let is_known = |at: &Option<Instant>| *at > recent || self.silent_for().is_some();
+        let mut answered = self.answered.subscribe();
+        if !is_known(&answered.borrow()) {
+            self.want_check();
+            // Longer than the patience with this check and with a request before it.
+            let limit = 3 * self.patience();
+            let _ = tokio::time::timeout(limit, answered.wait_for(is_known)).await;
+        }
+    }
+
+    /// Requests a check whose result is logged, and waits for nothing.
+    pub(super) fn want_check(&self) {
+        self.check_wanted.notify_one();
     }
 
     /// Waits for a response, and reports an unresponsive database long before the connection is given up.
@@ -235,7 +267,7 @@ impl Session {
     ) -> Result<T, Fault> {
         let asked = Instant::now();
         let mut answer = std::pin::pin!(within(self.limit, answer));
-        let soon = tokio::time::timeout((self.limit / 3).min(PING_EVERY), &mut answer).await;
+        let soon = tokio::time::timeout(self.patience(), &mut answer).await;
         let answered = match soon {
             Ok(answered) => answered,
             Err(_) => {
@@ -253,6 +285,8 @@ impl Session {
         let mut silent_since = locked(&self.silent_since);
         if silent_since.is_none() {
             *silent_since = Some(since);
+            drop(silent_since);
+            self.answered.send_modify(|_| {});
             let seconds = since.elapsed().as_secs_f32();
             tracing::warn!(
                 "the database does not answer, for {seconds:.1} s now; calls are refused until it does"
@@ -267,6 +301,7 @@ impl Session {
             let seconds = since.elapsed().as_secs_f32();
             tracing::info!("the database answers again, after {seconds:.1} s");
         }
+        self.answered.send_replace(Some(Instant::now()));
     }
 
     /// The time for which the database has not responded to a request, or this process has had no connection.

@@ -107,6 +107,9 @@ impl Shared {
                 Ok((value, rev))
             }
             Err(fault) => {
+                if fault.is_silence() {
+                    self.session.want_check();
+                }
                 tx.roll_back().await;
                 Err(fault)
             }
