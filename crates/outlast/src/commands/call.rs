@@ -202,8 +202,8 @@ impl RemoteWork {
         };
         Some(match (self.is_outlast, self.leaves) {
             (true, true) => format!(
-                "job {id} waits in its store: `outlast worker --until-idle` or the next server goes on with it, \
-                 `outlast jobs watch {id}` follows it; the same call made again picks it up"
+                "job {id} goes on in the detached worker of its server, or, if it has none, once `outlast worker --until-idle` \
+                 or the next server runs; `outlast jobs watch {id}` follows it; the same call made again picks it up"
             ),
             (true, false) if is_task => format!(
                 "job {id} goes on; the same call made again picks it up, `outlast jobs watch {id}` on the server's machine \

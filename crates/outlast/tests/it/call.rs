@@ -178,7 +178,7 @@ async fn a_call_that_times_out_exits_3_and_says_what_was_seen() {
         assert_eq!(ran.stdout, "");
         assert!(ran.stderr.contains(&format!("error: no answer within {words} 2 s")), "{ran:?}");
         let id = jobs(&world).await[0]["id"].as_str().unwrap().to_owned();
-        let hint = format!("\n\nhint: job {id} waits in its store: `outlast worker --until-idle`");
+        let hint = format!("\n\nhint: job {id} goes on in the detached worker of its server, or");
         assert!(ran.stderr.contains(&hint), "{ran:?}");
         assert!(ran.stderr.contains(&format!("`outlast jobs watch {id}`")), "{ran:?}");
         assert!(!ran.stderr.contains("the task"), "it left with the server: {ran:?}");
@@ -287,10 +287,28 @@ async fn p3_progress_of_a_held_call_names_its_job() {
     let poll = json!({ "jobId": id });
     let ran = call(&world, POLL, &poll, &["--timeout", "3s"]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let words =
-        format!("job {id} waits in its store: `outlast worker --until-idle` or the next server");
+    let words = format!(
+        "if it has none, once `outlast worker --until-idle` or the next server runs; `outlast jobs watch {id}`"
+    );
     assert!(ran.stderr.contains(&words), "{ran:?}");
     assert_eq!(jobs(&world).await[0]["state"], "running");
+}
+
+/// H1, P3: the job of a call that reached its limit goes on in the worker of the server that the call started.
+#[tokio::test]
+async fn h1_a_detached_worker_goes_on_with_the_job_of_a_call_that_timed_out() {
+    let mut world = World::new().await;
+    world.set("OUTLAST_DETACH", "true");
+    let asked = research("ok;words=80;hold=true");
+    let ran = call(&world, "perplexity_deep_research", &asked, &["--timeout", "2s"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let id = jobs(&world).await[0]["id"].as_str().unwrap().to_owned();
+    let hint = format!("\n\nhint: job {id} goes on in the detached worker of its server");
+    assert!(ran.stderr.contains(&hint), "{ran:?}");
+    world.simulator.release();
+    let waited = world.run(&["jobs", "wait", &id]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    assert_eq!(world.submits(), 1);
 }
 
 /// The hint after a limit never recommends a flag that was given.
@@ -470,7 +488,7 @@ async fn p3_an_interrupted_call_of_a_program_leaves_no_process_and_cancels_nothi
     let (mut child, mut said, id) = waiting(&world, &program).await;
     eventually("the provider was asked", || world.submits() == 1).await;
     signal(child.id().unwrap(), Signal::INT);
-    heard(&mut said, &format!("job {id} waits in its store: `outlast worker --until-idle`")).await;
+    heard(&mut said, &format!("job {id} goes on in the detached worker of its server, or")).await;
     left(&mut child).await;
     let shown = world.shown(&id).await;
     assert_ne!(shown["state"], "cancelled", "{shown}");
