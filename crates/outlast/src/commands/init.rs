@@ -296,7 +296,7 @@ impl InitReport {
         ui::remark(
             "  Deep research is in the mode `auto`, which suits every client: a report that is ready within 45 s is \
              the answer, a longer one is fetched by its conversation id \
-             (PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto).",
+             (OUTLAST_ASYNC_RESEARCH=auto).",
         );
         match (&program.providers, &program.library) {
             (Some(providers), _) => {

@@ -71,17 +71,9 @@ async fn every_client_is_set_up_once_and_put_back_to_the_byte() {
         let ran = world.run(&["init", client]).await;
         assert_eq!(ran.code, Some(0), "{client}: {ran:?}");
         assert_eq!(ran.stdout.trim(), path.to_str().unwrap(), "{client}");
-        assert!(
-            ran.stderr.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH=auto"),
-            "it says so: {ran:?}"
-        );
+        assert!(ran.stderr.contains("OUTLAST_ASYNC_RESEARCH=auto"), "it says so: {ran:?}");
         let after = std::fs::read_to_string(&path).unwrap();
-        for part in [
-            "outlast",
-            "serve",
-            "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH",
-            binary().to_str().unwrap(),
-        ] {
+        for part in ["outlast", "serve", "OUTLAST_ASYNC_RESEARCH", binary().to_str().unwrap()] {
             assert!(after.contains(part), "{client}: {part}: {after}");
         }
         assert!(!after.contains("pplx-test"), "{client}: no key is written: {after}");
@@ -287,5 +279,5 @@ async fn what_is_written_can_be_run() {
     let mut server = McpProcess::start(program, texts(&ours["args"]), &environment).await;
     let listed = server.request("tools/list", serde_json::json!({})).await;
     assert!(listed.to_string().contains("perplexity_deep_research"), "{listed}");
-    assert_eq!(ours["env"]["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"], "auto");
+    assert_eq!(ours["env"]["OUTLAST_ASYNC_RESEARCH"], "auto");
 }

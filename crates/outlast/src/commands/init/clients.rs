@@ -18,7 +18,14 @@ const PROVIDERS: &str = "OUTLAST_PROVIDERS";
 const LIBRARY: &str = "OUTLAST_LIBRARY";
 
 /// The mode of research that suits every client, regardless of its timeout.
-const MODE: (&str, &str) = ("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "auto");
+const MODE: (&str, &str) = ("OUTLAST_ASYNC_RESEARCH", "auto");
+/// The old name of that variable, which is still read.
+const OLD_MODE: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
+
+/// Returns the old name under which an entry may already set this variable.
+pub(super) fn old_name(variable: &str) -> Option<&'static str> {
+    (variable == MODE.0).then_some(OLD_MODE)
+}
 
 /// The format of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use jsonc_parser::cst::{CstNode, CstObject, CstRootNode};
 
+use super::clients::old_name;
 use super::json::{Refusal, member, parse, span};
 use super::layout::{Field, Layout};
 
@@ -59,6 +60,7 @@ fn put_into(
             }
             // A variable that a person set to another value stays, unless a new value is given.
             (Some(_), _) if path.len() == PATH_OF_VARIABLES && given != Some(*name) => text,
+            (None, _) if old_name(name).is_some_and(|old| member(&object, old).is_some()) => text,
             (Some(_) | None, _) => set(&text, path, name, field)?,
         };
     }

@@ -83,7 +83,12 @@ fn indentation_and_line_ends_are_those_of_the_file() {
     let after = JSON.put(before, &entry()).unwrap();
     assert_eq!(after.matches('\n').count(), after.matches("\r\n").count(), "{after:?}");
     assert!(after.contains("{},\r\n\t\t\"outlast\": {\r\n\t\t\t\"command\""), "{after:?}");
-    assert!(after.contains("\r\n\t\t\t\t\"PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH\": \"auto\"\r\n\t\t\t}\r\n\t\t}\r\n\t}\r\n}\r\n"), "{after:?}");
+    assert!(
+        after.contains(
+            "\r\n\t\t\t\t\"OUTLAST_ASYNC_RESEARCH\": \"auto\"\r\n\t\t\t}\r\n\t\t}\r\n\t}\r\n}\r\n"
+        ),
+        "{after:?}"
+    );
 }
 
 #[test]
@@ -128,8 +133,21 @@ fn an_entry_is_brought_up_to_date_and_keeps_what_is_not_ours() {
     assert_eq!(ours["args"], serde_json::json!(["serve"]), "{after}");
     assert_eq!(ours["env"]["PERPLEXITY_API_KEY"], "mine");
     assert_eq!(ours["env"]["OTHER"], "1");
-    assert_eq!(ours["env"]["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"], "auto");
+    assert_eq!(ours["env"]["OUTLAST_ASYNC_RESEARCH"], "auto");
     assert_eq!(JSON.put(&after, &entry()).unwrap(), after);
+}
+
+/// An entry of an older version sets the mode under its old name, which the new name would override.
+#[test]
+fn a_mode_that_is_set_under_its_old_name_stays_the_only_one() {
+    let old = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
+    let mode = |text: &str| {
+        assert!(text.contains(old) && !text.contains("OUTLAST_ASYNC_RESEARCH"), "{text}");
+    };
+    let json = format!(r#"{{"mcpServers": {{"outlast": {{"env": {{"{old}": "false"}}}}}}}}"#);
+    mode(&JSON.put(&json, &entry()).unwrap());
+    let toml = format!("[mcp_servers.outlast]\n[mcp_servers.outlast.env]\n{old} = \"false\"\n");
+    mode(&Format::Toml.put(&toml, &Client::Codex.entry(&program())).unwrap());
 }
 
 #[test]
@@ -168,7 +186,7 @@ fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
     assert_eq!(files.len(), Client::value_variants().len());
     for client in Client::value_variants() {
         let snippet = client.format().put("", &client.entry(&program())).unwrap();
-        assert!(snippet.contains("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"), "{snippet}");
+        assert!(snippet.contains("OUTLAST_ASYNC_RESEARCH"), "{snippet}");
         assert!(snippet.contains("/opt/outlast") && snippet.contains("\"serve\""), "{snippet}");
         assert!(client.format().is_only_added("", &snippet), "{}", client.id());
         let quiet = client.entry(&Program { keys: Vec::new(), ..program() });
