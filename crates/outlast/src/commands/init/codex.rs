@@ -35,8 +35,8 @@ pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
 fn put_into(table: &mut dyn TableLike, wanted: &Field, given: Option<&str>, are_variables: bool) {
     let Field::Map(members) = wanted else { return };
     for (name, field) in members {
-        let is_there = table.contains_key(name)
-            || old_name(name).is_some_and(|old| table.contains_key(old));
+        let is_there =
+            table.contains_key(name) || old_name(name).is_some_and(|old| table.contains_key(old));
         match (table.get_mut(name).and_then(Item::as_table_like_mut), field) {
             (Some(inner), Field::Map(_)) => put_into(inner, field, given, true),
             _ if is_there && are_variables && given != Some(*name) => {}
