@@ -40,6 +40,7 @@ mod listing;
 pub mod search;
 mod changes;
 mod store_wrapper;
+mod observer;
 
 pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
 pub use budget::{BudgetLimit, BudgetRefusal};
@@ -61,6 +62,7 @@ pub use local_text::LIBRARY_NOTE;
 pub use notice::{
     ClaimedNotice, EndNotices, NotDelivered, Notice, NoticeClaim, NoticeOutcome, Notifier,
 };
+pub use observer::{FollowUp, Observer, StoreEvent};
 pub use output::{Body, Cost, NanoUsd, Output, Source, Usage};
 pub use partial::Partial;
 pub use payment::RequestState;

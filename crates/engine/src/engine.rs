@@ -81,7 +81,7 @@ impl Engine {
         let Options { max_unfinished, max_bytes, .. } = self.shared.options;
         let reservation = self.shared.reservation(&job);
         let insert = Insert { job, key, max_unfinished, max_bytes, takes_up, reservation, carrier };
-        let inserted = self.shared.store.insert(insert).await?;
+        let inserted = self.shared.insert(insert).await?;
         let started = match inserted {
             Inserted::New(job) => {
                 tracing::info!(
@@ -102,7 +102,7 @@ impl Engine {
 
     /// Ends an unfinished job; `None` if the caller has no such job.
     pub async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Option<Cancelled>, StoreError> {
-        match self.shared.store.cancel(scope, id).await {
+        match self.shared.cancel(scope, id).await {
             Ok(Cancelled::Now(job)) => {
                 tracing::info!(
                     job.id = %job.id,

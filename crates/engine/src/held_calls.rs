@@ -192,7 +192,7 @@ impl HeldCalls {
         }
         let mut taken = Vec::new();
         for id in asked_for {
-            match shared.store.take(worker, profiles, &id, shared.options.lease).await {
+            match shared.take(worker, profiles, &id).await {
                 Ok(claimed) => taken.extend(claimed),
                 Err(error) => {
                     tracing::warn!(job.id = %id, %error, "a held call cannot be taken, will try again");

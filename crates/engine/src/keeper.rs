@@ -140,7 +140,7 @@ impl Keeper {
             return;
         }
         let asked = Instant::now();
-        match shared.store.renew(&leases, shared.options.lease).await {
+        match shared.renew(&leases).await {
             // Only the leases in the request: a job may have come back under a later claim meanwhile.
             Ok(lost) => {
                 for held in locked(&self.held).values().filter(|held| leases.contains(&held.lease))

@@ -49,8 +49,8 @@ pub(crate) async fn leave(
 /// Releases a job that was recorded as about to be sent, but was not sent.
 pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
     let given_back = async {
-        shared.store.checkpoint(lease, &Checkpoint::NotBegun).await?;
-        shared.store.settle(lease, Settlement::Release).await
+        shared.checkpoint(lease, &Checkpoint::NotBegun).await?;
+        shared.settle(lease, &Settlement::Release).await
     };
     match given_back.await {
         Ok(_) => tracing::info!(job.id = %lease.job, "Job given back"),

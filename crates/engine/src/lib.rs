@@ -12,6 +12,8 @@ mod report_check;
 
 mod options;
 mod shared;
+mod observers;
+mod writes;
 mod reads;
 mod watch;
 mod held_calls;
@@ -31,6 +33,7 @@ mod task;
 
 pub use engine::{Engine, Started};
 pub use idle::Until;
+pub use observers::Observers;
 pub use options::{Options, Providers};
 pub use poll::PollError;
 pub use reads::Reading;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use outlast_core::rules::Sharing;
 use outlast_core::{Notifier, Profile, Provider, SpendLimits};
 
+use crate::observers::Observers;
 use crate::wakeups::PollLimits;
 
 /// The providers that do the work, by the profile that a job asks for.
@@ -33,6 +34,8 @@ pub struct Options {
     pub polls: PollLimits,
     /// The notifier of ends; `None` if there are no notices.
     pub notifier: Option<Arc<dyn Notifier>>,
+    /// The observers of this engine's writes, in the order in which they are notified.
+    pub observers: Observers,
 }
 
 impl Default for Options {
@@ -47,6 +50,7 @@ impl Default for Options {
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
             notifier: None,
+            observers: Observers::default(),
         }
     }
 }

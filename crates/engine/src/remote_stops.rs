@@ -70,7 +70,7 @@ pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
     if let JobState::Cancelled { remote, .. } = &mut job.state {
         *remote = stop;
     }
-    if let Err(error) = shared.store.record_stop(&job.id, stop, Cost::Unknown).await {
+    if let Err(error) = shared.record_stop(&job.id, stop, Cost::Unknown).await {
         tracing::warn!(job.id = %job.id, %error, "that a run cannot be stopped is not stored; a worker will record it");
     }
     job
@@ -136,7 +136,7 @@ fn is_worth_another_try(refusals: &mut Refusals, id: &JobId) -> bool {
 
 async fn record(shared: &Shared, id: &JobId, outcome: StopOutcome) -> Result<(), StoreError> {
     let (remote, cost) = outcome.recorded();
-    match shared.store.record_stop(id, remote, cost).await {
+    match shared.record_stop(id, remote, cost).await {
         // Pruned by its owner, or settled by another process: nothing is left to record.
         Err(StoreError::NotFound) => Ok(()),
         recorded => recorded,

@@ -196,10 +196,8 @@ impl Worker {
 
     /// Claims this many jobs concurrently, so that they share the store's commit, and begins to work on them.
     async fn claim(&self, jobs: usize, tries: &mut JoinSet<()>) -> Result<Claims, StoreError> {
-        let store = &self.shared.store;
-        let lease = self.shared.options.lease;
         let taken = Instant::now();
-        let claims = (0..jobs).map(|_| store.claim(&self.id, &self.profiles, lease));
+        let claims = (0..jobs).map(|_| self.shared.claim(&self.id, &self.profiles));
         let mut outcome = Ok(Claims::AllOfThem);
         // Every claimed job is worked on, whatever the result of the other claims.
         for claimed in join_all(claims).await {

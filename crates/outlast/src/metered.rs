@@ -1,14 +1,13 @@
-//! Counts the calls through the ports. Wrappers do this, so that the path itself does not depend on metrics.
+//! Counts the calls of providers and the writes to the store, so that the path itself does not depend on metrics.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Claimed, Cost, Fence, Insert, Inserted, Job, JobId, Lease, NanoUsd,
-    Nature, Profile, Provider, ProviderError, RemoteRun, Run, Scope, Settlement, StateKind, Step,
-    StopOutcome, Store, StoreError, StoreMethod, StoreWrapper, Trouble, WorkerId,
+    BeginError, Cancelled, Cost, Fence, FollowUp, Inserted, Job, JobId, NanoUsd, Nature, Observer,
+    Provider, ProviderError, RemoteRun, Run, Settlement, StateKind, Step, StopOutcome, Store,
+    StoreEvent, Trouble,
 };
 use outlast_engine::Providers;
 use outlast_server::Metrics;
@@ -23,9 +22,8 @@ pub(crate) fn providers(providers: Providers, metrics: &Arc<Metrics>) -> Provide
     providers.into_iter().map(|(profile, provider)| (profile, metered(provider))).collect()
 }
 
-/// A store whose writes are counted.
-pub(crate) struct MeteredStore {
-    store: Arc<dyn Store>,
+/// Counts the writes to the store, and the jobs that begin and end here.
+pub(crate) struct WriteCounter {
     metrics: Arc<Metrics>,
     /// The times at which running jobs were claimed here.
     claimed: Mutex<HashMap<JobId, Instant>>,
@@ -34,30 +32,38 @@ pub(crate) struct MeteredStore {
 /// The maximum number of running jobs that are timed: a job whose lease is lost unnoticed leaves its entry behind.
 const MAX_TIMED: usize = 20_000;
 
-impl MeteredStore {
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
-        Self { store, metrics, claimed: Mutex::default() }
+impl WriteCounter {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics, claimed: Mutex::default() }
     }
 
     fn claimed(&self) -> MutexGuard<'_, HashMap<JobId, Instant>> {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn takes_in_hand(&self, id: JobId) {
+    fn start_timer(&self, id: JobId) {
         let mut claimed = self.claimed();
         if claimed.len() < MAX_TIMED {
             claimed.insert(id, Instant::now());
         }
     }
 
-    fn wrote(&self, error: Option<&StoreError>) {
-        match error {
-            None => self.metrics.store_wrote(),
-            Some(error) => self.metrics.store_refused(error),
+    fn count_settlement(&self, job: &Job, settlement: &Settlement) {
+        let (attempt, cost) = match settlement {
+            Settlement::Succeed { output, .. } => ("succeeded", output.cost),
+            Settlement::Retry { .. } => ("retried", Cost::Unknown),
+            Settlement::Fail { .. } => ("failed", Cost::Unknown),
+            Settlement::Release => ("given_back", Cost::Unknown),
+        };
+        if let Some(claimed) = self.claimed().remove(&job.id) {
+            self.metrics.ran(&job.new.workflow, claimed.elapsed());
         }
+        self.metrics.attempted(&job.new.owner, attempt);
+        self.metrics.spent(&job.new.owner, job.new.profile.provider(), cost);
+        self.count_end(job);
     }
 
-    fn ended(&self, job: &Job) {
+    fn count_end(&self, job: &Job) {
         let state = job.state.kind();
         if state.is_terminal() {
             self.metrics.job_ended(&job.new.owner, &job.new.workflow, state);
@@ -65,131 +71,44 @@ impl MeteredStore {
     }
 }
 
-#[async_trait]
-impl StoreWrapper for MeteredStore {
-    fn inner(&self) -> &dyn Store {
-        &*self.store
-    }
-
-    fn after(&self, method: StoreMethod, error: Option<&StoreError>) {
-        match method {
-            StoreMethod::Insert
-            | StoreMethod::Checkpoint
-            | StoreMethod::Settle
-            | StoreMethod::Cancel
-            | StoreMethod::RecordLateRun
-            | StoreMethod::RecordStop => self.wrote(error),
-            // Written only if there is something to claim or to renew, and counted there.
-            StoreMethod::Claim | StoreMethod::Renew => {}
-            // Reads, and writes that follow one of the counted ones.
-            StoreMethod::Rev
-            | StoreMethod::Take
-            | StoreMethod::Orphans
-            | StoreMethod::Note
-            | StoreMethod::ShowText
-            | StoreMethod::Rescue
-            | StoreMethod::OwedStops
-            | StoreMethod::ClaimNotice
-            | StoreMethod::RecordNotice
-            | StoreMethod::RecordAnswer
-            | StoreMethod::Kept
-            | StoreMethod::Keep
-            | StoreMethod::HasWorker
-            | StoreMethod::Queued
-            | StoreMethod::Ahead
-            | StoreMethod::Dismiss
-            | StoreMethod::Prune
-            | StoreMethod::Job
-            | StoreMethod::List
-            | StoreMethod::Turns
-            | StoreMethod::Conversations
-            | StoreMethod::Counts
-            | StoreMethod::LedgerRows
-            | StoreMethod::Spend
-            | StoreMethod::Changes => {}
-        }
-    }
-
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let inserted = self.store.insert(insert).await?;
-        if let Inserted::New(job) = &inserted {
-            self.metrics.job_started(&job.new.owner, &job.new.workflow);
-            if job.state.kind() == StateKind::Running {
-                self.takes_in_hand(job.id);
+impl Observer for WriteCounter {
+    fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
+        match *event {
+            StoreEvent::Inserted(Inserted::New(job)) => {
+                self.metrics.job_started(&job.new.owner, &job.new.workflow);
+                if job.state.kind() == StateKind::Running {
+                    self.start_timer(job.id);
+                }
+            }
+            StoreEvent::Claimed { job, now } => {
+                self.start_timer(job.id);
+                if job.fence == Fence(1) {
+                    self.metrics.queue_waited(&job.new.workflow, now.since(job.created_at));
+                }
+            }
+            StoreEvent::Renewed { lost } => self.claimed().retain(|id, _| !lost.contains(id)),
+            StoreEvent::Settled { job, settlement } => self.count_settlement(job, settlement),
+            StoreEvent::Cancelled(Cancelled::Now(job)) => {
+                self.claimed().remove(&job.id);
+                self.count_end(job);
+            }
+            StoreEvent::Inserted(Inserted::Existing { .. })
+            | StoreEvent::Cancelled(Cancelled::Already(_))
+            | StoreEvent::Checkpointed
+            | StoreEvent::StopRecorded => {}
+            // Not counted as writes: other writes follow.
+            StoreEvent::Taken(job) => {
+                self.start_timer(job.id);
+                return None;
+            }
+            StoreEvent::Noted => return None,
+            StoreEvent::WriteFailed(error) => {
+                self.metrics.store_refused(error);
+                return None;
             }
         }
-        Ok(inserted)
-    }
-
-    async fn claim(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.store.claim(worker, profiles, lease).await;
-        if !matches!(claimed, Ok(None)) {
-            self.wrote(claimed.as_ref().err());
-        }
-        if let Ok(Some(Claimed { job, .. })) = &claimed {
-            self.takes_in_hand(job.id);
-            if job.fence == Fence(1) {
-                let wait = self.store.now().since(job.created_at);
-                self.metrics.queue_waited(&job.new.workflow, wait);
-            }
-        }
-        claimed
-    }
-
-    async fn take(
-        &self,
-        worker: &WorkerId,
-        profiles: &[Profile],
-        id: &JobId,
-        lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let taken = self.store.take(worker, profiles, id, lease).await?;
-        if taken.is_some() {
-            self.takes_in_hand(*id);
-        }
-        Ok(taken)
-    }
-
-    async fn renew(&self, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, StoreError> {
-        let renewed = self.store.renew(leases, lease).await;
-        if !leases.is_empty() {
-            self.wrote(renewed.as_ref().err());
-        }
-        if let Ok(lost) = &renewed {
-            self.claimed().retain(|id, _| !lost.contains(id));
-        }
-        renewed
-    }
-
-    async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
-        let (attempt, cost) = match &settlement {
-            Settlement::Succeed { output, .. } => ("succeeded", output.cost),
-            Settlement::Retry { .. } => ("retried", Cost::Unknown),
-            Settlement::Fail { .. } => ("failed", Cost::Unknown),
-            Settlement::Release => ("given_back", Cost::Unknown),
-        };
-        let job = self.store.settle(lease, settlement).await?;
-        if let Some(claimed) = self.claimed().remove(&job.id) {
-            self.metrics.ran(&job.new.workflow, claimed.elapsed());
-        }
-        self.metrics.attempted(&job.new.owner, attempt);
-        self.metrics.spent(&job.new.owner, job.new.profile.provider(), cost);
-        self.ended(&job);
-        Ok(job)
-    }
-
-    async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
-        let cancelled = self.store.cancel(scope, id).await?;
-        if let Cancelled::Now(job) = &cancelled {
-            self.claimed().remove(id);
-            self.ended(job);
-        }
-        Ok(cancelled)
+        self.metrics.store_wrote();
+        None
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::future::BoxFuture;
 use outlast_core::{Clock, EndNotices, Store, StoreError};
-use outlast_engine::{Engine, Options, Providers, Shutdown};
+use outlast_engine::{Engine, Observers, Options, Providers, Shutdown};
 use outlast_mirror::{Mirror, MirrorOptions};
 use outlast_server::{Database, DatabaseFigures, Metrics};
 use outlast_store::{
@@ -20,11 +20,11 @@ use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::data_dir;
 use crate::detached::Workers;
 use crate::detached::socket::SocketFolder;
-use crate::detached::telling::TellingStore;
+use crate::detached::telling::ChangeNotifier;
 use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
 use crate::front::{FrontStore, RunsJobs};
 use crate::kill_points::{KillPoint, KillPointStore};
-use crate::metered::MeteredStore;
+use crate::metered::WriteCounter;
 use crate::wire::notifier;
 
 /// An engine over an open store, and the parts that belong to it.
@@ -194,19 +194,23 @@ impl OpenStore {
         (Self { store: front.clone(), backend: self.backend }, Some(front))
     }
 
-    /// Returns the same store, which notifies other processes on it of its changes; this process listens under `own`.
-    pub(crate) fn telling(self, folder: Option<SocketFolder>, own: String) -> Self {
-        let Some(folder) = folder else { return self };
-        Self { store: Arc::new(TellingStore { store: self.store, folder, own }), ..self }
-    }
-
-    /// Returns the same store, with its writes counted.
-    pub(crate) fn metered(self, metrics: &Arc<Metrics>) -> Self {
+    /// Returns the observers of this process's writes: they count the writes, and notify other processes on the store.
+    /// This process listens under `own`.
+    pub(crate) fn observers(
+        &self,
+        metrics: &Arc<Metrics>,
+        folder: Option<SocketFolder>,
+        own: String,
+    ) -> Observers {
         if let Backend::Postgres(store) = &self.backend {
             metrics.with_database(MeteredDatabase(Arc::downgrade(store)));
         }
-        let metrics = Arc::clone(metrics);
-        Self { store: Arc::new(MeteredStore::new(self.store, metrics)), ..self }
+        let mut observers = Observers::default();
+        observers.add(Arc::new(WriteCounter::new(Arc::clone(metrics))));
+        if let Some(folder) = folder {
+            observers.add(Arc::new(ChangeNotifier { folder, own }));
+        }
+        observers
     }
 
     /// Creates an engine over it.

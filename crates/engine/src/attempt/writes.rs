@@ -16,7 +16,7 @@ const WRITE_AGAIN_AT_MOST: Duration = Duration::from_secs(2);
 impl Attempt<'_> {
     /// Makes a checkpoint durable.
     pub(super) async fn record(&mut self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
-        let write = || self.shared.store.checkpoint(self.lease.lease(), &checkpoint);
+        let write = || self.shared.checkpoint(self.lease.lease(), &checkpoint);
         self.write_until_lost("a checkpoint", self.lease.lost(), write).await?;
         self.job.checkpoint = checkpoint;
         Ok(())
@@ -25,7 +25,7 @@ impl Attempt<'_> {
     /// Shows the latest progress, if there is some.
     pub(super) async fn note(&self, notes: &mut Notes) -> Result<(), LeaseLost> {
         let Some(progress) = notes.take(self.lease.held_by_worker()) else { return Ok(()) };
-        let noted = self.shared.store.note(self.lease.lease(), &progress).await;
+        let noted = self.shared.note(self.lease.lease(), &progress).await;
         self.may_be_lost("progress", noted)
     }
 
@@ -49,7 +49,7 @@ impl Attempt<'_> {
 
     /// Writes the end of the attempt.
     pub(super) async fn settle(&self, settlement: Settlement) {
-        let write = || self.shared.store.settle(self.lease.lease(), settlement.clone());
+        let write = || self.shared.settle(self.lease.lease(), &settlement);
         match self.write_until_lost("the end of a try", self.lease.lost(), write).await {
             Ok(job) => {
                 if job.state.kind().is_terminal() {
@@ -66,7 +66,7 @@ impl Attempt<'_> {
 
     /// Records that the request became a run, which must be stopped.
     pub(super) async fn record_late_run(&self, remote: &RemoteRun) {
-        let write = || self.shared.store.record_late_run(&self.job.id, remote);
+        let write = || self.shared.record_late_run(&self.job.id, remote);
         // Repeated until it is recorded, whatever the lease: no other process knows of this run.
         let recorded = self.write_until_lost("an owed stop", std::future::pending(), write).await;
         match recorded {
@@ -84,12 +84,7 @@ impl Attempt<'_> {
         if !self.not_begun {
             return;
         }
-        match self
-            .shared
-            .store
-            .record_stop(&self.job.id, RemoteStop::NotNeeded, Cost::Unknown)
-            .await
-        {
+        match self.shared.record_stop(&self.job.id, RemoteStop::NotNeeded, Cost::Unknown).await {
             // The job was not cancelled but claimed by another worker, which knows better.
             Ok(()) | Err(StoreError::NotFound) => {}
             Err(error) => {

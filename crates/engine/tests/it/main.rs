@@ -17,6 +17,7 @@ mod carrying;
 mod crashing;
 mod holding;
 mod leaving;
+mod observing;
 mod polling;
 mod progress;
 mod reading;

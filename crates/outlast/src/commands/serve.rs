@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Clock, Profile};
-use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions, Research,
     ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet,
@@ -94,13 +94,13 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     }
     let store = OpenStore::open_by(&config, clock, judgement, Patience::AsConfigured).await?;
     let metrics = Arc::new(Metrics::default());
-    let store = store.with_kill_point(args.kill_at).metered(&metrics);
+    let store = store.with_kill_point(args.kill_at);
     let folder = SocketFolder::of(&config).filter(|folder| {
         folder.is_beside_a_file || workers.is_some() && runs == RunsJobs::InDetachedWorker
     });
-    let store = store.telling(folder.clone(), SocketFolder::front_name());
+    let observers = store.observers(&metrics, folder.clone(), SocketFolder::front_name());
     let (store, front) = store.fronted(workers.map(|workers| (workers, runs)));
-    let mut options = options(&config);
+    let mut options = Options { observers, ..options(&config) };
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();
     }

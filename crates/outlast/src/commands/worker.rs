@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::Profile;
-use outlast_engine::{Shutdown, Takes, Until, Worker};
+use outlast_engine::{Options, Shutdown, Takes, Until, Worker};
 use outlast_server::{Face, Metrics, Server, serve_http};
 use outlast_store::Judgement;
 
@@ -67,7 +67,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let own = identity.as_ref().map_or_else(SocketFolder::front_name, Identity::socket_name);
     let opened = OpenStore::open_by(&config, None, Judgement::default(), Patience::AsConfigured);
     let metrics = Arc::new(Metrics::default());
-    let store = opened.await?.metered(&metrics).telling(folder.clone(), own);
+    let store = opened.await?;
+    let observers = store.observers(&metrics, folder.clone(), own);
     let again = global.clone();
     let reload = Box::new(move || configured(&again, &flags));
     let workers = Workers::new(global, &config, &args.library, reload);
@@ -77,8 +78,9 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         None => (None, workers),
     };
     let (store, front) = store.fronted(workers.map(|workers| (workers, RunsJobs::Here)));
+    let options = Options { observers, ..options(&config) };
     let OpenEngine { engine, follower, mirror } = store
-        .engine(&config, options(&config), metered::providers(providers, &metrics), stop.clone())
+        .engine(&config, options, metered::providers(providers, &metrics), stop.clone())
         .await?;
     let mirror_task = super::MirrorTask::spawn(mirror.as_ref());
     // A detached worker has a separate socket.

@@ -1,30 +1,46 @@
-//! A store that notifies the other listening processes on it of its changes (H2): a server learns of progress and ends,
-//! and a worker of cancellations, before their next look at the store.
+//! Notifies the other listening processes on a store of this process's changes, and receives their notices (H2): a
+//! server learns of progress and ends, and a worker of cancellations, before their next look at the store.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use outlast_core::{Store, StoreError, StoreMethod, StoreWrapper};
+use outlast_core::{FollowUp, Observer, StoreEvent};
 use outlast_engine::Engine;
 use tokio::task::JoinHandle;
 
 use super::own_jobs::OwnJobs;
 use super::socket::{Message, SocketFolder};
 
-/// The store of a process that notifies others.
-pub(crate) struct TellingStore {
-    pub(crate) store: Arc<dyn Store>,
+/// Notifies the other processes of each change.
+pub(crate) struct ChangeNotifier {
     pub(crate) folder: SocketFolder,
     /// The name of this process's own socket.
     pub(crate) own: String,
 }
 
-impl TellingStore {
-    fn tell(&self) {
+impl ChangeNotifier {
+    fn notify(&self) {
         for name in self.folder.names().filter(|name| *name != self.own) {
             // A process that cannot be notified looks at the store by itself.
             drop(self.folder.send_or_remove(&name, Message::Look));
         }
+    }
+}
+
+impl Observer for ChangeNotifier {
+    fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
+        match event {
+            StoreEvent::Inserted(_)
+            | StoreEvent::Taken(_)
+            | StoreEvent::Checkpointed
+            | StoreEvent::Noted
+            | StoreEvent::Settled { .. }
+            | StoreEvent::Cancelled(_)
+            | StoreEvent::StopRecorded => self.notify(),
+            // A claim is followed by a checkpoint at once.
+            StoreEvent::Claimed { .. } => {}
+            StoreEvent::Renewed { .. } | StoreEvent::WriteFailed(_) => {}
+        }
+        None
     }
 }
 
@@ -59,54 +75,5 @@ pub(crate) async fn end(listener: Option<JoinHandle<()>>) {
     if let Some(listener) = listener {
         listener.abort();
         drop(listener.await);
-    }
-}
-
-#[async_trait]
-impl StoreWrapper for TellingStore {
-    fn inner(&self) -> &dyn Store {
-        &*self.store
-    }
-
-    fn after(&self, method: StoreMethod, error: Option<&StoreError>) {
-        match method {
-            StoreMethod::Insert
-            | StoreMethod::Take
-            | StoreMethod::Checkpoint
-            | StoreMethod::Note
-            | StoreMethod::Settle
-            | StoreMethod::Cancel
-            | StoreMethod::RecordLateRun
-            | StoreMethod::RecordStop => {
-                if error.is_none() {
-                    self.tell();
-                }
-            }
-            // A claim is followed by a checkpoint at once; the rescue of a job is known in the rescuing process.
-            StoreMethod::Claim | StoreMethod::Rescue => {}
-            StoreMethod::Rev
-            | StoreMethod::Orphans
-            | StoreMethod::Renew
-            | StoreMethod::ShowText
-            | StoreMethod::OwedStops
-            | StoreMethod::ClaimNotice
-            | StoreMethod::RecordNotice
-            | StoreMethod::RecordAnswer
-            | StoreMethod::HasWorker
-            | StoreMethod::Queued
-            | StoreMethod::Ahead
-            | StoreMethod::Dismiss
-            | StoreMethod::Prune
-            | StoreMethod::Job
-            | StoreMethod::List
-            | StoreMethod::Turns
-            | StoreMethod::Conversations
-            | StoreMethod::LedgerRows
-            | StoreMethod::Spend
-            | StoreMethod::Counts
-            | StoreMethod::Kept
-            | StoreMethod::Keep
-            | StoreMethod::Changes => {}
-        }
     }
 }

@@ -1,0 +1,112 @@
+//! The writes of an engine to its store that observers are notified of.
+
+use outlast_core::{
+    Cancelled, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Profile, Progress,
+    RemoteRun, RemoteStop, Scope, Settlement, StoreError, StoreEvent, WorkerId,
+};
+
+use crate::shared::Shared;
+
+impl Shared {
+    /// See [`outlast_core::Store::insert`].
+    pub(crate) async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let inserted = self.store.insert(insert).await;
+        self.options.observers.notify_result(&inserted, StoreEvent::Inserted).await;
+        inserted
+    }
+
+    /// Claims a job from the queue. A claim writes nothing if there is no job.
+    pub(crate) async fn claim(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.store.claim(worker, profiles, self.options.lease).await;
+        let observers = &self.options.observers;
+        match &claimed {
+            Ok(Some(Claimed { job, .. })) => {
+                observers.notify(StoreEvent::Claimed { job, now: self.store.now() }).await;
+            }
+            Ok(None) => {}
+            Err(error) => observers.notify(StoreEvent::WriteFailed(error)).await,
+        }
+        claimed
+    }
+
+    /// Claims a job by its id.
+    pub(crate) async fn take(
+        &self,
+        worker: &WorkerId,
+        profiles: &[Profile],
+        id: &JobId,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let taken = self.store.take(worker, profiles, id, self.options.lease).await?;
+        if let Some(Claimed { job, .. }) = &taken {
+            self.options.observers.notify(StoreEvent::Taken(job)).await;
+        }
+        Ok(taken)
+    }
+
+    /// Renews leases, of which there is at least one; returns the jobs whose lease is lost.
+    pub(crate) async fn renew(&self, leases: &[Lease]) -> Result<Vec<JobId>, StoreError> {
+        let renewed = self.store.renew(leases, self.options.lease).await;
+        let event = |lost| StoreEvent::Renewed { lost };
+        self.options.observers.notify_result(&renewed, |lost| event(lost)).await;
+        renewed
+    }
+
+    pub(crate) async fn checkpoint(
+        &self,
+        lease: &Lease,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), StoreError> {
+        let written = self.store.checkpoint(lease, checkpoint).await;
+        self.options.observers.notify_result(&written, |()| StoreEvent::Checkpointed).await;
+        written
+    }
+
+    /// Shows progress, which may be lost.
+    pub(crate) async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        self.store.note(lease, progress).await?;
+        self.options.observers.notify(StoreEvent::Noted).await;
+        Ok(())
+    }
+
+    pub(crate) async fn settle(
+        &self,
+        lease: &Lease,
+        settlement: &Settlement,
+    ) -> Result<Job, StoreError> {
+        let settled = self.store.settle(lease, settlement.clone()).await;
+        let event = |job| StoreEvent::Settled { job, settlement };
+        self.options.observers.notify_result(&settled, event).await;
+        settled
+    }
+
+    pub(crate) async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError> {
+        let cancelled = self.store.cancel(scope, id).await;
+        self.options.observers.notify_result(&cancelled, StoreEvent::Cancelled).await;
+        cancelled
+    }
+
+    pub(crate) async fn record_late_run(
+        &self,
+        id: &JobId,
+        run: &RemoteRun,
+    ) -> Result<(), StoreError> {
+        let written = self.store.record_late_run(id, run).await;
+        self.options.observers.notify_result(&written, |()| StoreEvent::StopRecorded).await;
+        written
+    }
+
+    pub(crate) async fn record_stop(
+        &self,
+        id: &JobId,
+        outcome: RemoteStop,
+        cost: Cost,
+    ) -> Result<(), StoreError> {
+        let written = self.store.record_stop(id, outcome, cost).await;
+        self.options.observers.notify_result(&written, |()| StoreEvent::StopRecorded).await;
+        written
+    }
+}
