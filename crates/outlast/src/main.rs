@@ -23,6 +23,12 @@ mod ui;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // First of all: while there is one thread, and no open file but those that were inherited.
+    if let Err(error) = outlast_sys::leave_starter() {
+        ui::error(&error.into());
+        return ExitCode::FAILURE;
+    }
+    outlast_sys::return_large_blocks();
     if let Some(code) = commands::own_processes::run(std::env::args_os()) {
         return code;
     }

@@ -221,7 +221,7 @@ impl Front {
         let mut keeper = Command::new(&self.options.program)
             .arg0("outlast")
             // Makes the child close the descriptors that the client left open, before its main, as a process in its own
-            // session that is not a child of this one (`inherited.c`).
+            // session that is not a child of this one (`outlast_sys::leave_starter`).
             .env("OUTLAST_STARTED_DETACHED", "1")
             .args(arguments)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))

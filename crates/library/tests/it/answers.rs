@@ -91,7 +91,7 @@ const FIRST: &[(&str, &str)] = &[
     ("What does exit code 3 mean?", "3 still running when the time given ended"),
     ("How often does an idle worker look for the commits of other processes?", "every 250 ms"),
     ("How long is the lease, and how often is it renewed?", "30 s, renewed every 10 s"),
-    ("What does malloc.c do?", "large blocks"),
+    ("What does return_large_blocks do?", "large blocks"),
     ("What is JOB_EXPIRED?", "there is no job with this id any more"),
     ("What is read from OUTLAST_ALLOWED_ORIGINS?", "OUTLAST_ALLOWED_ORIGINS"),
     ("Which variable holds the folders of a library?", "OUTLAST_LIBRARY"),

@@ -26,8 +26,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The number of starts of a worker that ends without an answer. A signal to the whole process group may end it before
 /// it has a separate session.
 const SPAWNS: u32 = 3;
-/// The variable that `inherited.c` reads.
-const STARTED_DETACHED: &str = "OUTLAST_STARTED_DETACHED";
 
 /// The values needed to start a worker like this process.
 pub(crate) struct WorkerStarter {
@@ -104,7 +102,7 @@ impl WorkerStarter {
         let log = data_dir::open_log(&self.log()).context("open its log")?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         let mut worker = Command::new(program);
-        worker.args(&self.arguments).env(STARTED_DETACHED, "1");
+        worker.args(&self.arguments).env(outlast_sys::STARTED_DETACHED, "1");
         if let Some(store) = &self.store {
             worker.env("OUTLAST_STORE", store);
         }

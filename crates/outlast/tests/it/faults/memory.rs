@@ -12,7 +12,7 @@ pub(crate) fn peak_kib(server: &McpProcess) -> u64 {
 }
 
 /// A report is fetched, stored, read again and answered; a message contains it twice, as MCP requires. The memory of
-/// one report is released: without `malloc.c` a second one takes as much again.
+/// one report is released: without `return_large_blocks` a second one takes as much again.
 #[tokio::test]
 async fn a_report_of_200_000_words_takes_less_than_four_times_its_size() {
     let world = World::new().await;
