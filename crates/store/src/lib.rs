@@ -13,6 +13,7 @@ mod postgres;
 mod problems;
 mod restored;
 mod sqlite;
+mod titles;
 mod transfer;
 
 pub use clock::{StoreClock, SystemClock};

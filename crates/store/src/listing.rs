@@ -1,6 +1,8 @@
 //! SQL for lists that both databases understand.
 
-use outlast_core::{ConversationQuery, StateKind};
+use outlast_core::{ConversationQuery, JobQuery, Scope, StateKind};
+
+use crate::titles::TitleParts;
 
 /// Returns the condition for jobs in these states, and a second condition that lets the database choose the matching index.
 pub(crate) fn of_states(states: &[StateKind]) -> Vec<String> {
@@ -20,6 +22,15 @@ pub(crate) fn of_states(states: &[StateKind]) -> Vec<String> {
 /// Returns whether the query asks only for jobs that have not ended.
 pub(crate) fn all_unfinished(states: &[StateKind]) -> bool {
     !states.is_empty() && states.iter().all(|state| !state.is_terminal())
+}
+
+/// Returns the parts of the text that titles must contain, for a list that is best found by them. Words, ids and unfinished jobs
+/// have indexes that find fewer jobs.
+pub(crate) fn title_parts(scope: &Scope, query: &JobQuery) -> Option<TitleParts> {
+    let text = query.search.as_deref()?;
+    let is_narrow =
+        query.words.is_some() || query.id_prefix.is_some() || all_unfinished(&query.states);
+    if is_narrow { None } else { TitleParts::of(&text.to_lowercase(), scope.owner()) }
 }
 
 fn in_states(states: &[StateKind]) -> String {

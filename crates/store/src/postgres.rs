@@ -33,6 +33,7 @@ mod transfer;
 mod reads;
 mod rows;
 mod words;
+mod titles;
 mod text;
 
 mod session;

@@ -20,6 +20,7 @@ mod reads;
 mod conversations;
 mod rows;
 mod search;
+mod titles;
 mod bodies;
 mod sql;
 

@@ -16,11 +16,15 @@ use super::text::escaped;
 use super::tx::{InOrder, Param, Sent};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::charge_columns;
-use crate::{listing, page};
+use crate::titles::{TitleParts, TitleSpans, first_of, portions};
+use crate::{count, listing, page};
 
 /// The number of the latest jobs with the words of a query that are read for a page before all such jobs are. With this
 /// number, PostgreSQL uses the index of words for rare words, and scans the latest jobs for words that most jobs have.
 const LATEST: u32 = 1_000;
+
+/// The source of a list.
+const JOBS: &str = "jobs";
 
 /// The time limit of a statement that reads whole tables, for `store check`.
 const WHOLE_TABLES: Duration = Duration::from_secs(3600);
@@ -127,6 +131,9 @@ impl Shared {
         query: &JobQuery,
     ) -> Result<JobPage, StoreError> {
         let mut conditions = self.conditions(scope, query);
+        if let Some(parts) = listing::title_parts(scope, query) {
+            return self.list_titles(conditions, query, &parts).await;
+        }
         let Some(expression) = words_expression(scope, query) else {
             return self.page_of(&conditions, query.limit).await;
         };
@@ -143,16 +150,61 @@ impl Shared {
         self.page_of(&conditions, query.limit).await
     }
 
+    /// Returns a page of the jobs whose titles contain a text: those after the indexed segments, then those with its parts.
+    async fn list_titles(
+        &self,
+        mut conditions: Conditions,
+        query: &JobQuery,
+        parts: &TitleParts,
+    ) -> Result<JobPage, StoreError> {
+        let end = self.titles_end().await?;
+        let newest = format!("seq >= {}", first_of(end));
+        conditions.texts.push(newest);
+        let mut rows = self.rows_of(JOBS, &conditions, query.limit).await?;
+        conditions.texts.pop();
+        let mut spans = TitleSpans::new(end, query.after);
+        let limit = query.limit as usize;
+        while rows.len() <= limit
+            && let Some(segments) = spans.next()
+        {
+            let candidates = self.title_candidates(parts, segments, spans.before).await?;
+            for some in portions(&candidates) {
+                // Reads these jobs and no others, in whatever order the database expects to find more.
+                let some: Vec<String> = some.iter().map(i64::to_string).collect();
+                let from = format!(
+                    "(select * from jobs where seq = any('{{{}}}') offset 0) as jobs",
+                    some.join(",")
+                );
+                rows.extend(self.rows_of(&from, &conditions, count(limit - rows.len())).await?);
+                if rows.len() > limit {
+                    break;
+                }
+            }
+        }
+        let (jobs, next) = page(rows.iter().map(Columns::summary), query.limit)?;
+        Ok(JobPage { jobs, next })
+    }
+
     async fn page_of(&self, conditions: &Conditions, limit: u32) -> Result<JobPage, StoreError> {
+        let rows = self.rows_of(JOBS, conditions, limit).await?;
+        let (jobs, next) = page(rows.iter().map(Columns::summary), limit)?;
+        Ok(JobPage { jobs, next })
+    }
+
+    /// Returns the rows of a page plus one row, which shows whether there is another page.
+    async fn rows_of(
+        &self,
+        from: &str,
+        conditions: &Conditions,
+        limit: u32,
+    ) -> Result<Vec<Row>, Fault> {
         let select = format!(
-            "select jobs.*, {} from jobs where {} order by seq desc limit {}",
+            "select jobs.*, {} from {from} where {} order by seq desc limit {}",
             charge_columns(),
             conditions.texts.join(" and "),
             u64::from(limit) + 1
         );
-        let rows = self.read_planned(&select, &conditions.values).await?;
-        let (jobs, next) = page(rows.iter().map(Columns::summary), limit)?;
-        Ok(JobPage { jobs, next })
+        self.read_planned(&select, &conditions.values).await
     }
 
     /// Returns the conditions for a job of the list, except for its words.

@@ -22,6 +22,8 @@ use crate::unavailable;
 /// New numbers continue after the copied ones, and each owner's bytes are added up.
 const COMPLETE: &str = "begin;
      delete from room;
+     delete from title_segments;
+     delete from title_parts;
      update owners set bytes = (select coalesce(sum(jobs.bytes), 0)::bigint from jobs where jobs.owner = owners.owner);
      select setval(pg_get_serial_sequence('jobs', 'seq'), (select coalesce(max(seq), 0) + 1 from jobs), false);
      select setval('rev', greatest((select last_value from rev), (select max(rev) from revs)));

@@ -45,6 +45,9 @@ pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: Cancell
                 tracing::debug!(%error, "words could not be put; the next writer or search tries again");
             }
             shared.fold_ledger_changes().await;
+            if let Err(error) = shared.index_titles().await {
+                tracing::debug!(%error, "titles could not be indexed; the next writer tries again");
+            }
             drop(shared);
             owed.notified().await;
         }

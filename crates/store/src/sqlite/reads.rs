@@ -2,15 +2,16 @@
 
 use outlast_core::{
     Changes, Cursor, Job, JobId, JobPage, JobQuery, Profile, RemoteRun, Rev, Scope, StateCount,
-    StateKind, Timestamp, rules,
+    StateKind, Summary, Timestamp, rules,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
-use super::{rows, search, sql};
+use super::{rows, search, sql, titles};
 use crate::columns::{self, Columns as _};
-use crate::{ledger_columns, listing, page};
+use crate::titles::{TitleSpans, first_of, portions};
+use crate::{count, ledger_columns, listing, page};
 
 /// Returns the job, if `scope` may see it.
 pub(super) fn job(
@@ -31,24 +32,84 @@ pub(super) fn list(
     query: &JobQuery,
     now: Timestamp,
 ) -> Result<JobPage, Fault> {
-    let (select, values) = page_of(scope, query, now);
-    let mut statement = connection.prepare_cached(&select)?;
-    let (jobs, next) = page(
-        statement.query_and_then(params_from_iter(values), |row| row.summary())?,
-        query.limit,
-    )?;
+    let Some(parts) = listing::title_parts(scope, query) else {
+        let rows = rows_of(connection, scope, query, now, Among::All)?;
+        return finished(rows, query.limit);
+    };
+    let snapshot = connection.unchecked_transaction()?;
+    let end = titles::end(&snapshot)?;
+    let newest = Among::From(first_of(end));
+    let mut rows = rows_of(&snapshot, scope, query, now, newest)?;
+    let mut spans = TitleSpans::new(end, query.after);
+    while rows.len() <= query.limit as usize
+        && let Some(segments) = spans.next()
+    {
+        let candidates = titles::candidates(&snapshot, &parts, segments, spans.before)?;
+        for some in portions(&candidates) {
+            let rest = JobQuery { limit: query.limit - count(rows.len()), ..query.clone() };
+            rows.extend(rows_of(&snapshot, scope, &rest, now, Among::These(some))?);
+            if rows.len() > query.limit as usize {
+                break;
+            }
+        }
+    }
+    finished(rows, query.limit)
+}
+
+fn finished(rows: Vec<(u64, Summary)>, limit: u32) -> Result<JobPage, Fault> {
+    let (jobs, next) = page(rows.into_iter().map(Ok::<_, Fault>), limit)?;
     Ok(JobPage { jobs, next })
 }
 
-/// Builds the statement for a page plus one row, which shows whether there is another page.
-fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
-    let (conditions, mut values) = conditions(scope, query, now);
+/// The jobs among which a list is looked for.
+#[derive(Clone, Copy)]
+enum Among<'a> {
+    All,
+    /// The jobs from a number on.
+    From(i64),
+    /// Jobs with these numbers.
+    These(&'a [i64]),
+}
+
+/// Returns the rows of a page plus one row, which shows whether there is another page.
+fn rows_of(
+    connection: &Connection,
+    scope: &Scope,
+    query: &JobQuery,
+    now: Timestamp,
+    among: Among<'_>,
+) -> Result<Vec<(u64, Summary)>, Fault> {
+    let (select, values) = page_of(scope, query, now, among)?;
+    let mut statement = connection.prepare_cached(&select)?;
+    statement.query_and_then(params_from_iter(values), |row| row.summary())?.collect()
+}
+
+/// Builds the statement of [`rows_of`].
+fn page_of(
+    scope: &Scope,
+    query: &JobQuery,
+    now: Timestamp,
+    among: Among<'_>,
+) -> Result<(String, Vec<Value>), Fault> {
+    let (mut conditions, mut values) = conditions(scope, query, now);
     let (mut from, mut order) = (table(query), "seq");
     if let Some(expression) = search::expression(scope, query) {
         // Start from the words and keep their order, so that the search ends with the page.
         from = "search CROSS JOIN jobs ON jobs.seq = search.rowid AND search MATCH ?";
         order = "search.rowid";
         values.insert(0, Value::Text(expression));
+    }
+    match among {
+        Among::All => {}
+        Among::From(first) => {
+            conditions += " AND seq >= ?";
+            values.push(Value::Integer(first));
+        }
+        Among::These(seqs) => {
+            from = "jobs NOT INDEXED";
+            conditions += " AND seq IN (SELECT value FROM json_each(?))";
+            values.push(Value::Text(columns::json(&seqs)?));
+        }
     }
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
@@ -60,7 +121,7 @@ fn page_of(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Valu
         ledger_columns::charge_columns(),
         u64::from(query.limit) + 1
     );
-    (select, values)
+    Ok((select, values))
 }
 
 fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
@@ -254,7 +315,7 @@ mod tests {
             ),
         ];
         for (scope, query, expected) in table {
-            let (select, _) = page_of(scope, &query, START);
+            let (select, _) = page_of(scope, &query, START, Among::All).unwrap();
             let plan = sql::plan(&connection, &select);
             assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:?}");
             let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));

@@ -10,7 +10,7 @@ use outlast_testkit::clock::START;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{conversations, ledger, open, reads};
+use super::{conversations, ledger, open, reads, titles};
 
 const JOBS: u32 = 100_000;
 /// The maximum number of SQLite's virtual machine steps for a page. A scan of all jobs takes more than a million.
@@ -101,6 +101,82 @@ fn i6_lists_filters_counts_and_searches_walk_through_no_100_000_jobs() {
         });
         eprintln!("{scope:?} counts: {steps} steps");
         assert!(steps < AT_MOST, "{scope:?} counts: {steps}");
+    }
+}
+
+/// Indexes the titles of all complete segments.
+fn index_titles(connection: &Connection) {
+    while titles::owed(connection).unwrap() {
+        titles::index_next(connection).unwrap();
+    }
+}
+
+fn titled(text: &str) -> JobQuery {
+    JobQuery { search: Some(text.to_owned()), limit: 50, ..JobQuery::default() }
+}
+
+#[test]
+fn i6_searches_in_titles_compare_few_of_100_000() {
+    let dir = TempDir::new().unwrap();
+    let mut connection = open::made_for_test(&dir);
+    fill(&connection);
+    let texts =
+        ["question", "Question 1", "question 77777", "n 4998", "tion 0", "none", "q", "7", "%"];
+    let owners = ["ann", "bob", "nobody"].map(|owner| Scope::Owner(OwnerId::new(owner)));
+    let scopes: Vec<Scope> = owners.into_iter().chain([Scope::Operator]).collect();
+    let list = |connection: &Connection, scope: &Scope, text: &str, after| {
+        let query = JobQuery { after, ..titled(text) };
+        reads::list(connection, scope, &query, START).unwrap()
+    };
+    let cursors = [None, Some(Cursor(30_000)), Some(Cursor(1))];
+    let mut expected = Vec::new();
+    for scope in &scopes {
+        for text in texts {
+            expected.extend(cursors.map(|after| list(&connection, scope, text, after)));
+        }
+    }
+    index_titles(&connection);
+    let mut expected = expected.into_iter();
+    for scope in &scopes {
+        for text in texts {
+            for after in cursors {
+                let steps = steps(&mut connection, |connection| {
+                    let page = list(connection, scope, text, after);
+                    assert_eq!(Some(page), expected.next(), "{text} of {scope:?}");
+                });
+                assert!(steps < AT_MOST, "{text} of {scope:?}: {steps}");
+            }
+        }
+    }
+}
+
+/// The numbers of the newest jobs are given out again.
+#[test]
+fn titles_of_jobs_with_numbers_of_removed_jobs_are_found() {
+    let dir = TempDir::new().unwrap();
+    let connection = open::made_for_test(&dir);
+    fill(&connection);
+    index_titles(&connection);
+    let indexed = titles::end(&connection).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF; DELETE FROM jobs WHERE seq > 50000;
+             INSERT INTO jobs (id, owner, turn, profile, workflow, title, title_folded, priority, visibility, max_failures,
+               attempt_timeout, state, ended_at, fence, checkpoint, failures, created_at, updated_at, rev)
+             SELECT 'f' || substr(id, 2), owner, turn, profile, workflow, 'fences', 'fences', priority, visibility, max_failures,
+               attempt_timeout, state, ended_at, fence, checkpoint, failures, created_at, updated_at, rev
+             FROM jobs WHERE seq BETWEEN 40000 AND 49000 AND state = 'succeeded'",
+        )
+        .unwrap();
+    assert!(titles::end(&connection).unwrap() < indexed);
+    for _ in 0..2 {
+        let page = reads::list(&connection, &Scope::Operator, &titled("fences"), START).unwrap();
+        assert_eq!(page.jobs.len(), 50);
+        let after = Some(Cursor(50_010));
+        let query = JobQuery { after, ..titled("fences") };
+        let page = reads::list(&connection, &Scope::Operator, &query, START).unwrap();
+        assert_eq!((page.jobs.len(), page.next), (9, None));
+        index_titles(&connection);
     }
 }
 

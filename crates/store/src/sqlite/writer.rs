@@ -23,7 +23,7 @@ use super::mark::{Mark, Reached};
 use super::own_commits::{OwnCommit, OwnCommits};
 use super::search::{self, Owed};
 use super::write_lock::WriteLock;
-use super::{reads, sql};
+use super::{reads, sql, titles};
 use crate::{columns, copied, unavailable};
 
 /// The maximum number of commands in one commit, so that no command waits long for the others.
@@ -283,14 +283,19 @@ impl WriterThread {
     fn put_words(&self, pause: Duration) -> Option<Timestamp> {
         let put = || {
             self.file.check()?;
-            if search::owed(&self.connection)? == Owed::Nothing {
+            let has_words = search::owed(&self.connection)? == Owed::More;
+            if !has_words && !titles::owed(&self.connection)? {
                 return Ok(Owed::Nothing);
             }
             let _turn = self.lock.wait();
             execute(&self.connection, "BEGIN IMMEDIATE")?;
-            let owed = search::catch_up(&self.connection)?;
+            if has_words {
+                search::catch_up(&self.connection)?;
+            } else if titles::owed(&self.connection)? {
+                titles::index_next(&self.connection)?;
+            }
             execute(&self.connection, "COMMIT")?;
-            Ok::<_, StoreError>(owed)
+            Ok::<_, StoreError>(Owed::More)
         };
         // A text that cannot be split into words must not end the writer.
         let put = catch_unwind(AssertUnwindSafe(put))

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Day, Dead, Insert, Inserted,
-    JobQuery, Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, SpendBy, SpendQuery,
-    StateKind, Store, Timestamp,
+    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Cursor, Day, Dead, Insert,
+    Inserted, JobQuery, Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, SpendBy,
+    SpendQuery, StateKind, Store, Timestamp,
 };
 use outlast_store::PostgresStore;
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, a_report, a_run, profiles, worker};
@@ -170,7 +170,7 @@ const FILL_LISTS: &str = "
 async fn rows_read(client: &Client) -> i64 {
     let select =
         "select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
-         where schemaname = current_schema() and relname in ('jobs', 'search', 'ledger', 'ledger_days')";
+         where schemaname = current_schema() and relname in ('jobs', 'search', 'ledger', 'ledger_days', 'title_parts')";
     client.query_one(select, &[]).await.unwrap().get(0)
 }
 
@@ -216,6 +216,61 @@ async fn i6_lists_and_searches_on_postgresql_read_few_of_100_000_jobs() {
         client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
         let read = rows_read(&client).await - before;
         assert!((expected as i64..6_000).contains(&read), "{owner} {query:?}: {read} rows");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_searches_in_titles_on_postgresql_read_few_of_100_000_jobs() {
+    let database = Database::fresh().await;
+    database.open().await.close().await;
+    let client = database.client().await;
+    client.batch_execute(FILL_LISTS).await.unwrap();
+    let store = database.open().await;
+    let cases = [
+        ("ann", "question", None, 50),
+        ("ann", "Question 1", None, 50),
+        ("ann", "question 77777", None, 1),
+        ("ann", "n 777", Some(Cursor(50_000)), 11),
+        ("bob", "00", None, 50),
+        ("bob", "question 77777", None, 0),
+        ("nobody", "question", None, 0),
+        ("ann", "none", None, 0),
+        ("ann", "%", None, 0),
+    ];
+    let list = async |store: &PostgresStore, (owner, text, after, _)| {
+        let search = Some(str::to_owned(text));
+        let query = JobQuery { search, after, limit: 50, ..JobQuery::default() };
+        store.list(&Scope::Owner(OwnerId::new(owner)), &query).await.unwrap()
+    };
+    let mut expected = Vec::new();
+    for case in cases {
+        expected.push(list(&store, case).await);
+    }
+    // The last segment is complete once the transactions of other tests have ended.
+    let segments = "select count(*) from title_segments";
+    for _ in 0..120 {
+        if client.query_one(segments, &[]).await.unwrap().get::<_, i64>(0) == 24 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(client.query_one(segments, &[]).await.unwrap().get::<_, i64>(0), 24);
+    store.close().await;
+    client.batch_execute("analyze").await.unwrap();
+    for (case, expected) in cases.into_iter().zip(expected) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let before = rows_read(&client).await;
+        let store = database.open().await;
+        let listed = list(&store, case).await;
+        store.close().await;
+        assert_eq!(listed, expected, "{case:?}");
+        assert_eq!(listed.jobs.len(), case.3, "{case:?}");
+        // A connection reports its statistics when it ends.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
+        let read = rows_read(&client).await - before;
+        assert!(read < 6_000, "{case:?}: {read} rows");
     }
 }
 

@@ -1,0 +1,150 @@
+//! The index of titles. Only this file knows its tables.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use outlast_core::StoreError;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::fault::Fault;
+use super::rows::get;
+use super::step::Durability;
+use super::text::unescaped;
+use super::tx::Tx;
+use crate::titles::{self, TitleParts};
+
+/// The next segment to index, the segment of the newest job, the transactions that have ended, and those that have begun.
+const STATE: &str = "select
+       greatest((select coalesce(max(segment) + 1, 0) from title_segments), (select min(seq) >> 12 from jobs)) as next,
+       (select coalesce(max(seq) >> 12, 0) from jobs) as newest,
+       pg_snapshot_xmin(pg_current_snapshot())::text::bigint as ended,
+       pg_snapshot_xmax(pg_current_snapshot())::text::bigint as begun";
+
+/// The pause before the next look for transactions that have not ended, and the number of looks.
+const PAUSE: Duration = Duration::from_secs(2);
+const LOOKS: u32 = 15;
+
+/// The pause after a segment, as a multiple of its duration. It leaves the database to callers that wait for an answer.
+const REST: u32 = 2;
+
+impl Shared {
+    /// Indexes the titles of complete segments.
+    ///
+    /// A job may become visible after jobs with higher numbers. So a segment is complete once every transaction has ended that
+    /// had begun when a job of a later segment was seen.
+    pub(super) async fn index_titles(&self) -> Result<(), StoreError> {
+        let state = self.title_state().await?;
+        if state.next >= state.newest {
+            return Ok(());
+        }
+        for _ in 0..LOOKS {
+            if self.title_state().await?.ended >= state.begun {
+                return self.index_segments(state.newest).await;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn index_segments(&self, until: i64) -> Result<(), StoreError> {
+        loop {
+            let began = Instant::now();
+            let step =
+                self.try_step(Durability::Soon, &until, |until, tx| index_next(tx, *until).boxed());
+            if step.await?.0 == Indexed::None {
+                return Ok(());
+            }
+            tokio::time::sleep(began.elapsed() * REST).await;
+        }
+    }
+
+    async fn title_state(&self) -> Result<TitleState, Fault> {
+        let rows = self.read(STATE, &[]).await?;
+        let row = rows.first().ok_or_else(|| crate::unavailable("the index has no state"))?;
+        Ok(TitleState {
+            next: get(row, "next")?,
+            newest: get(row, "newest")?,
+            ended: get(row, "ended")?,
+            begun: get(row, "begun")?,
+        })
+    }
+
+    /// The segment after the indexed ones.
+    pub(super) async fn titles_end(&self) -> Result<i64, Fault> {
+        let select = "select coalesce(max(segment) + 1, 0) as next from title_segments";
+        let rows = self.read(select, &[]).await?;
+        rows.first().map_or(Ok(0), |row| get(row, "next"))
+    }
+
+    /// Returns the jobs of these segments whose titles may contain the text, newest first.
+    pub(super) async fn title_candidates(
+        &self,
+        parts: &TitleParts,
+        segments: Range<i64>,
+        before: i64,
+    ) -> Result<Vec<i64>, Fault> {
+        // Reads one segment after the other by the key, whatever the database expects of its tables.
+        const SETS: &str = "select found.* from generate_series($1::bigint, $2::bigint - 1) as wanted (segment)
+             cross join lateral (select segment, part, jobs from title_parts where title_parts.segment = wanted.segment";
+        let all = format!("{SETS} and part = any($3::bigint[]) offset 0) as found");
+        let one = format!("{SETS} and part between $3 and $4 offset 0) as found");
+        let Range { start, end } = segments;
+        let mut rows = self.read(&all, &[&start, &end, &parts.all]).await?;
+        if let Some((first, last)) = parts.one_from {
+            rows.extend(self.read(&one, &[&start, &end, &first, &last]).await?);
+        }
+        let set = |row| Ok((get(row, "segment")?, get(row, "part")?, get(row, "jobs")?));
+        let sets: Vec<_> = rows.iter().map(set).collect::<Result<_, Fault>>()?;
+        Ok(titles::candidates(parts, sets, before))
+    }
+}
+
+struct TitleState {
+    next: i64,
+    newest: i64,
+    ended: i64,
+    begun: i64,
+}
+
+/// Shows whether there was a segment to index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Indexed {
+    One,
+    None,
+}
+
+async fn index_next(tx: &mut Tx, until: i64) -> Result<Indexed, Fault> {
+    const ALONE: &str =
+        "select pg_try_advisory_xact_lock(lock_class('title_segments')) as is_alone";
+    const TITLES: &str =
+        "select seq, owner, title_folded from jobs where seq >= $1 and seq < $2 order by seq";
+    const FORGET_OLD: &str =
+        "delete from title_parts where segment < (select min(seq) >> 12 from jobs)";
+    const ADD: &str = "insert into title_parts (segment, part, jobs)
+         select $1, part, jobs from unnest($2::bigint[], $3::bytea[]) as added (part, jobs)";
+    let [alone] = tx.load([(ALONE, &[])]).await?;
+    if !alone.first().map_or(Ok(false), |row| row.try_get("is_alone"))? {
+        return Ok(Indexed::None);
+    }
+    // A second statement, which sees what the process did that had the lock before.
+    let [state] = tx.load([(STATE, &[])]).await?;
+    let next: i64 = state.first().map_or(Ok(until), |row| get(row, "next"))?;
+    if next >= until {
+        return Ok(Indexed::None);
+    }
+    let (first, end) = (titles::first_of(next), titles::first_of(next + 1));
+    let [jobs] = tx.load([(TITLES, &[&first, &end])]).await?;
+    let title = |row| -> Result<_, Fault> {
+        let (owner, title) = (get(row, "owner")?, get(row, "title_folded")?);
+        Ok((get(row, "seq")?, unescaped(owner), unescaped(title)))
+    };
+    let jobs = jobs.iter().map(title).collect::<Result<Vec<_>, _>>()?;
+    let (parts, sets): (Vec<i64>, Vec<Vec<u8>>) =
+        titles::sets(jobs.into_iter()).into_iter().unzip();
+    tx.write(FORGET_OLD, vec![]).await?;
+    tx.write(ADD, vec![Box::new(next), Box::new(parts), Box::new(sets)]).await?;
+    tx.write("insert into title_segments (segment) values ($1)", vec![Box::new(next)]).await?;
+    Ok(Indexed::One)
+}

@@ -1,0 +1,73 @@
+//! The index of titles. Only this file knows its tables.
+
+use rusqlite::Connection;
+
+use super::fault::Fault;
+use super::sql;
+use crate::columns;
+use crate::titles::{self, TitleParts};
+
+const ADD: &str = "INSERT INTO title_parts (segment, part, jobs) VALUES (?1, ?2, ?3)";
+
+/// Returns whether a segment is complete and not indexed.
+pub(super) fn owed(connection: &Connection) -> Result<bool, Fault> {
+    let newest = "SELECT coalesce(max(seq), 0) FROM jobs";
+    Ok(end(connection)? < titles::segment_of(sql::value(connection, newest, [])?))
+}
+
+/// Indexes the titles of the next segment.
+pub(super) fn index_next(connection: &Connection) -> Result<(), Fault> {
+    const TITLES: &str = "SELECT seq, owner, title_folded FROM jobs WHERE seq >= ?1 AND seq < ?2";
+    // The removal of its newest jobs may have left parts of it.
+    const FORGET: &str = "DELETE FROM title_parts WHERE segment = ?1";
+    const FORGET_OLD: &str = "DELETE FROM title_parts WHERE segment < ?1";
+    let oldest = "SELECT coalesce(min(seq), 0) FROM jobs";
+    let oldest = titles::segment_of(sql::value(connection, oldest, [])?);
+    let segment = end(connection)?.max(oldest);
+    let mut statement = connection.prepare_cached(TITLES)?;
+    let range = (titles::first_of(segment), titles::first_of(segment + 1));
+    let jobs = statement.query_map(range, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let sets = titles::sets(jobs.collect::<Result<Vec<_>, _>>()?.into_iter());
+    sql::execute(connection, FORGET_OLD, [oldest])?;
+    sql::execute(connection, FORGET, [segment])?;
+    for (part, set) in sets {
+        sql::execute(connection, ADD, (segment, part, set))?;
+    }
+    sql::execute(connection, "INSERT INTO title_segments VALUES (?1)", [segment])?;
+    Ok(())
+}
+
+/// The segment after the indexed ones.
+pub(super) fn end(connection: &Connection) -> Result<i64, Fault> {
+    let next = "SELECT coalesce(max(segment) + 1, 0) FROM title_segments";
+    sql::value(connection, next, [])
+}
+
+/// Returns the jobs of these segments whose titles may contain the text, newest first.
+pub(super) fn candidates(
+    connection: &Connection,
+    parts: &TitleParts,
+    segments: std::ops::Range<i64>,
+    before: i64,
+) -> Result<Vec<i64>, Fault> {
+    const SEGMENTS: &str = "SELECT value FROM json_each(?1)";
+    let all = format!(
+        "SELECT segment, part, jobs FROM title_parts
+         WHERE segment IN ({SEGMENTS}) AND part IN (SELECT value FROM json_each(?2))"
+    );
+    let one = format!(
+        "SELECT segment, part, jobs FROM title_parts
+         WHERE segment IN ({SEGMENTS}) AND part BETWEEN ?2 AND ?3"
+    );
+    let set = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let segments = columns::json(&segments.collect::<Vec<_>>())?;
+    let mut statement = connection.prepare_cached(&all)?;
+    let wanted = (&segments, columns::json(&parts.all)?);
+    let mut sets = statement.query_map(wanted, set)?.collect::<Result<Vec<_>, _>>()?;
+    if let Some((first, last)) = parts.one_from {
+        let mut statement = connection.prepare_cached(&one)?;
+        let found = statement.query_map((&segments, first, last), set)?;
+        sets.extend(found.collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(titles::candidates(parts, sets, before))
+}
