@@ -72,7 +72,7 @@ fn word(name: &'static str, meaning: &'static str) -> PossibleValue {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where jobs live: `sqlite:FILE`, `postgres://...` or `memory:` [env: OUTLAST_STORE]
+    /// The job store: `sqlite:FILE`, `postgres://...` or `memory:` [env: OUTLAST_STORE]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// The directory for the job store [env: OUTLAST_DATA_DIR]
@@ -90,7 +90,7 @@ pub(crate) struct Global {
     /// Log errors only; no progress, no remarks
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// When to use colour
+    /// Use of colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -119,12 +119,12 @@ pub(crate) enum Color {
     Never,
 }
 
-/// What to do.
+/// A command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve MCP tools over standard input and output, or over HTTP
     ///
-    /// This is the command an MCP client runs. Standard output carries JSON-RPC alone; the log goes to standard
+    /// This is the command an MCP client runs. Standard output has JSON-RPC alone; the log goes to standard
     /// error. With --http it serves many clients at http://ADDR/mcp instead, each with a token. Research needs
     /// PERPLEXITY_API_KEY, or OUTLAST_LIBRARY with folders of your documents.
     Serve(ServeArgs),
@@ -141,20 +141,20 @@ pub(crate) enum Command {
     Research(ResearchArgs),
     /// Start a workflow of outlast.toml as a job and wait for its result
     ///
-    /// What `start_job` does for a client. The job is carried by a worker, not by this command: Ctrl-C leaves, the job
+    /// This does what `start_job` does for a client. A worker runs the job, not this command: Ctrl-C leaves, the job
     /// goes on, and `outlast jobs watch` comes back to it. `deep_research` is the built-in workflow.
     Run(RunArgs),
     /// Call a tool of any MCP server, however long it takes
     ///
     /// The server is a program that is started for the call, or an address. Its answer goes to standard output, its
     /// progress to standard error. Without limits the call waits for ever. Exit code 1 when the tool fails, 3 when a
-    /// limit is reached, 130 on Ctrl-C; the server is told in both cases.
+    /// limit is reached, 130 on Ctrl-C; the server is notified in both cases.
     Call(CallArgs),
-    /// Stand between an MCP server and its client, so that slow calls are not lost
+    /// Keep the slow calls of an MCP server
     ///
     /// Put it before the server's command in the client's configuration. Everything passes byte for byte. A tool call that
     /// takes longer than --after is answered with how to get its result, and goes on: also when the client is closed. The
-    /// same call made again, or the added tool `get_result`, brings the result. Settings for each tool: `[wrap]` of
+    /// same call repeated, or the added tool `get_result`, returns the result. Settings for each tool: `[wrap]` of
     /// outlast.toml.
     Wrap(WrapArgs),
     /// List, follow, cancel and retry jobs
@@ -183,15 +183,15 @@ pub(crate) enum Command {
     /// Back up, restore and check the job store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Check that everything a server needs is there; exit code 1 when something is not
+    /// Check that everything a server needs is there; exit code 1 if not
     ///
     /// Changes nothing: it reads the configuration and the job store, asks the provider once whether it takes the
     /// key, and says what to do about each thing it finds.
     Doctor(DoctorArgs),
     /// Set up an MCP client to use this program, or undo that
     ///
-    /// Adds one entry to the client's own configuration file and leaves every other byte alone; the file as it was is
-    /// kept beside it. No key is written: the client is told to pass PERPLEXITY_API_KEY on where it can. --config,
+    /// Adds one entry to the client's own configuration file and leaves every other byte alone; the original file is
+    /// kept next to it. No key is written: the client passes PERPLEXITY_API_KEY on if it can. --config,
     /// --data-dir, --store, --no-mirror and the folders of --library or OUTLAST_LIBRARY become part of the entry.
     Init(InitArgs),
     /// Look at the configuration
@@ -210,7 +210,7 @@ pub(crate) enum Command {
         /// Write a page for every command into this folder
         dir: Option<PathBuf>,
     },
-    /// Say what an error code means for your money, and what to do
+    /// Explain an error code: your money, and what to do
     Explain {
         /// The code, such as SUBMIT_UNKNOWN; without one, all of them are listed
         code: Option<String>,
@@ -250,7 +250,7 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct InitArgs {
     /// The client
     pub(crate) client: Client,
-    /// Let it answer from the documents in this folder where no key is set; may be repeated [default: OUTLAST_LIBRARY]
+    /// Answer from the documents in this folder if no key is set; may be repeated [default: OUTLAST_LIBRARY]
     #[arg(long, value_name = "DIR", conflicts_with = "remove")]
     pub(crate) library: Vec<PathBuf>,
     /// Serve these tool sets, separated by commas, such as perplexity,research-jobs [default: as `outlast serve`]
@@ -259,10 +259,10 @@ pub(crate) struct InitArgs {
     /// Print the entry and change nothing
     #[arg(long, conflicts_with_all = ["dry_run", "remove"])]
     pub(crate) print: bool,
-    /// Print what would change, as a diff, and change nothing
+    /// Print the change as a diff, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Take the entry out again
+    /// Remove the entry
     #[arg(long)]
     pub(crate) remove: bool,
 }

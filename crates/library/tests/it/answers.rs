@@ -87,7 +87,7 @@ async fn the_right_file_is_among_the_first_three_sources() {
 
 /// Questions about this project's own documents, with a text that the first passage of the report must contain.
 const FIRST: &[(&str, &str)] = &[
-    ("What is the default of OUTLAST_CONCURRENCY?", "`OUTLAST_CONCURRENCY` | number | `5`"),
+    ("What is the default of OUTLAST_CONCURRENCY?", "`OUTLAST_CONCURRENCY` | number, `5`"),
     ("What does exit code 3 mean?", "3 still running when the time given ended"),
     ("How often does an idle worker look for the commits of other processes?", "every 250 ms"),
     ("How long is the lease, and how often is it renewed?", "30 s, renewed every 10 s"),

@@ -17,22 +17,22 @@ pub(crate) struct CallArgs {
     /// Its arguments, as a JSON object
     #[arg(long, value_name = "JSON", requires = "tool")]
     pub(crate) args: Option<String>,
-    /// Give up after so long without an answer, such as 90s, 5m or 2h
+    /// Give up after this long without an answer, such as 90s, 5m or 2h
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
     pub(crate) timeout: Option<Duration>,
-    /// Let progress begin the time of --timeout anew
+    /// Let progress restart the time of --timeout
     #[arg(long)]
     pub(crate) reset_timeout_on_progress: bool,
-    /// Give up so long after the start, whatever happens
+    /// Give up after this long in total
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
     pub(crate) max_total_timeout: Option<Duration>,
-    /// On giving up, have the server cancel the task that the call became; otherwise it goes on
+    /// Cancel the task that the call became when giving up
     #[arg(long, requires = "tool")]
     pub(crate) cancel_on_timeout: bool,
     /// Send this header, as in 'Name: value'; may be repeated
     #[arg(long, value_name = "HEADER", conflicts_with = "program")]
     pub(crate) header: Vec<String>,
-    /// Send the token that is in this variable
+    /// Send the token in this variable
     #[arg(long, value_name = "NAME", conflicts_with = "program")]
     pub(crate) bearer_env: Option<String>,
     /// Give the program this variable, as in NAME=value; may be repeated
@@ -41,7 +41,7 @@ pub(crate) struct CallArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program that is the server, and its arguments
+    /// The program of the server, and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) program: Vec<OsString>,
 }

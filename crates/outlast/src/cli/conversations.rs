@@ -25,7 +25,7 @@ pub(crate) struct ListConversationsArgs {
     /// Only conversations whose last question is in this state; may be repeated
     #[arg(long, value_name = "STATE", value_parser = outlast_core::StateKind::ALL.map(outlast_core::StateKind::as_str))]
     pub(crate) state: Vec<String>,
-    /// At most so many
+    /// Maximum number to show
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
     /// Print JSON
@@ -48,7 +48,7 @@ pub(crate) struct ShowConversationArgs {
 pub(crate) struct ExportArgs {
     /// The conversation's id, or its first 8 characters or more
     pub(crate) id: String,
-    /// As what
+    /// Format of the file
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     pub(crate) format: ExportFormat,
     /// Write to this file instead of standard output, which is `-`
@@ -56,12 +56,12 @@ pub(crate) struct ExportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// As what to export.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Markdown with front matter
     Md,
-    /// What `show --json` prints
+    /// The output of `show --json`
     Json,
     /// One page with everything in it, to read and to print
     Html,

@@ -13,11 +13,11 @@ pub(crate) enum JobsCommand {
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled. Ctrl-C leaves; the jobs go on.
     Watch(WatchArgs),
-    /// Wait until jobs have ended, and say how
+    /// Wait until jobs have ended, and show how
     ///
     /// Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
     Wait(WaitArgs),
-    /// Cancel a job; its provider is told to stop
+    /// Cancel a job, and ask its provider to stop
     Cancel(JobArgs),
     /// Ask again what failed or was cancelled, as a new job
     Retry(RetryArgs),
@@ -37,7 +37,7 @@ pub(crate) struct ListArgs {
     /// Only jobs whose question contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
-    /// At most so many
+    /// Maximum number to show
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
     /// Print JSON
@@ -85,8 +85,8 @@ pub(crate) struct WaitArgs {
 pub(crate) struct RetryArgs {
     /// The job's id, or its first 8 characters or more
     pub(crate) id: String,
-    /// Begin a new run also where the first may have been paid for (SUBMIT_UNKNOWN, RUN_LOST, a cancel that the provider
-    /// could not be told of)
+    /// Begin a new run even if the first may have been paid for (SUBMIT_UNKNOWN, RUN_LOST, a cancel that did not
+    /// reach the provider)
     #[arg(long)]
     pub(crate) again: bool,
     /// Print JSON

@@ -12,10 +12,10 @@ use crate::config::{ResearchProvider, VendorName};
 /// `outlast research`
 #[derive(Debug, Args)]
 pub(crate) struct ResearchArgs {
-    /// What to find out; `-` reads it from standard input
+    /// The question; `-` reads it from standard input
     #[arg(value_name = "QUESTION", required = true)]
     pub(crate) question: Vec<String>,
-    /// How hard to work; more costs more
+    /// Effort; more costs more
     #[arg(long, value_name = "EFFORT", default_value = "medium", value_parser = effort())]
     pub(crate) effort: Effort,
     /// Answer from the documents in this folder, and from nothing else; may be repeated
@@ -23,21 +23,21 @@ pub(crate) struct ResearchArgs {
     pub(crate) library: Vec<PathBuf>,
     /// Ask this provider, one of OUTLAST_PROVIDERS [default: the conversation's own, else the first of them]
     ///
-    /// A conversation stays with the provider that began it. With this, --follow-up sends what was said in it to another.
+    /// A conversation stays with the provider that began it. With this, --follow-up sends its messages to another.
     #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
-    /// What the run may cost at most, in dollars; what usually costs more is refused before it is sent
+    /// Maximum cost of the run in dollars; a run that usually costs more is refused
     #[arg(long, value_name = "USD", value_parser = budget, allow_hyphen_values = true)]
     pub(crate) budget: Option<NanoUsd>,
-    /// Go on with this conversation; its id, or the first 8 characters or more
+    /// Continue this conversation; its id, or the first 8 characters or more
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) follow_up: Option<String>,
-    /// Print the job's id and leave at once; the job goes on
+    /// Print the job's id and exit; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Refuse to start unless `[notify]` in outlast.toml says whom to tell when the job has ended
+    /// Refuse to start unless `[notify]` in outlast.toml names a recipient
     ///
-    /// With `[notify]` every end is told, with this flag and without.
+    /// With `[notify]` every end sends a notice, with this flag or without.
     #[arg(long)]
     pub(crate) notify: bool,
     /// Write the report to this file, with question, model, cost and sources on top; `-` is standard output
@@ -78,12 +78,12 @@ fn budget(text: &str) -> Result<NanoUsd, String> {
 pub(crate) struct RunArgs {
     /// Its name in outlast.toml
     pub(crate) workflow: String,
-    /// What it works on: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
+    /// Its input: a command's standard input, or the argument of a tool that takes it; `-` reads standard input
     pub(crate) message: Option<String>,
     /// Its arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) arguments: Option<String>,
-    /// Print the job's id and leave at once; the job goes on
+    /// Print the job's id and exit; the job goes on
     #[arg(long)]
     pub(crate) detach: bool,
     /// Print JSON

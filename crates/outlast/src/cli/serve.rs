@@ -17,7 +17,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "http")]
     pub(crate) no_auth: bool,
     /// Tool sets, separated by commas: research, research-jobs, deep-research, perplexity, jobs [env: OUTLAST_TOOLS]
-    /// [default: research,research-jobs; deep-research,research-jobs where the first provider is not Perplexity]
+    /// [default: research,research-jobs; deep-research,research-jobs if the first provider is not Perplexity]
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
     /// Let clients start workflows as jobs (start_job, get_job, ...) instead of waiting for them [env: OUTLAST_ASYNC]
@@ -26,16 +26,16 @@ pub(crate) struct ServeArgs {
     /// Let clients start this workflow and no other
     #[arg(long, value_name = "NAME")]
     pub(crate) workflow: Option<String>,
-    /// How long get_job waits for a job's end, from 1 to 300 [env: OUTLAST_POLL_TIMEOUT] [default: 59]
+    /// Longest wait of get_job, from 1 to 300 [env: OUTLAST_POLL_TIMEOUT] [default: 59]
     #[arg(long, value_name = "SECS", allow_hyphen_values = true)]
     pub(crate) poll_timeout: Option<String>,
     /// Only answer calls; leave the work to other processes on the same store
     #[arg(long)]
     pub(crate) no_worker: bool,
-    /// Carry jobs in this process, not in a worker that outlives it [env: OUTLAST_DETACH=false]
+    /// Run jobs in this process, not in a worker that outlives it [env: OUTLAST_DETACH=false]
     #[arg(long)]
     pub(crate) no_detach: bool,
-    /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
+    /// Maximum number of jobs at a time [env: OUTLAST_CONCURRENCY] [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<u32>,
     /// Kill this process with SIGKILL when it reaches this point; for tests of crashes
@@ -79,10 +79,10 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 pub(crate) struct WorkerArgs {
     #[command(subcommand)]
     pub(crate) command: Option<WorkerCommand>,
-    /// How many jobs to run at a time [env: OUTLAST_CONCURRENCY] [default: 5]
+    /// Maximum number of jobs at a time [env: OUTLAST_CONCURRENCY] [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<u32>,
-    /// Leave when there is nothing left to do
+    /// Exit when there is nothing left to do
     #[arg(long)]
     pub(crate) until_idle: bool,
     /// Serve health and metrics at this address, such as 127.0.0.1:9090
@@ -106,9 +106,9 @@ pub(crate) enum WorkerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// End them: they give their jobs back, which wait for the next worker
+    /// Stop them; their jobs wait for the next worker
     Stop {
-        /// The one to end, as `worker list` shows it [default: all of this store]
+        /// The worker to stop, as `worker list` shows it [default: all of this store]
         id: Option<String>,
     },
 }

@@ -9,7 +9,7 @@ use super::word;
 /// `outlast spend`
 #[derive(Debug, Args)]
 pub(crate) struct SpendArgs {
-    /// What the sums are made by
+    /// Grouping of the sums
     #[arg(long, value_name = "WHAT", default_value = "day", value_parser = by())]
     pub(crate) by: SpendBy,
     /// The first day that counts, as YYYY-MM-DD in UTC [default: 29 days ago]
@@ -23,9 +23,9 @@ pub(crate) struct SpendArgs {
 fn by() -> impl TypedValueParser<Value = SpendBy> {
     let words = PossibleValuesParser::new([
         word("day", "The UTC day on which a run was asked for"),
-        word("provider", "Who was paid"),
+        word("provider", "The provider that was paid"),
         word("model", "The model that did the work"),
-        word("owner", "Who asked; shows every owner, not only you"),
+        word("owner", "The owner who asked; shows every owner, not only you"),
     ]);
     words.map(|word| match word.as_str() {
         "provider" => SpendBy::Provider,

@@ -13,12 +13,12 @@ pub(crate) struct WrapArgs {
     /// Hand a call off that takes longer than this, such as 45s or 4m [default: `after` of `[wrap]`, else 45s]
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::limit)]
     pub(crate) after: Option<Duration>,
-    /// What the server is called in the list of jobs [default: the name of its program]
+    /// The server's name in the list of jobs [default: the name of its program]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) install: WrapInstallArgs,
-    /// The address of the server, with its path, in the place of a program
+    /// The address of the server, with its path, instead of a program
     #[arg(long, value_name = "URL", conflicts_with = "program", group = "address")]
     pub(crate) url: Option<String>,
     /// The same, from this variable
@@ -30,7 +30,7 @@ pub(crate) struct WrapArgs {
     /// Send a header whose value is in a variable, as in Name=VARIABLE; may be repeated
     #[arg(long, value_name = "HEADER", requires = "address")]
     pub(crate) header_env: Vec<String>,
-    /// Send the token that is in this variable
+    /// Send the token in this variable
     #[arg(long, value_name = "NAME", requires = "address")]
     pub(crate) bearer_env: Option<String>,
     /// Own the server for a front; started by outlast itself
@@ -45,7 +45,7 @@ pub(crate) struct WrapArgs {
     /// Kill the host process with SIGKILL when it reaches this point; for tests of crashes
     #[arg(long, hide = true, value_name = "POINT")]
     pub(crate) kill_at: Option<KillPoint>,
-    /// The program that is the server, and its arguments
+    /// The program of the server, and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) program: Vec<OsString>,
 }
@@ -53,13 +53,13 @@ pub(crate) struct WrapArgs {
 /// Options of `outlast wrap` that change a client's file and run nothing.
 #[derive(Debug, Args)]
 pub(crate) struct WrapInstallArgs {
-    /// Make a server of a client go through wrap: rewrites its entry in the client's file, and nothing else there
+    /// Make a client run this server through wrap: rewrites its entry in the client's file
     #[arg(long, num_args = 2, value_names = ["CLIENT", "SERVER"], conflicts_with = "uninstall")]
     pub(crate) install: Option<Vec<String>>,
-    /// Bring the entry back as it was
+    /// Restore the entry
     #[arg(long, num_args = 2, value_names = ["CLIENT", "SERVER"])]
     pub(crate) uninstall: Option<Vec<String>>,
-    /// With --install or --uninstall: print what would change, as a diff, and change nothing
+    /// Print the change of --install or --uninstall as a diff, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -78,7 +78,7 @@ settings! {
     PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH = "perplexity.enable_async_deep_research", ["PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH"], Choice(&["false", "true", "auto"]), "false",
         "old name of `server.async_research`, used if that is not set";
     PERPLEXITY_ENABLE_SECURITY_DISCLAIMER = "perplexity.enable_security_disclaimer", ["PERPLEXITY_ENABLE_SECURITY_DISCLAIMER"], Boolean, "false",
-        "add a warning against sending sensitive information to the descriptions of tools";
+        "warn against sensitive information in the descriptions of tools";
     PERPLEXITY_MAX_JOB_RETRIES = "perplexity.max_job_retries", ["PERPLEXITY_MAX_JOB_RETRIES"], Number, "2",
         "number of retries before a job fails for good";
     PERPLEXITY_POLLING_TIMEOUT_MS = "perplexity.polling_timeout_ms", ["PERPLEXITY_POLLING_TIMEOUT_MS"], Milliseconds, "600000",
@@ -92,40 +92,40 @@ settings! {
     PERPLEXITY_RESEARCH_POLL_BUDGET_MS = "perplexity.research_poll_budget_ms", ["PERPLEXITY_RESEARCH_POLL_BUDGET_MS"], Milliseconds, "45000",
         "longest wait of one poll";
     PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS = "perplexity.research_sweep_interval_ms", ["PERPLEXITY_RESEARCH_SWEEP_INTERVAL_MS"], Milliseconds, "300000",
-        "interval at which expired jobs are removed; an expired job cannot be polled even before that";
+        "interval at which expired jobs are removed";
     PERPLEXITY_RETRY_BASE_MS = "perplexity.retry_base_ms", ["PERPLEXITY_RETRY_BASE_MS"], Milliseconds, "2000",
         "wait after the first failure; it doubles with each further failure";
     PERPLEXITY_LOG_LEVEL = "perplexity.log_level", ["PERPLEXITY_LOG_LEVEL"], Text, "info",
         "log level, if `server.log` is not set";
 
     OPENAI_API_KEY = "openai.api_key", ["OPENAI_API_KEY"], Secret, "",
-        "API key of your OpenAI account; this section is read only if `server.providers` names `openai`";
+        "API key of your OpenAI account; read only if `server.providers` names `openai`";
     OPENAI_BASE_URL = "openai.base_url", ["OPENAI_BASE_URL"], Address, "https://api.openai.com",
-        "address of OpenAI's API, with or without its version path";
+        "address of OpenAI's API";
     OPENAI_MODEL = "openai.model", ["OUTLAST_OPENAI_MODEL"], Text, "",
-        "model to use instead of outlast's default";
+        "model instead of outlast's default";
     OPENAI_PROXY = "openai.proxy", ["OPENAI_PROXY"], Address, "",
         "proxy for every call to OpenAI; default: `network.proxy`";
     OPENAI_TIMEOUT_MS = "openai.timeout_ms", ["OPENAI_TIMEOUT_MS"], Milliseconds, "",
         "time limit of one call to OpenAI; default: `perplexity.timeout_ms`";
 
     ANTHROPIC_API_KEY = "anthropic.api_key", ["ANTHROPIC_API_KEY"], Secret, "",
-        "API key of your Anthropic account; this section is read only if `server.providers` names `anthropic`";
+        "API key of your Anthropic account; read only if `server.providers` names `anthropic`";
     ANTHROPIC_BASE_URL = "anthropic.base_url", ["ANTHROPIC_BASE_URL"], Address, "https://api.anthropic.com",
-        "address of Anthropic's API, with or without its version path";
+        "address of Anthropic's API";
     ANTHROPIC_MODEL = "anthropic.model", ["OUTLAST_ANTHROPIC_MODEL"], Text, "",
-        "model to use instead of outlast's default";
+        "model instead of outlast's default";
     ANTHROPIC_PROXY = "anthropic.proxy", ["ANTHROPIC_PROXY"], Address, "",
         "proxy for every call to Anthropic; default: `network.proxy`";
     ANTHROPIC_TIMEOUT_MS = "anthropic.timeout_ms", ["ANTHROPIC_TIMEOUT_MS"], Milliseconds, "",
         "time limit of one call to Anthropic; default: `perplexity.timeout_ms`";
 
     GEMINI_API_KEY = "gemini.api_key", ["GEMINI_API_KEY"], Secret, "",
-        "API key of your Gemini account; this section is read only if `server.providers` names `gemini`";
+        "API key of your Gemini account; read only if `server.providers` names `gemini`";
     GEMINI_BASE_URL = "gemini.base_url", ["GEMINI_BASE_URL"], Address, "https://generativelanguage.googleapis.com",
-        "address of Gemini's API, with or without its version path";
+        "address of Gemini's API";
     GEMINI_MODEL = "gemini.model", ["OUTLAST_GEMINI_MODEL"], Text, "",
-        "agent to use instead of outlast's default";
+        "agent instead of outlast's default";
     GEMINI_PROXY = "gemini.proxy", ["GEMINI_PROXY"], Address, "",
         "proxy for every call to Gemini; default: `network.proxy`";
     GEMINI_TIMEOUT_MS = "gemini.timeout_ms", ["GEMINI_TIMEOUT_MS"], Milliseconds, "",
@@ -146,9 +146,9 @@ settings! {
     SERVER_CONCURRENCY = "server.concurrency", ["OUTLAST_CONCURRENCY"], Number, "5",
         "how many jobs run at a time in one worker process";
     SERVER_DETACH = "server.detach", ["OUTLAST_DETACH"], Choice(&["auto", "true", "false"]), "auto",
-        "run a stdio server's jobs in a worker process that outlives it; `auto` does so except in the first process of a container";
+        "run a stdio server's jobs in a worker that outlives it; `auto`: except in the first process of a container";
     SERVER_INLINE_BUDGET_MS = "server.inline_budget_ms", ["OUTLAST_INLINE_BUDGET_MS"], Milliseconds, "45000",
-        "longest wait of a call that can also be answered with a way to get the result later";
+        "longest wait of a call that can also be answered before its result";
     SERVER_JOB_TTL_MS = "server.job_ttl_ms", ["OUTLAST_JOB_TTL_MS"], Milliseconds, "3600000",
         "time for which finished jobs of workflows, and held calls that failed, are kept";
     SERVER_OWNER = "server.owner", ["OUTLAST_OWNER"], Text, "local",
@@ -160,22 +160,22 @@ settings! {
     SERVER_ALLOWED_HOSTS = "server.allowed_hosts", ["OUTLAST_ALLOWED_HOSTS"], List, "",
         "host names that HTTP clients may use for this server, with or without a port; default: the names of this machine";
     SERVER_ALLOWED_ORIGINS = "server.allowed_origins", ["OUTLAST_ALLOWED_ORIGINS"], List, "",
-        "origins of web pages that may call this server, such as `https://app.example`; default: none";
+        "origins of web pages that may call this server, such as `https://app.example`";
     SERVER_TRUSTED_PROXIES = "server.trusted_proxies", ["OUTLAST_TRUSTED_PROXIES"], List, "",
-        "addresses or networks of reverse proxies in front of `serve --http`, such as `10.0.0.0/8`; only from these is `X-Forwarded-For` accepted";
+        "reverse proxies (addresses or networks, such as `10.0.0.0/8`) whose `X-Forwarded-For` is accepted";
     SERVER_PUBLIC_URL = "server.public_url", ["OUTLAST_PUBLIC_URL"], Address, "",
-        "address under which people reach this server, such as `https://research.example`: answers that start a job link its page; default: the server's own address if that is a loopback address";
+        "address of this server for people, such as `https://research.example`, in links to a job's page; default: its own, if that is a loopback address";
     SERVER_LOG = "server.log", ["OUTLAST_LOG"], Text, "",
         "log level, or a tracing filter";
     SERVER_LOG_FORMAT = "server.log_format", ["OUTLAST_LOG_FORMAT"], Choice(&["text", "json"]), "text",
-        "format of log lines; `json` is one JSON object per line";
+        "format of log lines";
     SERVER_DRAIN_TIMEOUT = "server.drain_timeout", ["OUTLAST_DRAIN_TIMEOUT"], Duration, "0s",
-        "time for which running jobs may continue after SIGTERM before they are released; meanwhile no job is claimed";
+        "time for which running jobs may continue after SIGTERM";
 
     LIBRARY_FOLDERS = "library.folders", ["OUTLAST_LIBRARY"], Paths, "",
         "folders of documents that the library searches; `server.library` in earlier versions";
     LIBRARY_AGENTS_MAY_SHARE = "library.agents_may_share", ["OUTLAST_AGENTS_MAY_SHARE"], Boolean, "false",
-        "let MCP callers move a conversation that holds text of the library to another provider; otherwise only you can, on the command line or the page";
+        "let MCP callers move a conversation with text of the library to another provider";
     LIBRARY_CONVERTERS_PDFTOTEXT = "library.converters.pdftotext", [], Program, "pdftotext",
         "program that reads the library's PDFs (package poppler-utils); its input file is `/dev/stdin`";
     LIBRARY_CONVERTERS_PANDOC = "library.converters.pandoc", [], Program, "pandoc",
@@ -184,7 +184,7 @@ settings! {
     NETWORK_PROXY = "network.proxy", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"], Address, "",
         "proxy for other servers and for providers without a proxy setting, for `http` and `https`; never used for this machine (localhost, 127.0.0.0/8, ::1)";
     NETWORK_NO_PROXY = "network.no_proxy", ["NO_PROXY", "no_proxy"], List, "",
-        "hosts, domains (with their subdomains), addresses or networks such as `10.0.0.0/8` that are reached without a proxy, optionally with a port; `*` for all";
+        "hosts, domains (with subdomains), addresses or networks that are reached without a proxy, optionally with a port; `*` for all";
 
     STORE_URL = "store.url", ["OUTLAST_STORE"], StoreAddress, "",
         "job store: `sqlite:FILE`, `postgres://USER@HOST/DATABASE` or `memory:`; default: `outlast.db` in the data directory";
@@ -195,7 +195,7 @@ settings! {
     STORE_SSLMODE = "store.sslmode", ["PGSSLMODE"], Text, "",
         "`sslmode` of the PostgreSQL store, if its address has none";
     STORE_CONNECT_TIMEOUT = "store.connect_timeout", ["OUTLAST_STORE_CONNECT_TIMEOUT"], Duration, "30s",
-        "time for which a server or worker that starts waits for an unreachable PostgreSQL store";
+        "longest wait of a start for an unreachable PostgreSQL store";
     STORE_STATEMENT_TIMEOUT = "store.statement_timeout", ["OUTLAST_STORE_STATEMENT_TIMEOUT"], Duration, "10s",
         "time limit of one statement of the PostgreSQL store";
     STORE_POOL_SIZE = "store.pool_size", ["OUTLAST_STORE_POOL_SIZE"], Number, "8",
@@ -210,11 +210,11 @@ settings! {
     LIMITS_MAX_JOBS_PER_OWNER = "limits.max_jobs_per_owner", ["OUTLAST_MAX_JOBS_PER_OWNER"], Number, "1000",
         "maximum number of unfinished jobs of one owner";
     LIMITS_MAX_BYTES_PER_OWNER = "limits.max_bytes_per_owner", ["OUTLAST_MAX_BYTES_PER_OWNER"], Bytes, "1 GiB",
-        "maximum size of one owner's questions and results in the job store; above it new jobs are refused";
+        "maximum size of one owner's questions and results in the job store";
     LIMITS_MAX_USD_PER_JOB = "limits.max_usd_per_job", ["OUTLAST_MAX_USD_PER_JOB"], Dollars, "",
-        "maximum cost of one paid job in US dollars: the provider's own limit if it has one, otherwise compared with the typical cost; default: no limit; `0` refuses everything paid";
+        "maximum cost of one paid job in US dollars; default: no limit";
     LIMITS_MAX_USD_PER_DAY = "limits.max_usd_per_day", ["OUTLAST_MAX_USD_PER_DAY"], Dollars, "",
-        "maximum spend of one owner per UTC day in US dollars; default: no limit; `0` refuses everything paid";
+        "maximum spend of one owner per UTC day in US dollars; default: no limit";
     LIMITS_MAX_POLLS = "limits.max_polls", ["OUTLAST_MAX_POLLS"], Number, "10000",
         "maximum number of waiting polls";
     LIMITS_MAX_POLLS_PER_JOB = "limits.max_polls_per_job", ["OUTLAST_MAX_POLLS_PER_JOB"], Number, "100",
@@ -223,7 +223,7 @@ settings! {
         "maximum number of HTTP requests of one owner per minute";
 
     NOTIFY_COMMAND = "notify.command", [], List, "",
-        "program to run when a job has ended, with its arguments, without a shell; it gets JSON on standard input; `{title}` and `{state}` in arguments are replaced, and other users of the machine can see them";
+        "program to run when a job has ended, with its arguments";
     NOTIFY_PASS_ENV = "notify.pass_env", [], List, "",
         "further environment variables that the command gets";
     NOTIFY_URL = "notify.url", [], Webhook, "",
@@ -234,9 +234,9 @@ settings! {
     WRAP_AFTER = "wrap.after", [], Duration, "45s",
         "time after which a call of a wrapped server is handed off; flag `--after`";
     WRAP_ON_CANCEL = "wrap.on_cancel", [], Choice(&["auto", "keep", "forward"]), "auto",
-        "handling of a client's cancel: `auto` forwards a person's cancel but not a timeout, `keep` never forwards, `forward` always does";
+        "forwarding of a client's cancel: `auto` a person's but not a timeout's, `keep` never, `forward` always";
     WRAP_MAX_RESULT = "wrap.max_result", [], Bytes, "256KiB",
-        "maximum size of one answer with a result that was handed off; `get_result` with an offset returns the rest";
+        "maximum size of one answer with a result that was handed off";
 }
 
 impl Kind {

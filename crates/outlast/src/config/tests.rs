@@ -129,7 +129,7 @@ fn a_bad_value_names_itself_its_source_and_what_is_allowed() {
 }
 
 #[test]
-fn conversations_are_shown_in_the_data_directory_unless_told_otherwise() {
+fn conversations_are_shown_in_the_data_directory_unless_configured_otherwise() {
     let logs = |environment: &[(&str, &str)], file: Option<&str>| {
         load(environment, file).unwrap().conversation_logs.map(|dir| dir.display().to_string())
     };
@@ -316,17 +316,15 @@ fn every_setting_has_one_key_and_its_own_variables() {
 
 /// Returns the text between two markers of docs/configuration.md that is generated from the settings.
 fn documented_table() -> String {
-    let mut table =
-        "| key | variable | type | default | description |\n|---|---|---|---|---|\n".to_owned();
+    let mut table = "| key, variable | type, default | description |\n|---|---|---|\n".to_owned();
     for Setting { key, variables, kind, default, description } in SETTINGS {
-        let quoted = |words: &[&str]| match words {
-            [] | [""] => "-".to_owned(),
-            words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        let quoted = |word: &str| match word {
+            "" => String::new(),
+            word => format!(", `{word}`"),
         };
-        let (variables, default) = (quoted(variables), quoted(&[default]));
-        let kind = kind.name();
-        table
-            .push_str(&format!("| `{key}` | {variables} | {kind} | {default} | {description} |\n"));
+        let variables: String = variables.iter().map(|variable| quoted(variable)).collect();
+        let (kind, default) = (kind.name(), quoted(default));
+        table.push_str(&format!("| `{key}`{variables} | {kind}{default} | {description} |\n"));
     }
     table
 }

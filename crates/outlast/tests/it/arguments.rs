@@ -35,6 +35,7 @@ async fn the_docs_list_every_argument_of_every_tool() {
     let config = world.data_dir().with_extension("toml");
     std::fs::write(&config, "[[workflow]]\nname = \"audit\"\ncommand = [\"true\"]\n").unwrap();
     let mut listed = String::new();
+    let mut seen: Vec<Value> = Vec::new();
     for (set, flags) in [
         ("research", ["--tools", "research"].as_slice()),
         ("research-jobs", &["--tools", "research-jobs"]),
@@ -44,12 +45,17 @@ async fn the_docs_list_every_argument_of_every_tool() {
     ] {
         let mut server = world.serve_with(flags).await;
         let tools = server.request("tools/list", json!({})).await;
-        listed.push_str(&format!(
-            "\n### {set}\n\n| tool | argument | what | default |\n|---|---|---|---|\n"
-        ));
-        for tool in tools["result"]["tools"].as_array().unwrap() {
-            listed.push_str(&rows(tool));
+        listed.push_str(&format!("\n### {set}\n"));
+        let tools = tools["result"]["tools"].as_array().unwrap();
+        let (repeated, new): (Vec<_>, Vec<_>) = tools.iter().partition(|tool| seen.contains(tool));
+        for tool in &new {
+            listed.push_str(&section(tool));
         }
+        if !repeated.is_empty() {
+            let names: Vec<_> = repeated.iter().map(|tool| name(tool)).collect();
+            listed.push_str(&format!("\nAs above: {}.\n", names.join(", ")));
+        }
+        seen.extend(new.into_iter().cloned());
         server.close_input();
         server.ended().await;
     }
@@ -64,26 +70,25 @@ async fn the_docs_list_every_argument_of_every_tool() {
     assert_eq!(old, listed, "UPDATE_SNAPSHOTS=1 renews it");
 }
 
-/// Returns a row for each argument of a tool; the first row has the tool's name.
-fn rows(tool: &Value) -> String {
+fn name(tool: &Value) -> String {
+    format!("`{}`", tool["name"].as_str().unwrap())
+}
+
+/// Returns the name of a tool, and a line for each of its arguments.
+fn section(tool: &Value) -> String {
     let schema = &tool["inputSchema"];
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-    let mut name = format!("`{}`", tool["name"].as_str().unwrap());
-    if properties.is_empty() {
-        return format!("| {name} | - | - | - |\n");
-    }
-    let mut rows = String::new();
+    let mut section = format!("\n{}:\n\n", name(tool));
     for (argument, schema) in &properties {
         let default = match (&schema["default"], required.contains(&json!(argument))) {
-            (_, true) => "required".to_owned(),
-            (Value::Null, false) => "-".to_owned(),
-            (default, false) => format!("`{default}`"),
+            (_, true) => "; required".to_owned(),
+            (Value::Null, false) => String::new(),
+            (default, false) => format!("; default `{default}`"),
         };
-        rows.push_str(&format!("| {name} | `{argument}` | {} | {default} |\n", kind(schema)));
-        name.clear();
+        section.push_str(&format!("- `{argument}`: {}{default}\n", kind(schema)));
     }
-    rows
+    section
 }
 
 /// Returns the type of a value and its limits, in words.
@@ -113,7 +118,7 @@ fn kind(schema: &Value) -> String {
             Some(above) => format!("number above {above}{}", limits("minimum", "maximum")),
             None => format!("number{}", limits("minimum", "maximum")),
         },
-        "boolean" => "`true` or `false`".to_owned(),
+        "boolean" => "boolean".to_owned(),
         "array" => format!("list of {}{}", kind(&schema["items"]), limits("minItems", "maxItems")),
         "object" => match schema["properties"].as_object() {
             Some(fields) if !fields.is_empty() => {

@@ -28,7 +28,7 @@ pub(super) const GROUPS: [Group; 3] = [
     },
     Group {
         title: "Refused HTTP requests",
-        about: "The request did not reach a tool.",
+        about: "The request did not reach a tool, so it cost nothing.",
         codes: HTTP_REFUSALS,
     },
 ];
@@ -36,24 +36,24 @@ pub(super) const GROUPS: [Group; 3] = [
 const FAILURES: &[Explanation] = &[
     Explanation {
         code: "SUBMIT_UNKNOWN",
-        meaning: "outlast sent the question, but did not learn whether the provider accepted it: the server crashed, the connection broke, the time ran out, or a gateway answered instead of the provider (HTTP 408, 502, 504, 520 to 524, or any status that is not a refusal).\n\
-              outlast did not send it again. With `PERPLEXITY_API=sonar`, it first repeated the request under the same idempotency key while retries remained.\n\
+        meaning: "outlast sent the question, but did not learn whether the provider accepted it: the server crashed, the connection broke, the time ran out, or a gateway answered (HTTP 408, 502, 504, 520 to 524, or any status that is not a refusal).\n\
+              outlast did not send it again. With `PERPLEXITY_API=sonar`, it first repeated the request under the same idempotency key.\n\
               A crash in the middle of a command or tool of yours, and unfinished paid work in a restored backup, end with this code too ([backup.md](backup.md#restore)).\n\
               Not retryable if a research provider may have been paid; retryable for a command or tool of yours.",
         money: "perhaps.",
         next: "check your account at the provider if the amount matters.\n\
-              To start over, run `outlast jobs retry ID --again`, or ask again with a new `idempotency_key` or with `fresh: true`. This may pay a second time, so outlast does it only if you ask. If the provider honours idempotency keys, the retry uses the same key and pays once.\n\
+              To start over, run `outlast jobs retry ID --again`, or ask again with a new `idempotency_key` or with `fresh: true`. This may pay a second time, unless the provider honours idempotency keys.\n\
               The same research call returns this error for 30 minutes and sends nothing.\n\
               If a workflow can safely run twice, set `rerun_after_crash`: [workflows.md](workflows.md).",
     },
     Explanation {
         code: "RUN_LOST",
         meaning: r#"The provider accepted the question, and then answered "not found" (HTTP 404) for five minutes whenever outlast asked about the run.
-The run may have ended, may still be going, and may have been paid for, so outlast did not start another.
+It may have been paid for, so outlast did not start another.
 A workflow whose server no longer knows its task ends with this code too."#,
         money: "perhaps: the provider accepted the run.",
         next: "check your account at the provider; `outlast jobs show ID` has the run's id.\n\
-              To start over, run `outlast jobs retry ID --again`, or ask again with a new `idempotency_key` or with `fresh: true`. This starts a new run, which may be paid for a second time.\n\
+              To start over, run `outlast jobs retry ID --again`, or ask again with a new `idempotency_key` or with `fresh: true`. This may pay a second time.\n\
               The same research call returns this error for 30 minutes and sends nothing.",
     },
     Explanation {
@@ -61,22 +61,22 @@ A workflow whose server no longer knows its task ends with this code too."#,
         meaning: "An attempt or the whole job took longer than its limit: `PERPLEXITY_POLLING_TIMEOUT_MS`, `PERPLEXITY_ASYNC_MAX_WAIT_MS`, or the `timeout` of a workflow.\n\
               After an attempt that timed out, the next attempt resumes the same run.\n\
               A quick search without an answer within 30 s, and an HTTP request whose body took longer than 30 s (status 408), end with this code too.\n\
-              Retryable. If the answer says that the provider's run may still finish, and not that the same call resumes it, it is not: a new question would be paid for again.",
-        money: "probably: the provider's run had begun and may be charged. A search may be charged too. An HTTP request costs nothing.",
+              Retryable, unless the answer says that the provider's run may still finish, and not that the same call resumes it.",
+        money: "probably: the provider's run, or the search, may be charged. An HTTP request costs nothing.",
         next: "for a search, repeat the call: it returns the answer if there is one by then.\n\
               For a job, ask for less or raise the limit, then run `outlast jobs retry ID`: it resumes the run if that may still finish.",
     },
     Explanation {
         code: "EXECUTION_ERROR",
         meaning: "The provider rejected the question, its run ended without a report, or your command or tool failed.\n\
-              A rejected question fails at once. A run that failed is started again up to `PERPLEXITY_MAX_JOB_RETRIES` times. A run that somebody stopped at the provider is not started again, and an answer over 32 MiB is neither read nor requested again.\n\
+              A run that failed is started again up to `PERPLEXITY_MAX_JOB_RETRIES` times. A rejected question, a run that somebody stopped at the provider, and an answer over 32 MiB fail at once.\n\
               A held call that its owner cancelled has this code too.",
         money: "none for a rejected question (HTTP 400, 413, 422). A run that failed after it had begun may be charged.",
         next: "read the sentence; `outlast jobs show ID` has the provider's words. Change the question or its options, or fix the command.",
     },
     Explanation {
         code: "RATE_LIMITED",
-        meaning: "The provider asks for fewer requests. outlast waits as long as it asks and tries again; the job fails only when its attempts are used up.\n\
+        meaning: "The provider asks for fewer requests, and all attempts are used up.\n\
               Over HTTP (status 429): one owner made more than `OUTLAST_RATE_PER_MINUTE` requests, or sent too many wrong tokens. Retryable.",
         money: "none; the request was refused.",
         next: "wait for the time in `Retry-After` or `retry_after_seconds`. If it happens often, lower `OUTLAST_CONCURRENCY`.",
@@ -84,16 +84,16 @@ A workflow whose server no longer knows its task ends with this code too."#,
     Explanation {
         code: "SERVICE_UNAVAILABLE",
         meaning: "The provider is down or unreachable and all attempts are used up, the job store cannot be used at the moment, or this server is shutting down (HTTP status 503).\n\
-              Retryable. If the sentence says that the store did not confirm the call, it is not: the job may have been stored, and the sentence and `job_id` in `outlast/error` name it.",
-        money: "none, except for such a job. A question that the provider may have accepted ends with SUBMIT_UNKNOWN instead, and a known run is resumed.",
+              Retryable, unless the store did not confirm the call: the job may have been stored, and the sentence and `job_id` in `outlast/error` name it.",
+        money: "none, except for such a job.",
         next: "if the call was not confirmed, look for its job first (`outlast jobs show ID`). Otherwise try again; after a server shut down, the same call continues where it was.\n\
-              If the error stays, check the network, the address in the sentence and the proxy: `outlast doctor` tests all of them.",
+              If the error stays, `outlast doctor` tests the network, the address and the proxy.",
     },
     Explanation {
         code: "UNAUTHORIZED",
         meaning: "The provider rejects the API key. Over HTTP (status 401): this server rejects the token.",
         money: "none.",
-        next: "check the variable that the sentence names (`PERPLEXITY_API_KEY`, `OPENAI_API_KEY`, ...) in the environment of the *server*, which the client sets, not your shell. `outlast config show` says where its value comes from.\n\
+        next: "check the variable that the sentence names in the environment of the *server*, which the client sets, not your shell. `outlast config show` says where its value comes from.\n\
               For tokens, see [http.md](http.md#who-may-ask).",
     },
     Explanation {
@@ -112,26 +112,26 @@ A workflow whose server no longer knows its task ends with this code too."#,
         code: "INTERNAL_ERROR",
         meaning: "A defect in outlast. Over HTTP with status 500.",
         money: "perhaps, if one of your jobs was running: `outlast jobs show ID` says whether its run had begun.",
-        next: "please report the details, which are in the log on standard error. Other jobs continue.",
+        next: "please report the details, which are in the log on standard error.",
     },
     Explanation {
         code: "CANCELLED",
         meaning: "The owner cancelled the job. outlast stops the provider's run if the provider allows it, and the answer says what it saw of the run ([vendors/cancel.md](vendors/cancel.md)).\n\
-              If the question was being sent at that moment, the answer says that a run may have begun: outlast stops it once the provider has returned its id, unless the server crashes before that.",
+              If the question was being sent at that moment, a run may have begun: outlast stops it once the provider has returned its id, unless the server crashes before that.",
         money: "what the run had used so far, or all of it if the provider did not stop it.",
         next: "nothing. `outlast jobs retry ID` asks again; if the run has completed or is still going, it fetches that report and sends nothing.",
     },
     Explanation {
         code: "JOB_EXPIRED",
-        meaning: "`get_job` or `cancel_job`: there is no job with this id any more, or there never was. Finished jobs of workflows are kept for `OUTLAST_JOB_TTL_MS`. Another owner's job looks the same.",
-        money: "none for this call. The job's own cost stays in `outlast spend`.",
+        meaning: "`get_job` or `cancel_job`: there is no job with this id any more, or there never was. Finished jobs of workflows are kept for `OUTLAST_JOB_TTL_MS`.",
+        money: "none for this call.",
         next: "check the id; `list_jobs` lists your jobs.",
     },
     Explanation {
         code: "NOT_FOUND",
-        meaning: "The same for a research job (`perplexity_research_poll`, status `NOT_FOUND`; kept for `PERPLEXITY_RESEARCH_JOB_TTL_MS`) and for a conversation in a batch. Over HTTP (status 404): no such route.",
-        money: "none for this call. The job's own cost stays in `outlast spend`.",
-        next: "check the id: it has 32 hexadecimal digits. On the command line, `outlast jobs list` lists your jobs.",
+        meaning: "The same for a research job (kept for `PERPLEXITY_RESEARCH_JOB_TTL_MS`) and for a conversation in a batch. Over HTTP (status 404): no such route.",
+        money: "none for this call.",
+        next: "check the id; `outlast jobs list` lists your jobs.",
     },
 ];
 
@@ -140,11 +140,11 @@ const REFUSALS: &[Explanation] = &[
         code: "VALIDATION_ERROR",
         meaning: "An argument is missing, unknown or not allowed. The sentence names it and says what is allowed.",
         money: "none.",
-        next: "correct the argument and call again; models do so by themselves.",
+        next: "correct the argument and call again.",
     },
     Explanation {
         code: "CONVERSATION_NOT_FOUND",
-        meaning: "You have no conversation with this id. Another owner's conversation looks the same.",
+        meaning: "You have no conversation with this id.",
         money: "none.",
         next: "use `list_conversations`, or `outlast conversations list`. A call without an id starts a new conversation.",
     },
@@ -158,7 +158,7 @@ const REFUSALS: &[Explanation] = &[
         code: "INVALID_ID",
         meaning: "In a batch: this cannot be the id of a conversation. The other ids of the batch are answered.",
         money: "none.",
-        next: "use 8 to 64 of `A-Z a-z 0-9 _ -`; copy the id from the answer that started the conversation.",
+        next: "copy the id (8 to 64 of `A-Z a-z 0-9 _ -`) from the answer that started the conversation.",
     },
     Explanation {
         code: "RETRIEVAL_ERROR",
@@ -169,13 +169,13 @@ const REFUSALS: &[Explanation] = &[
     Explanation {
         code: "JOB_IN_PROGRESS",
         meaning: "A conversation answers one question at a time, and its last question has not ended. Retryable.",
-        money: "none for the new question; the running one continues.",
+        money: "none.",
         next: "wait for it (`get_conversation_history`, or `outlast jobs wait ID`) and ask then, or start another conversation.",
     },
     Explanation {
         code: "IDEMPOTENCY_CONFLICT",
         meaning: "This `idempotency_key` was used for a different request within the last day.",
-        money: "none for this call; the first request is not affected.",
+        money: "none.",
         next: "use a new key for a new request, and the same arguments for the same request.",
     },
     Explanation {
@@ -188,26 +188,26 @@ const REFUSALS: &[Explanation] = &[
         code: "BUDGET_EXCEEDED",
         meaning: "The question may cost more than allowed: more than its own budget, than `OUTLAST_MAX_USD_PER_JOB`, or than the rest of `OUTLAST_MAX_USD_PER_DAY`. The sentence has the amounts.\n\
               If a limit is set, a question with an unknown cost is refused too, for example with a model that is not in the price table.\n\
-              If the sentence says that you can ask again the next day (UTC), the answer has the number of seconds until then.",
+              If you can ask again the next day (UTC), the answer has the number of seconds until then.",
         money: "none: the question was refused before anything was sent.",
-        next: "use a lower effort, a higher budget or limit, or wait for the next day. `outlast spend` shows what was spent, what is reserved for unfinished jobs and what may have been spent: [spending.md](spending.md).",
+        next: "use a lower effort, a higher budget or limit, or wait for the next day; `outlast spend` has the sums ([spending.md](spending.md)).",
     },
     Explanation {
         code: "TOO_MANY_POLLS",
-        meaning: "Too many calls are waiting for jobs: more than `OUTLAST_MAX_POLLS`, or than `OUTLAST_MAX_POLLS_PER_JOB` for one job. If several owners share a server, each gets a share of the free places. Retryable.",
+        meaning: "Too many calls are waiting for jobs: more than `OUTLAST_MAX_POLLS`, or than `OUTLAST_MAX_POLLS_PER_JOB` for one job. Several owners share the places. Retryable.",
         money: "none; the job continues.",
         next: "poll again in a few seconds, with fewer calls at a time.",
     },
     Explanation {
         code: "TOO_MANY_CALLS",
-        meaning: "More than 1,000 requests are unanswered on one stdio connection. This is the `data.code` of a JSON-RPC error with the code -32000; no tool was called.",
+        meaning: "More than 1,000 requests are unanswered on one stdio connection. This is the `data.code` of JSON-RPC error -32000; no tool was called.",
         money: "none.",
         next: "send the request again when some of the others are answered.",
     },
     Explanation {
         code: "STORE_FULL",
         meaning: "The disk of the job store is full, or your questions and results use more than `OUTLAST_MAX_BYTES_PER_OWNER`; the sentence says which. Finished jobs can still be read. Retryable.",
-        money: "none: what cannot be stored is not bought. Runs under way continue and are stored when there is room.",
+        money: "none. Runs under way continue and are stored when there is room.",
         next: "free space on the disk; no restart is needed ([faults.md](faults.md#the-disk-is-full)).\n\
               For your own quota: `outlast conversations delete ID`, `outlast jobs prune`, or a higher limit.",
     },
@@ -215,14 +215,14 @@ const REFUSALS: &[Explanation] = &[
         code: "STORE_CORRUPT",
         meaning: "The database is damaged, or its file was deleted or replaced under a running server.",
         money: "none for the refused call. Runs under way at the provider continue, and are charged.",
-        next: "stop the servers, run `outlast store restore FILE --force` with your last backup, and start again: [backup.md](backup.md#repair-a-damaged-store).",
+        next: "stop the servers and run `outlast store restore FILE --force` with your last backup: [backup.md](backup.md#repair-a-damaged-store).",
     },
     Explanation {
         code: "CONFIGURATION_ERROR",
         meaning: "A newer version of outlast wrote the job store, the provider of the conversation is no longer configured, or the vendor does not offer the configured model.",
         money: "none.",
-        next: "update outlast, or give this version its own store with `--store`.\n\
-              For a conversation, configure the provider that the sentence names and restart outlast; with `provider` (`--provider`), another provider answers and receives the earlier messages.\n\
+        next: "update outlast, or use another store (`--store`).\n\
+              For a conversation, configure its provider and restart outlast, or name another `provider` (`--provider`), which receives the earlier messages.\n\
               For a model, set one of those that the sentence lists; `outlast doctor` lists them too.",
     },
 ];
@@ -290,7 +290,7 @@ const HTTP_REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "TOO_MANY_CONNECTIONS",
-        meaning: "You have too many open connections: 503. If several owners share a server, each gets a share of the free connections.",
+        meaning: "You have too many open connections: 503. Several owners share the connections.",
         money: "none; jobs continue without a connection.",
         next: "close some, or try again after `Retry-After`.",
     },

@@ -270,7 +270,7 @@ async fn the_configuration_fits_a_terminal_of_80_columns() {
 }
 
 #[tokio::test]
-async fn watched_jobs_are_told_apart_at_80_columns() {
+async fn watched_jobs_can_be_distinguished_at_80_columns() {
     let mut world = World::new().await;
     world.set("NO_COLOR", "1");
     let mut server = world.serve().await;
@@ -351,7 +351,7 @@ async fn a_remark_about_waiting_jobs_does_not_break_their_lines() {
         start(&mut server, &format!("ok;words=60;sources={sources}")).await;
     }
     let terminal = Terminal::run(&world, 200, &["jobs", "watch"]);
-    crate::support::eventually("the remark has a line of its own", || {
+    crate::support::eventually("the remark has its own line", || {
         let rows = terminal.painted();
         let at = rows.iter().position(|row| row.starts_with("Queued: no live worker has"));
         let is_bar = |row: &&String| row.starts_with("  ") && row.contains("s  Queued: no live");

@@ -20,8 +20,8 @@ async fn watch_follows_jobs_to_their_end_and_its_exit_code_is_theirs() {
     assert!(ran.stdout.starts_with(&format!("{good}  succeeded")), "{ran:?}");
     let ran = world.run(&["jobs", "watch", &good, &bad, "--json"]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(told["jobs"][1]["failures"][0]["code"], "EXECUTION_ERROR", "{told}");
+    let reported: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(reported["jobs"][1]["failures"][0]["code"], "EXECUTION_ERROR", "{reported}");
 
     let mut server = world.serve().await;
     let held = start(&mut server, "ok;words=60;hold").await;
@@ -85,8 +85,8 @@ async fn wait_says_how_jobs_ended_or_that_the_time_did() {
     assert!(ran.stderr.contains("1 job is unfinished"), "{ran:?}");
     let ran = world.run(&["jobs", "wait", &stuck, "--timeout", "0s", "--json"]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(told["jobs"][0]["id"], stuck, "{told}");
+    let reported: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(reported["jobs"][0]["id"], stuck, "{reported}");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn cancel_ends_a_job_once_and_never_one_that_has_ended() {
 
 /// B9a: a job that ran out of time left a run behind that is being paid for. Its report is fetched, not bought again.
 #[tokio::test]
-async fn b9a_a_retry_takes_up_the_run_that_outlived_its_job() {
+async fn b9a_a_retry_resumes_the_run_that_outlived_its_job() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_ASYNC_MAX_WAIT_MS", "1000");
     let mut server = world.serve().await;

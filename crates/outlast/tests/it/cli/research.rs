@@ -78,7 +78,7 @@ async fn p3_a_closed_terminal_leaves_the_job_to_a_worker() {
 
 /// P3: a shell passes the signal on and the kernel sends it again; that is not a second Ctrl-C.
 #[tokio::test]
-async fn p3_a_hang_up_that_is_told_twice_still_leaves_the_job_to_a_worker() {
+async fn p3_a_hang_up_that_is_signalled_twice_still_leaves_the_job_to_a_worker() {
     let world = World::new().await;
     let terminal = Terminal::run(&world, 100, &["research", HELD]);
     terminal.shows("%").await;

@@ -121,7 +121,7 @@ async fn a_bar_leaves_room_for_ctrl_c_and_is_never_of_another_kind() {
                 assert!(bar.width() <= usize::from(columns) - 3, "{columns}: {bar:?}");
                 assert!(!bar.contains('\u{2591}'), "drawn before its style was set: {bar:?}");
             }
-            assert!(!last.contains(" % "), "the bar was taken away: {last:?}");
+            assert!(!last.contains(" % "), "the bar was removed: {last:?}");
             if arguments[0] == "research" {
                 workers.push(LeftBehind::of(&screen));
             }
