@@ -146,7 +146,7 @@ pub enum BeginError {
     #[error("the request was refused: {0}")]
     Refused(#[source] ProviderError),
     /// It was sent, and its outcome cannot be known.
-    #[error("the fate of the request is unknown: {0}")]
+    #[error("the outcome of the request is unknown: {0}")]
     Unknown(#[source] ProviderError),
 }
 

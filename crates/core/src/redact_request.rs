@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_question_is_hidden_where_it_stands_alone() {
+    fn a_short_question_is_hidden_if_it_is_alone() {
         let cases = [
             ("Why?", "why? is no question; whyever", "[redacted]? is no question; whyever"),
             ("age", "the message: \\\"AGE\\\"", "the message: \\\"[redacted]\\\""),

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_gives_so_many_words_and_no_more() {
+    fn a_long_text_gives_a_limited_number_of_words() {
         let text: String = (0..MAX_WORDS + 10).map(|number| format!("w{number} ")).collect();
         assert_eq!(words(&text).len(), MAX_WORDS);
         assert!(words(&"x".repeat(1000)).iter().all(|word| word.chars().count() == MAX_WORD_CHARS));

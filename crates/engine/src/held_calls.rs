@@ -185,7 +185,7 @@ impl HeldCalls {
             match shared.store.orphans(profiles).await {
                 Ok(orphans) => asked_for.extend(orphans),
                 Err(error) => {
-                    tracing::warn!(%error, "held calls without a carrier cannot be looked for, will try again");
+                    tracing::warn!(%error, "failed to look for held calls without a worker; will try again");
                     self.look_at = Some(Instant::now() + AFTER_ERROR);
                 }
             }

@@ -44,7 +44,7 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
             }
             Ok(Left::Something) => {}
             Err(error) => {
-                tracing::warn!(%error, "owed stops cannot be read or recorded, will try again")
+                tracing::warn!(%error, "failed to read or record pending stops; will try again")
             }
         }
         tokio::select! {

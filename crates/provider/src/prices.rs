@@ -57,7 +57,7 @@ struct TypicalUse {
 #[serde(deny_unknown_fields)]
 struct Search {
     request: Usd,
-    #[expect(dead_code, reason = "part of the table; no request of ours asks for it yet")]
+    #[expect(dead_code, reason = "part of the table; none of our requests asks for it yet")]
     fast: Usd,
 }
 

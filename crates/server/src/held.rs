@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_the_unit_a_person_would_use() {
+    fn an_age_is_shown_in_the_unit_a_person_would_use() {
         let cases =
             [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (7260, "2 h 1 min")];
         for (seconds, told) in cases {

@@ -389,12 +389,12 @@ impl MetricsText {
         self.gauge("outlast_database_waiting", "steps that wait for a connection", waiting);
         self.gauge(
             "outlast_database_lag_seconds",
-            "how late other processes hear of a change of this one",
+            "delay until other processes see a change of this one",
             lag.as_secs_f64(),
         );
         self.gauge(
             "outlast_database_told",
-            "1 where the database tells of changes, 0 where they are looked for",
+            "1 if the database reports changes, 0 if they are looked for",
             u8::from(is_told),
         );
     }

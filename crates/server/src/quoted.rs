@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_a_block_of_its_own_that_it_cannot_end() {
+    fn a_report_is_its_own_block_that_it_cannot_end() {
         let quoted = |text: &str| {
             let mut blocks = TextBlocks::new("conversation-1", "Ours.");
             blocks.quote(Quotation::Report, text);

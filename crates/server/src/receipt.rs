@@ -76,7 +76,7 @@ mod tests {
 
     /// Clients count their requests from one, so all owners use the same ids at the same time.
     #[test]
-    fn e7_no_owner_takes_back_what_another_was_told() {
+    fn e7_no_owner_takes_back_the_answer_of_another() {
         let receipts = Receipts::default();
         let call = |owner: &str| (OwnerId::new(owner), RequestId::Number(7));
         let anns = receipts.expect(&call("ann"));

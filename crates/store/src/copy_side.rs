@@ -36,7 +36,7 @@ pub enum CopyRefusal {
         newest: u32,
     },
     /// The store has jobs or ledger rows that are not part of this copy.
-    #[error("it has jobs of its own: {jobs}, and paid runs: {runs}")]
+    #[error("it has its own jobs: {jobs}, and paid runs: {runs}")]
     NotEmpty {
         /// The number of jobs.
         jobs: u64,

@@ -17,7 +17,7 @@ pub(crate) fn of_job(
     let problems = [
         (rules::expires_at(job) != expires_at, "has a wrong expires_at"),
         (rules::removable_at(job, key) != removable_at, "has a wrong removable_at"),
-        (is_owed && !has_run, "is owed a stop and has no remote run"),
+        (is_owed && !has_run, "has a pending stop and no remote run"),
         (holder.is_some() && !job.was_claimed(), "is held and was never claimed"),
     ];
     let found = problems.into_iter().filter(|(is_wrong, _)| *is_wrong);

@@ -88,7 +88,7 @@ async fn unfinished_jobs_and_live_workers_are_counted() {
 
 #[expect(clippy::disallowed_methods, reason = "tests open the database directly")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_older_newer_or_another_s_is_told_apart_and_left_alone() {
+async fn older_newer_and_foreign_files_are_distinguished_and_left_alone() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("jobs.db");
     open(&path).close().await;

@@ -133,7 +133,7 @@ async fn held_calls_of_schema_3_attach_after_the_migration() {
     let Ok(Inserted::New(_)) = ask().await else { panic!("it was answered") };
     let Ok(Inserted::Existing { key, .. }) = ask().await else { panic!("not found") };
     let life = KeyLife::Replays { unanswered: minutes(30), answered: minutes(1) };
-    assert_eq!(key.life, life, "the new call has a key of its own kind");
+    assert_eq!(key.life, life, "the new call has its own kind of key");
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -148,7 +148,7 @@ async fn what_was_finished_before_the_migration_is_forgotten_after_it() {
     drop(store);
     let store = open(&dir.path().join("jobs.db"), window).unwrap();
     let expired = store.prune(&Scope::Operator, &Prune::Expired).await.unwrap();
-    assert_eq!(expired, Pruned { jobs: 1, next_expiry: None }, "job 3 is owed a stop");
+    assert_eq!(expired, Pruned { jobs: 1, next_expiry: None }, "job 3 has a pending stop");
 }
 
 #[tokio::test]

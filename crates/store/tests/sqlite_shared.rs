@@ -106,7 +106,7 @@ async fn a_waiter_follows_another_handle_without_missing_a_job() {
         made.insert(insert(&here).await.id);
     }
     let seen = follower.await.unwrap();
-    assert_eq!(seen.len(), JOBS, "nothing was told twice");
+    assert_eq!(seen.len(), JOBS, "nothing was reported twice");
     assert_eq!(seen.into_iter().collect::<HashSet<_>>(), made);
 }
 

@@ -77,7 +77,7 @@ async fn a_long_result_is_kept_whole_or_not_at_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_made_while_others_write_is_a_store_of_its_own() {
+async fn a_backup_made_while_others_write_is_its_own_store() {
     let (store, dir) = a_store();
     let rival = Arc::new(open(&dir.path().join("jobs.db")));
     let running = insert(&store, a_job()).await;

@@ -208,7 +208,7 @@ pub(crate) async fn take_over(files: Vec<PathBuf>) -> Vec<LeftJournal> {
                 Ok(None) => {}
                 Err(error) => {
                     if error.kind() != io::ErrorKind::NotFound {
-                        tracing::warn!(%error, "what a keeper left cannot be read");
+                        tracing::warn!(%error, "failed to read what a host process left");
                     }
                     break;
                 }
@@ -217,7 +217,7 @@ pub(crate) async fn take_over(files: Vec<PathBuf>) -> Vec<LeftJournal> {
                 break;
             }
             if Instant::now() > limit {
-                tracing::error!("a keeper that does not answer holds the lock of its calls");
+                tracing::error!("a host process that does not answer holds the lock of its calls");
                 break;
             }
             tokio::time::sleep(LOCK_LOOK).await;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn h5_what_no_client_received_is_known_to_the_next_keeper_and_to_no_second_one() {
+    async fn h5_what_no_client_received_is_known_to_the_next_host_process_and_to_no_second_one() {
         let folder = folder();
         let open = || open(folder.path(), "i");
         let mut first = open().await;
@@ -322,7 +322,7 @@ mod tests {
 
     /// A killed process may hold its locks longer than its connections.
     #[tokio::test]
-    async fn h4_the_calls_of_a_keeper_that_is_dying_are_waited_for() {
+    async fn h4_the_calls_of_a_host_process_that_is_dying_are_waited_for() {
         let folder = folder();
         let mut dying = open(folder.path(), "i").await;
         dying.begun(1, call("x"));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn h5_a_long_file_is_begun_anew() {
+    async fn h5_a_long_file_is_begun_again() {
         let folder = folder();
         let mut journal = open(folder.path(), "i").await;
         journal.begun(1, call("stays"));

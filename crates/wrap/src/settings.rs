@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h6_a_timeout_is_told_from_a_person() {
+    fn h6_a_timeout_is_distinguished_from_a_person() {
         let timeouts = [
             "McpError: MCP error -32001: Request timed out",
             "Timed out after 30.0 seconds",

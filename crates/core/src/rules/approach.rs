@@ -105,7 +105,7 @@ mod tests {
 
     /// E6: a run that may run twice is begun again, whichever provider lost it.
     #[test]
-    fn a_lost_run_is_begun_anew_only_where_that_does_no_harm() {
+    fn a_lost_run_is_begun_again_only_if_that_does_no_harm() {
         let error = |trouble| ProviderError::new(trouble, "");
         let cases = [
             (Again::Safe, Trouble::RunLost, true),
@@ -113,9 +113,9 @@ mod tests {
             (Again::WithKey, Trouble::RunLost, false),
             (Again::Safe, Trouble::Unreachable, false),
         ];
-        for (again, trouble, expected) in cases {
-            let got = may_begin_again(nature(again, WithCursor), &error(trouble.clone()));
-            assert_eq!(got, expected, "{again:?} {trouble:?}");
+        for (again, problem, expected) in cases {
+            let got = may_begin_again(nature(again, WithCursor), &error(problem.clone()));
+            assert_eq!(got, expected, "{again:?} {problem:?}");
         }
     }
 }

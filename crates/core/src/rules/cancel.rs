@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancel_ends_a_job_at_once_and_owes_a_stop_only_for_a_known_run() {
+    fn a_cancel_ends_a_job_at_once_and_leaves_a_pending_stop_only_for_a_known_run() {
         let beginning = Checkpoint::Beginning { key: "k".to_owned() };
         let cases = [
             (queued(), RemoteStop::NotNeeded),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_found_after_the_cancel_is_owed_a_stop() {
+    fn a_run_found_after_the_cancel_has_a_pending_stop() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         assert!(
             record_late_run(&mut record, &remote(), NOW).is_err(),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owed_where_no_run_is_known() {
+    fn no_stop_is_pending_if_no_run_is_known() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
         let before = record.clone();
@@ -162,8 +162,8 @@ mod tests {
     fn a3_a_cancel_while_the_request_is_on_its_way_says_what_is_not_known() {
         let (mut record, _) = running(Checkpoint::Beginning { key: "k".to_owned() });
         cancel(&mut record, NOW);
-        let told = record.job.stop_text().unwrap();
-        assert!(told.contains("may have been begun and paid for"), "{told}");
+        let shown = record.job.stop_text().unwrap();
+        assert!(shown.contains("may have been begun and paid for"), "{shown}");
         record.job.new.ask = serde_json::json!({ "message": "a command has no price" });
         assert_eq!(record.job.stop_text(), None);
     }

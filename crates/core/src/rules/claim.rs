@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_with_a_carrier_is_about_to_be_sent_under_the_key_of_its_first_try() {
+    fn a_job_with_an_initial_worker_is_about_to_be_sent_under_the_key_of_its_first_try() {
         let carrier = Carrier { worker: WorkerId::new("w"), lease: Duration::from_secs(30) };
         let mut record = queued();
         let fresh = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };

@@ -177,7 +177,7 @@ mod tests {
 
     /// Promise 2: a changed default buys nothing while the first job runs; afterwards it makes another question.
     #[test]
-    fn an_unfinished_job_is_the_same_call_whoever_answers_it() {
+    fn an_unfinished_job_is_the_same_call_whichever_provider_answers_it() {
         use CallMode::{Attach, Fresh};
         let first = IdentityRecord::new(&call(Attach, None, "m"), &asked("openai"), NOW);
         let fresh = IdentityRecord { mode: Fresh, ..first.clone() };
@@ -261,9 +261,9 @@ mod tests {
             (None, None, None),
         ];
         for (identified, previous, expected) in cases {
-            let told = format!("{identified:?} {previous:?}");
+            let shown = format!("{identified:?} {previous:?}");
             let chosen = newest_call(identified, previous, &new).map(|call| call.seq);
-            assert_eq!(chosen, expected, "{told}");
+            assert_eq!(chosen, expected, "{shown}");
         }
     }
 

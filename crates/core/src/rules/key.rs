@@ -155,19 +155,19 @@ mod tests {
         ];
         for (life, job, ends) in cases {
             for (answered, end) in [false, true].into_iter().zip(ends) {
-                let (key, told) = (record(life, answered), format!("{life:?} {job:?} {answered}"));
+                let (key, shown) = (record(life, answered), format!("{life:?} {job:?} {answered}"));
                 let Some(end) = end else {
-                    assert!(!key_is_valid(&key, &job, ENDED), "{told}");
-                    assert_eq!(replay(&key, &job), None, "{told}");
+                    assert!(!key_is_valid(&key, &job, ENDED), "{shown}");
+                    assert_eq!(replay(&key, &job), None, "{shown}");
                     continue;
                 };
                 let before = Timestamp::from_millis(end.as_millis() - 1);
                 assert!(
                     key_is_valid(&key, &job, before) && !key_is_valid(&key, &job, end),
-                    "{told}"
+                    "{shown}"
                 );
                 let repeated = answered.then_some(Replay { ended_at: ENDED, until: end });
-                assert_eq!(replay(&key, &job), repeated, "{told}");
+                assert_eq!(replay(&key, &job), repeated, "{shown}");
             }
             for unfinished in [queued().job, running(Checkpoint::NotBegun).0.job] {
                 let key = record(life, false);
@@ -181,8 +181,8 @@ mod tests {
     fn only_the_first_answer_with_an_outcome_counts() {
         for life in [OWN, HELD, RESEARCH] {
             let later = ENDED.after(MINUTE);
-            let told = record_answer(&record(life, false), &succeeded(), ENDED);
-            assert_eq!(told, Some(record(life, true)), "{life:?}");
+            let shown = record_answer(&record(life, false), &succeeded(), ENDED);
+            assert_eq!(shown, Some(record(life, true)), "{life:?}");
             assert_eq!(record_answer(&record(life, true), &succeeded(), later), None, "{life:?}");
             assert_eq!(record_answer(&record(life, false), &queued().job, later), None, "{life:?}");
         }
@@ -190,7 +190,7 @@ mod tests {
 
     /// Promise 2: a research call resumes the run that its failure left, and no other call does.
     #[test]
-    fn a_research_call_takes_up_what_its_failure_left() {
+    fn a_research_call_resumes_the_run_that_its_failure_left() {
         let mut left = failed(Code::Timeout);
         left.checkpoint = Checkpoint::Running(remote());
         left.failures[0].run_goes_on = true;

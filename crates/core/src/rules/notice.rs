@@ -115,7 +115,7 @@ mod tests {
     /// G7: every end of a promised job and of held research; not of a quick answer or of a workflow whose caller
     /// waits.
     #[test]
-    fn g7_every_end_of_a_promised_job_and_of_held_research_is_told() {
+    fn g7_every_end_of_a_promised_job_and_of_held_research_sends_a_notice() {
         let research = json!({"messages": []});
         let search = json!({"kind": "search", "messages": []});
         let workflow = json!({"message": "run"});

@@ -53,7 +53,7 @@ mod tests {
 
     /// A8: never an unfinished job, never a conversation by its age, never a pending stop.
     #[test]
-    fn only_what_is_finished_and_owes_nothing_is_removed() {
+    fn only_finished_jobs_without_a_pending_stop_are_removed() {
         let conversation = ConversationId::new("c");
         let later = NOW.after(Duration::from_secs(86_400));
         let prunes =

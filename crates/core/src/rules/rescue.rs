@@ -56,10 +56,10 @@ mod tests {
             (beginning(), early, false, false),
             (Checkpoint::NotBegun, early, false, false),
         ];
-        for (checkpoint, now, lives, expected) in cases {
+        for (checkpoint, now, alive, expected) in cases {
             let record = running(checkpoint.clone()).0;
-            let got = lease_is_void(&record, |_| lives, now);
-            assert_eq!(got, expected, "{checkpoint:?} {now} {lives}");
+            let got = lease_is_void(&record, |_| alive, now);
+            assert_eq!(got, expected, "{checkpoint:?} {now} {alive}");
         }
         assert!(!lease_is_void(&queued(), |_| false, end), "no worker has it");
     }

@@ -572,7 +572,7 @@ mod tests {
 
     /// G6: a run that is begun again gets its own row, on the day when it begins.
     #[test]
-    fn g6_a_run_begun_anew_is_a_further_row() {
+    fn g6_a_run_begun_again_is_a_further_row() {
         let (mut record, lease) = running(Checkpoint::Running(remote()));
         let before = record.job.checkpoint.clone();
         let checkpoint = Checkpoint::NotBegun;
@@ -616,7 +616,7 @@ mod tests {
 
     /// G6: the model that did the work is known even if its price is not.
     #[test]
-    fn g6_a_success_of_unknown_cost_tells_its_model() {
+    fn g6_a_success_of_unknown_cost_names_its_model() {
         let (mut record, _) = running(Checkpoint::Running(remote()));
         let output = Output { model: Some("m".to_owned()), ..(*output()).clone() };
         record.job.state = JobState::Succeeded { at: NOW, output: Arc::new(output) };

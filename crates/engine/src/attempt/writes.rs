@@ -68,7 +68,7 @@ impl Attempt<'_> {
     pub(super) async fn record_late_run(&self, remote: &RemoteRun) {
         let write = || self.shared.record_late_run(&self.job.id, remote);
         // Repeated until it is recorded, whatever the lease: no other process knows of this run.
-        let recorded = self.write_until_lost("an owed stop", std::future::pending(), write).await;
+        let recorded = self.write_until_lost("a pending stop", std::future::pending(), write).await;
         match recorded {
             Ok(()) => {
                 tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "cancelled run will be stopped");

@@ -9,7 +9,7 @@ const FREE: PollLimits =
 
 /// E8: in total, and for each job; a caller that leaves makes room.
 #[test]
-fn no_more_than_so_many_wait_at_a_time() {
+fn the_number_of_waiting_calls_is_limited() {
     let wakeups = Arc::new(Wakeups::default());
     let limits = PollLimits { in_all: 3, per_job: 2, sharing: Sharing::OneOwner };
     let first = wakeups.watch(&ann(), job(1), limits);
@@ -125,7 +125,7 @@ async fn a_worker_is_registered_until_it_ends() {
 /// Nothing is kept of an attempt that is over. A caller that waits for its job learns that this process no longer
 /// runs it, or that it has ended.
 #[tokio::test]
-async fn a_try_that_is_over_is_carried_no_more() {
+async fn an_attempt_that_is_over_is_not_assigned_any_more() {
     let wakeups = Arc::new(Wakeups::default());
     let carry = || locked(&wakeups.waiting).jobs.entry(job(1)).or_default().is_carried = true;
     carry();

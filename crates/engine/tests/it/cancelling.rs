@@ -47,7 +47,7 @@ async fn a_cancelled_running_job_frees_its_slot_at_once_and_its_run_is_stopped()
     assert_eq!(remote_stop(&job), RemoteStop::Owed);
     let (reading, answered) = poll.await.unwrap();
     assert_eq!(reading.unwrap().job.state.kind(), StateKind::Cancelled);
-    assert_eq!(answered, asked, "the waiting caller is told at once");
+    assert_eq!(answered, asked, "the waiting caller is notified at once");
     bench.at_once(|| bench.provider.keys().len() == 2 && !bench.provider.stops().is_empty()).await;
     assert_eq!(asked.elapsed(), Duration::ZERO, "the next job is begun and the old run stopped");
     deliver(&bench, 1);
@@ -69,8 +69,8 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
     bench.quiet().await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
     assert_eq!(remote_stop(&job), RemoteStop::MaybeBegun, "no run is known yet");
-    let told = job.stop_text().unwrap();
-    assert!(told.contains("may have been begun and paid for"), "{told}");
+    let reported = job.stop_text().unwrap();
+    assert!(reported.contains("may have been begun and paid for"), "{reported}");
     tokio::time::sleep(seconds(40)).await;
     assert_eq!(bench.provider.begins_dropped(), 0);
     assert!(bench.provider.stops().is_empty());
@@ -85,7 +85,7 @@ async fn a_cancel_during_begin_waits_for_the_run_and_stops_it() {
 
 /// The same when the request was refused: there is nothing to stop, and the cancel remains.
 #[tokio::test(start_paused = true)]
-async fn a_cancel_during_begin_stands_when_the_request_is_refused() {
+async fn a_cancel_during_begin_is_kept_when_the_request_is_refused() {
     let bench = Bench::new();
     let process = bench.process().await;
     let hang = Arc::new(Notify::new());
@@ -133,7 +133,7 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
     let job = bench.job(&id).await;
     assert_eq!(remote_stop(&job), RemoteStop::GoesOn);
     assert_eq!(job.run_left(), Some(remote_run(&job)), "another job can resume it");
-    assert!(bench.provider.stops().is_empty(), "no worker tries in vain");
+    assert!(bench.provider.stops().is_empty(), "no worker tries without effect");
 }
 
 /// A3: while the request is on its way, there is no run yet, whether or not the provider can stop runs. The outcome
@@ -157,7 +157,7 @@ async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
 
 /// E14, A3: a pending stop is not lost if the store cannot write it at first.
 #[tokio::test(start_paused = true)]
-async fn a_run_found_after_a_cancel_is_owed_even_if_the_store_fails_for_a_while() {
+async fn a_run_found_after_a_cancel_has_a_pending_stop_even_if_the_store_fails_for_a_while() {
     let bench = Bench::new();
     let process = bench.process().await;
     let answer = Arc::new(Notify::new());
@@ -243,8 +243,8 @@ async fn a3_a_run_that_completed_before_its_cancel_can_be_fetched() {
     let job = bench.job(&id).await;
     assert_eq!(job.state.kind(), StateKind::Cancelled, "it stays cancelled");
     assert_eq!(remote_stop(&job), RemoteStop::Completed);
-    let told = job.stop_text().unwrap();
-    assert!(told.contains("$0.4100") && told.contains("fetches its report"), "{told}");
+    let reported = job.stop_text().unwrap();
+    assert!(reported.contains("$0.4100") && reported.contains("fetches its report"), "{reported}");
     let retried = process.engine.start_after(&job, job.new.clone(), None).await.unwrap().job;
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&retried.id).await.job), "because");
@@ -273,7 +273,7 @@ async fn a3_a_stop_can_be_settled_without_a_worker() {
 
 /// A3: a crash does not lose the pending stop.
 #[tokio::test(start_paused = true)]
-async fn a_stop_owed_by_a_dead_process_is_done_by_the_next() {
+async fn a_stop_left_pending_by_a_dead_process_is_done_by_the_next() {
     let bench = Bench::new();
     let first = bench.process().await;
     let id = first.under_way(&bench, 1).await;

@@ -24,7 +24,7 @@ fn asking(name: &str, priority: i16) -> NewJob {
 
 /// B7, B15: from start to end, only the provider causes a pause.
 #[tokio::test(start_paused = true)]
-async fn a_started_job_is_taken_up_and_done_without_delay() {
+async fn a_started_job_is_claimed_and_done_without_delay() {
     let log = Overheard::start();
     let bench = Bench::new();
     let process = bench.process().await;
@@ -32,7 +32,7 @@ async fn a_started_job_is_taken_up_and_done_without_delay() {
     let started = Instant::now();
     let id = process.start(research()).await;
     bench.at_once(|| !bench.provider.keys().is_empty()).await;
-    assert_eq!(started.elapsed(), Duration::ZERO, "taken up at once");
+    assert_eq!(started.elapsed(), Duration::ZERO, "claimed at once");
     bench.quiet().await;
     deliver(&bench, 1);
     let job = process.end(&id).await.job;
@@ -166,7 +166,7 @@ async fn a_panic_fails_its_own_job_and_touches_no_other() {
         assert_eq!(failure.code, code);
         assert!(failure.message.contains("the worker failed"), "{}", failure.message);
         let had_a_run = id == in_next || id == in_resume;
-        assert_eq!(job.run_left().is_some(), had_a_run, "it can be taken up");
+        assert_eq!(job.run_left().is_some(), had_a_run, "it can be resumed");
         let heard = log.lines_with("panicked");
         assert!(heard.iter().any(|line| line.contains(&id.to_string())), "{heard:?}");
     }

@@ -38,7 +38,7 @@ async fn a_dead_workers_run_is_resumed_when_its_lease_ends() {
 /// A clock that is set forward ends no lease of a live worker. If it leaps by more than live workers need to renew
 /// their leases, it is not trusted for the time of a lease.
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_leaps_costs_no_living_worker_its_job() {
+async fn a_clock_that_leaps_costs_no_running_worker_its_job() {
     for (leap, is_doubted) in [(LEASE / 3, false), (LEASE / 3 + millis(1), true), (LEASE, true)] {
         let log = Overheard::start();
         let bench = Bench::new();
@@ -238,10 +238,10 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     bench.store.rescue(&Dead::Proven).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
-    assert_eq!(bench.provider.followers(), 1, "the old attempt is told at once");
+    assert_eq!(bench.provider.followers(), 1, "the old attempt is notified at once");
     renewing.notify_one();
     tokio::time::sleep(LEASE * 3).await;
-    assert_eq!(bench.provider.resumes(), 1, "and the new one is not told for it");
+    assert_eq!(bench.provider.resumes(), 1, "and the new one is not notified");
     assert_eq!(bench.provider.followers(), 1);
     deliver(&bench, 1);
     assert_eq!(text(&process.end(&id).await.job), "because");
@@ -249,7 +249,7 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
 
 /// Promise 6: while the store takes no writes, no worker can renew, so leases that ran out meanwhile prove nothing.
 #[tokio::test(start_paused = true)]
-async fn a_store_that_took_no_writes_costs_no_living_worker_its_job() {
+async fn a_store_that_took_no_writes_costs_no_running_worker_its_job() {
     let bench = Bench::new();
     let first = bench.process().await;
     let id = first.under_way(&bench, 1).await;

@@ -23,7 +23,7 @@ fn held() -> NewJob {
 
 async fn hold(process: &Process) -> (JobId, bool) {
     let started = process.engine.start_held(held(), Key::held("workflow", INPUT)).await.unwrap();
-    assert_eq!(started.replay, None, "a workflow's outcome is told to one call");
+    assert_eq!(started.replay, None, "a workflow's outcome is reported to one call");
     (started.job.id, started.existed)
 }
 
@@ -42,7 +42,7 @@ async fn two_identical_held_calls_at_once_share_one_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_made_again_attaches_and_receives_the_result_once() {
+async fn a_repeated_call_attaches_and_receives_the_result_once() {
     let bench = Bench::new();
     let process = bench.process().await;
     let (id, _) = hold(&process).await;
@@ -65,7 +65,7 @@ async fn a_call_made_again_attaches_and_receives_the_result_once() {
 
 /// Promise 2: a report is replayed for ten minutes after its end, a quick answer for one, and the caller learns this.
 #[tokio::test(start_paused = true)]
-async fn research_is_told_again_for_a_while_after_an_answer() {
+async fn research_is_replayed_for_a_while_after_an_answer() {
     for (answer, span) in [(HeldAnswer::Report, 600), (HeldAnswer::Quick, 60)] {
         let bench = Bench::new();
         let process = bench.process().await;
@@ -187,7 +187,7 @@ async fn an_orphaned_held_call_is_resumed_by_a_process_that_runs() {
 
 /// A held call is created, claimed and recorded as about to be sent in one step.
 #[tokio::test(start_paused = true)]
-async fn a_held_call_is_carried_from_the_start() {
+async fn a_held_call_has_a_worker_from_the_start() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.quiet().await;
@@ -202,7 +202,7 @@ async fn a_held_call_is_carried_from_the_start() {
 
 /// A7: if a caller disconnects while its call is being created, no held job is left without an attempt.
 #[tokio::test(start_paused = true)]
-async fn a_held_call_whose_caller_leaves_is_carried_all_the_same() {
+async fn a_held_call_whose_caller_leaves_runs_all_the_same() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.quiet().await;
@@ -221,7 +221,7 @@ async fn a_held_call_whose_caller_leaves_is_carried_all_the_same() {
 
 /// B9a: a request that was recorded as about to be sent, but was not sent, is begun by the next process.
 #[tokio::test(start_paused = true)]
-async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
+async fn a_held_call_of_a_worker_that_leaves_is_released_as_not_begun() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.quiet().await;
@@ -239,7 +239,7 @@ async fn a_held_call_of_a_worker_that_leaves_is_given_back_as_not_begun() {
 
 /// The same for a call that is made while its worker is shutting down but still busy with another request.
 #[tokio::test(start_paused = true)]
-async fn a_held_call_made_while_its_worker_leaves_is_given_back() {
+async fn a_held_call_made_while_its_worker_leaves_is_released() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.quiet().await;
@@ -266,7 +266,7 @@ async fn a_held_call_made_while_its_worker_leaves_is_given_back() {
 
 /// And for a call that was handed to a worker which was asked to shut down before it looked.
 #[tokio::test(start_paused = true)]
-async fn a_held_call_that_its_worker_did_not_come_to_is_given_back() {
+async fn a_held_call_that_its_worker_did_not_come_to_is_released() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.quiet().await;
@@ -304,7 +304,7 @@ async fn the_caller_of_a_held_call_waits_without_a_read_and_a_stranger_does_not_
     let before = reads();
     deliver(&bench, 1);
     assert_eq!(text(&caller.await.unwrap().unwrap().job), "because");
-    assert_eq!(reads(), before, "the try tells its end");
+    assert_eq!(reads(), before, "the attempt reports its end");
 }
 
 /// The store is asked for dead workers only when another call attaches to a running held call.
@@ -349,7 +349,7 @@ async fn only_a_held_call_of_an_own_provider_is_taken_as_it_is_made() {
 
 /// A promised job that a caller waits for does not wait for a slot; one that a caller only polls does.
 #[tokio::test(start_paused = true)]
-async fn what_a_caller_waits_for_is_carried_past_the_queue() {
+async fn a_held_call_does_not_wait_in_the_queue() {
     let bench = Bench::new();
     let process = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
     bench.quiet().await;

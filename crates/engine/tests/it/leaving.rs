@@ -99,7 +99,7 @@ async fn a_soft_stop_waits_for_a_request_on_its_way() {
 
 /// But only for a limited time, because a process manager is waiting too.
 #[tokio::test(start_paused = true)]
-async fn a_soft_stop_waits_for_a_request_only_so_long() {
+async fn a_soft_stop_waits_for_a_request_for_a_limited_time() {
     let bench = Bench::new();
     let process = bench.process().await;
     bench.provider.next_begins([Begin::RunAfter(Arc::new(Notify::new()))]);

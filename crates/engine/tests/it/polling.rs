@@ -41,7 +41,7 @@ async fn a_change_whose_reading_was_broken_off_is_read_again() {
     let broken_off = tokio::time::timeout(millis(5), watch.changed()).await;
     assert!(broken_off.is_err(), "the read takes longer than that");
     let reading = tokio::time::timeout(seconds(60), watch.changed()).await;
-    let reading = reading.expect("the end is told").unwrap().unwrap();
+    let reading = reading.expect("the end is reported").unwrap().unwrap();
     assert_eq!(text(&reading.job), "because");
 }
 
@@ -61,7 +61,7 @@ async fn a_finished_job_answers_the_same_on_every_later_poll() {
 
 /// A2.
 #[tokio::test(start_paused = true)]
-async fn a_poll_ends_with_its_budget_and_the_job_as_it_stands() {
+async fn a_poll_ends_with_its_budget_and_the_present_state_of_the_job() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
@@ -131,7 +131,7 @@ async fn polls_that_are_gone_leave_nothing_to_look_for() {
 
 /// `--no-worker`: a process that only answers still learns of the end at once.
 #[tokio::test(start_paused = true)]
-async fn a_process_without_a_worker_hears_of_a_job_another_one_ends() {
+async fn a_process_without_a_worker_is_notified_of_a_job_that_another_one_ends() {
     let bench = Bench::new();
     let face = bench.process_without_worker().await;
     let id = face.start(research()).await;
@@ -166,7 +166,7 @@ async fn all_who_wait_for_one_job_are_answered() {
 
 /// A process looks for changes when it is notified of one, and its worker looks for jobs when it is asked to.
 #[tokio::test(start_paused = true)]
-async fn a_process_looks_when_it_is_told_to() {
+async fn a_process_looks_when_it_is_notified() {
     let bench = Bench::new();
     let process = bench.process().await;
     process.under_way(&bench, 1).await;

@@ -79,7 +79,7 @@ async fn progress_that_cannot_be_written_harms_nothing() {
 
 /// B6: a new attempt starts without progress.
 #[tokio::test(start_paused = true)]
-async fn a_job_given_back_shows_no_progress() {
+async fn a_released_job_shows_no_progress() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;

@@ -12,7 +12,7 @@ use outlast_testkit::scripted::Scripted;
 use crate::bench::{Bench, deliver, owner, research};
 
 #[tokio::test(start_paused = true)]
-async fn the_engine_tells_who_can_work_and_what_the_store_has() {
+async fn the_engine_reports_who_can_work_and_what_the_store_has() {
     let bench = Bench::new();
     let reader = bench.process_without_worker().await;
     let (engine, profile) = (&reader.engine, Scripted::profile());

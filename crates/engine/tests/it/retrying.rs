@@ -92,7 +92,7 @@ async fn n_retries_are_n_plus_one_tries() {
 
 /// B9a: a run that ended without a result costs nothing more, so a new one may be begun.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_failed_is_begun_anew() {
+async fn a_run_that_failed_is_begun_again() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
@@ -154,7 +154,7 @@ async fn a_broken_run_is_resumed() {
 
 /// B9a: silence after the bytes were sent.
 #[tokio::test(start_paused = true)]
-async fn a_request_of_unknown_fate_is_not_sent_again_unless_that_is_safe() {
+async fn a_request_of_unknown_outcome_is_not_sent_again_unless_that_is_safe() {
     for (again, begins) in [(Again::Never, 1), (Again::WithKey, 2), (Again::Safe, 2)] {
         let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
         let process = bench.process().await;

@@ -180,7 +180,7 @@ async fn a_poll_is_answered_although_changes_could_not_be_read_for_a_while() {
 
 /// Pending stops are found although the store could not return them for a while.
 #[tokio::test(start_paused = true)]
-async fn owed_stops_are_done_although_they_could_not_be_read_for_a_while() {
+async fn pending_stops_are_done_although_they_could_not_be_read_for_a_while() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;

@@ -15,7 +15,7 @@ use crate::bench::{Bench, deliver, millis, research, seconds};
 #[derive(Debug, Default)]
 struct Receiver {
     failures: Mutex<u32>,
-    told: Mutex<Vec<(Instant, String)>>,
+    reported: Mutex<Vec<(Instant, String)>>,
     /// Set if every delivery waits.
     waits: Option<Arc<Notify>>,
 }
@@ -25,15 +25,15 @@ impl Receiver {
         Arc::new(Self { failures: Mutex::new(times), ..Self::default() })
     }
 
-    fn told(&self) -> Vec<(Instant, String)> {
-        self.told.lock().unwrap().clone()
+    fn reported(&self) -> Vec<(Instant, String)> {
+        self.reported.lock().unwrap().clone()
     }
 }
 
 #[async_trait]
 impl Notifier for Receiver {
     async fn deliver(&self, notice: &Notice) -> Result<(), NotDelivered> {
-        self.told.lock().unwrap().push((Instant::now(), notice.body.clone()));
+        self.reported.lock().unwrap().push((Instant::now(), notice.body.clone()));
         if let Some(waits) = &self.waits {
             waits.notified().await;
         }
@@ -58,7 +58,7 @@ async fn is_kept(bench: &Bench) -> bool {
 
 /// G7: one notice as soon as the job has ended, even if two processes could deliver it.
 #[tokio::test(start_paused = true)]
-async fn g7_an_end_is_told_at_once_and_by_one_process() {
+async fn g7_an_end_sends_one_notice_at_once_from_one_process() {
     let bench = Bench::new();
     let receiver = Receiver::failing(0);
     let process = bench.process_with(telling(&receiver)).await;
@@ -68,16 +68,16 @@ async fn g7_an_end_is_told_at_once_and_by_one_process() {
     deliver(&bench, 1);
     process.end(&id).await;
     tokio::time::sleep(seconds(3600)).await;
-    let told = receiver.told();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].0 - since < millis(500), "{:?}", told[0].0 - since);
-    assert!(told[0].1.contains(&id.to_string()));
+    let reported = receiver.reported();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].0 - since < millis(500), "{:?}", reported[0].0 - since);
+    assert!(reported[0].1.contains(&id.to_string()));
     assert!(!is_kept(&bench).await);
 }
 
 /// G7: a process without a notifier leaves the notice to one that has a notifier.
 #[tokio::test(start_paused = true)]
-async fn g7_what_one_process_settled_another_tells() {
+async fn g7_another_process_sends_the_notice_of_a_settled_job() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
@@ -86,7 +86,7 @@ async fn g7_what_one_process_settled_another_tells() {
     process.leave().await;
     let receiver = Receiver::failing(0);
     let _later = bench.process_with(telling(&receiver)).await;
-    bench.until(|| receiver.told().len() == 1).await;
+    bench.until(|| receiver.reported().len() == 1).await;
 }
 
 /// G7: growing waits, eight deliveries within about a day, then nothing is kept of the notice.
@@ -99,9 +99,9 @@ async fn g7_a_receiver_that_is_down_is_tried_again_and_then_no_more() {
     bench.quiet().await;
     process.cancel(&id).await;
     tokio::time::sleep(seconds(48 * 3600)).await;
-    let told: Vec<Instant> = receiver.told().iter().map(|(at, _)| *at).collect();
-    assert_eq!(told.len(), 8);
-    let waits: Vec<u64> = told.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    let reported: Vec<Instant> = receiver.reported().iter().map(|(at, _)| *at).collect();
+    assert_eq!(reported.len(), 8);
+    let waits: Vec<u64> = reported.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
     assert!(waits.is_sorted() && waits[0] < 3 && waits[6] > 3600, "{waits:?}");
     assert!(!is_kept(&bench).await);
 }
@@ -116,14 +116,14 @@ async fn g7_a_leaving_worker_delivers_first_and_not_for_ever() {
     let id = process.under_way(&bench, 1).await;
     deliver(&bench, 1);
     process.end(&id).await;
-    bench.until(|| receiver.told().len() == 1).await;
+    bench.until(|| receiver.reported().len() == 1).await;
     let since = Instant::now();
     process.leave().await;
     assert!(since.elapsed() > seconds(5) && since.elapsed() < seconds(15));
     assert!(is_kept(&bench).await || bench.store.claim_notice(seconds(1)).await.is_ok());
     let (slow, waits) = (receiver.waits.clone().unwrap(), Instant::now());
     let process = bench.process_with(telling(&receiver)).await;
-    bench.until(|| receiver.told().len() == 2).await;
+    bench.until(|| receiver.reported().len() == 2).await;
     assert!(waits.elapsed() > seconds(30), "the claim of the first ends before");
     slow.notify_one();
     process.leave().await;
@@ -141,10 +141,10 @@ async fn g7_a_leaving_worker_tries_once_more_if_that_is_soon() {
         let id = process.under_way(&bench, 1).await;
         deliver(&bench, 1);
         process.end(&id).await;
-        bench.until(|| receiver.told().len() == 1).await;
+        bench.until(|| receiver.reported().len() == 1).await;
         let took = process.leave().await;
         assert!(took < seconds(2), "{took:?}");
-        assert_eq!(receiver.told().len(), tries);
+        assert_eq!(receiver.reported().len(), tries);
         assert_eq!(is_kept(&bench).await, left);
     }
 }
@@ -165,7 +165,7 @@ async fn g8_the_text_so_far_is_shown_now_and_then_and_ends_with_the_try() {
     bench.provider.act(1, Act::Writes(51, "# One, two"));
     bench.provider.act(1, Act::Writes(52, "# One, two, three"));
     tokio::time::sleep(millis(1900)).await;
-    assert_eq!(text().await.as_deref(), Some("# One"), "not so often");
+    assert_eq!(text().await.as_deref(), Some("# One"), "less often");
     tokio::time::sleep(millis(200)).await;
     bench.provider.act(1, Act::Writes(53, "# One, two, three, four"));
     bench.quiet().await;

@@ -160,7 +160,7 @@ async fn a_worker_finds_what_is_due_when_it_comes_and_what_is_due_soon() {
     assert_eq!(bench.provider.resumes(), 0);
     let _second = bench.process().await;
     bench.quiet().await;
-    assert_eq!(bench.provider.resumes(), 1, "what was given back is resumed at once");
+    assert_eq!(bench.provider.resumes(), 1, "what was released is resumed at once");
     bench.until(|| bench.provider.resumes() == 2).await;
     let late = bench.store.now().since(run_at);
     assert!(late <= millis(3), "{late:?} after it was due");

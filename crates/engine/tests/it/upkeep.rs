@@ -192,7 +192,7 @@ async fn h1_a_worker_until_idle_gives_up_a_store_that_refuses_every_claim_for_mi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_until_idle_does_owed_stops_before_it_leaves() {
+async fn a_worker_until_idle_does_pending_stops_before_it_leaves() {
     let bench = Bench::new();
     let doomed = bench.process().await;
     let id = doomed.under_way(&bench, 1).await;

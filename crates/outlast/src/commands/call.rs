@@ -119,7 +119,7 @@ impl Exchange<'_> {
 
     /// Handles a person who leaves: the job or task continues, unless Ctrl-C is typed a second time.
     async fn interrupted(&mut self, asked: StopSignal, work: &RemoteWork) -> ExitCode {
-        let goes_on = work.goes_on().unwrap_or_else(|| "the server was told".to_owned());
+        let goes_on = work.goes_on().unwrap_or_else(|| "the server was notified".to_owned());
         ui::mark(Mark::Step, &format!("left before the answer; {goes_on}"));
         if let (StopSignal::Interrupt, Some(task)) = (asked, work.task()) {
             ui::remark("  Ctrl-C again cancels it");

@@ -303,7 +303,7 @@ impl InitReport {
                 ui::remark(&format!("  Who may be asked, the first by default: {providers}."));
             }
             (None, Some(library)) => ui::remark(&format!(
-                "  Where a key is set, Perplexity answers; where none is, the documents in {library} do."
+                "  If a key is set, Perplexity answers; if not, the documents in {library} do."
             )),
             (None, None) => {}
         }

@@ -152,7 +152,7 @@ async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
     if was_ended && job.state.kind() != StateKind::Cancelled {
         let state = job.state.kind().as_str();
         let why = format!("job {} has ended already: {state}", job.id);
-        return Err(CommandError::failed(why, "`outlast jobs show` has what came of it"));
+        return Err(CommandError::failed(why, "`outlast jobs show` has its result"));
     }
     if args.json {
         ui::json(&json::job(&job, engine.now()));

@@ -226,7 +226,7 @@ fn warn_of_names(config: &Config, first: Option<&Profile>) {
         && let Some(set) = config.tools.iter().find(|set| named(set))
     {
         tracing::warn!(
-            "the tools of the set `{}` carry Perplexity's name and are answered by {provider}; the set \
+            "the tools of the set `{}` have Perplexity's name and are answered by {provider}; the set \
              `deep-research` is made for any provider",
             set.name()
         );

@@ -76,7 +76,7 @@ pub(super) fn drain_on_signals(
                 () = past(deadline) => {
                     deadline = None;
                     if !stop.is_asked() {
-                        tracing::info!("the time to drain is over; jobs in hand are given back");
+                        tracing::info!("the time to drain is over; unfinished jobs are released");
                         stop.ask();
                     }
                     continue;

@@ -85,7 +85,7 @@ pub(super) fn refused(error: StoreError) -> CommandError {
             "no job was started; start it again when the database answers".to_owned()
         }
         StoreError::InsertUnconfirmed { job, .. } => {
-            format!("`outlast jobs show {job}` tells whether it was, once the database answers; look before you start it again")
+            format!("`outlast jobs show {job}` shows whether it was, once the database answers; look before you start it again")
         }
         StoreError::Unconfirmed(_) => {
             "the job may have been started: look at `outlast jobs list` before you start it again".to_owned()

@@ -71,7 +71,7 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
         first_arguments: armed(args.kill_at),
         open_log,
     };
-    let code = front::run(options).await.context("keep the server in a process of its own")?;
+    let code = front::run(options).await.context("keep the server in its own process")?;
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 

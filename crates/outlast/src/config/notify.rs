@@ -46,7 +46,7 @@ impl Layers {
                 Ok(Some(Notify::Url { url: Secret(url), secret: Secret(secret) }))
             }
             (Some(_), Some(url), _) => {
-                let why = "cannot stand beside `command`: one of them is told of ends";
+                let why = "cannot be combined with `command`: one of them receives notices";
                 Err(at.wrong(&url.span(), "url", why))
             }
             (None, Some(url), _) => {
@@ -73,11 +73,11 @@ mod tests {
 
     /// G7: one of the two, the address with a secret, and neither is shown.
     #[test]
-    fn g7_a_command_or_a_signed_address_is_told() {
+    fn g7_a_command_or_a_signed_address_receives_notices() {
         assert!(notify("[server]\nconcurrency = 2\n").unwrap().is_none());
         assert!(notify("[notify]\n").unwrap().is_none());
-        let told = notify("[notify]\ncommand = [\"tell\", \"a, b\"]\n").unwrap();
-        let Some(Notify::Command(program)) = told else { panic!("{told:?}") };
+        let setting = notify("[notify]\ncommand = [\"tell\", \"a, b\"]\n").unwrap();
+        let Some(Notify::Command(program)) = setting else { panic!("{setting:?}") };
         assert_eq!(program.argv, ["tell", "a, b"]);
         let names: Vec<&str> =
             program.environment.0.iter().map(|(name, _)| name.as_str()).collect();
@@ -87,11 +87,11 @@ mod tests {
         let passed = program.environment.0.iter().find(|(name, _)| name == "MINE");
         assert_eq!(passed.map(|(_, value)| value.as_str()), Some("secret"));
         assert_eq!(program.environment.0.len(), 3, "{:?}", program.environment);
-        let told =
+        let setting =
             notify("[notify]\nurl = \"https://hooks.example/t0ken\"\nsecret = \"hunter2\"\n")
                 .unwrap();
-        assert!(matches!(told, Some(Notify::Url { .. })), "{told:?}");
-        let shown = format!("{told:?}");
+        assert!(matches!(setting, Some(Notify::Url { .. })), "{setting:?}");
+        let shown = format!("{setting:?}");
         assert!(!shown.contains("hunter2") && !shown.contains("t0ken"), "{shown}");
     }
 
@@ -103,7 +103,7 @@ mod tests {
             (format!("[notify]\n{url}secret = \" \"\n"), "needs `secret`"),
             (
                 format!("[notify]\n{url}secret = \"hunter2\"\ncommand = [\"x\"]\n"),
-                "beside `command`",
+                "combined with `command`",
             ),
             ("[notify]\nsecret = \"hunter2\"\n".to_owned(), "is for `url`"),
             ("[notify]\npass_env = [\"X\"]\n".to_owned(), "is for `command`"),

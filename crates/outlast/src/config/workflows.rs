@@ -134,7 +134,7 @@ impl Reader<'_> {
             (Some(command), None) => self.command(entry, command)?,
             (None, Some(tool)) => self.tool(entry, tool)?,
             (Some(_), Some(tool)) => {
-                return self.wrong(tool, "tool", "cannot stand beside `command`");
+                return self.wrong(tool, "tool", "cannot be combined with `command`");
             }
             (None, None) => {
                 let why = "is missing, and so is `tool`: a workflow needs one of them";
@@ -256,7 +256,7 @@ impl Reader<'_> {
                 self.absent("pass_env", &entry.pass_env, of_programs)?;
                 self.url(url, entry)
             }
-            (Some(_), Some(url)) => self.wrong(url, "url", "cannot stand beside `command`"),
+            (Some(_), Some(url)) => self.wrong(url, "url", "cannot be combined with `command`"),
             (None, None) => {
                 let why = "is missing, and so is `url`: an upstream needs one of them";
                 self.wrong(name, "command", why)

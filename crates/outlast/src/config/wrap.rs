@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn h9_each_tool_may_have_a_policy_of_its_own() {
+    fn h9_each_tool_may_have_its_own_policy() {
         let settings = wrap("[wrap]\nafter = \"4m\"\non_cancel = \"keep\"\nmax_result = \"1MiB\"\n[wrap.tools]\na = \"never\"\nb-c = \"2m\"\n\"d e\" = \"at once\"\n").unwrap();
         assert_eq!(
             (settings.after, settings.on_cancel),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h1_the_log_of_workers_begins_anew_when_it_is_large() {
+    fn h1_the_log_of_workers_begins_again_when_it_is_large() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("worker.log");
         let logs = [(); 2].map(|()| RotatingLog::open(path.clone(), 100).unwrap());

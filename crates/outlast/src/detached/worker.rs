@@ -38,7 +38,7 @@ pub(crate) async fn work(
     workers: Option<&Workers>,
     stop: &Shutdown,
 ) -> anyhow::Result<()> {
-    let folder = SocketFolder::of(config).context("a memory store has no worker of its own")?;
+    let folder = SocketFolder::of(config).context("a memory store has no detached worker")?;
     let name = identity.socket_name();
     // Locked before the first claim: a worker that exits because another is there must have no job to release.
     let Some(lock) = folder.lock(&name).context("lock beside the store")? else {

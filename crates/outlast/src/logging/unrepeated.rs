@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_trouble_is_said_once_in_a_while_with_a_count() {
+    fn the_same_error_is_logged_once_in_a_while_with_a_count() {
         let (log, start) = (Unrepeated::new((), LogFormat::Text), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!(log.says("no disk", at(0)), Some(0));

@@ -90,7 +90,7 @@ async fn g3_killed_in_the_middle_the_run_is_resumed_or_cancelled() {
         if cancels {
             let answer = server.structured(CANCEL, json!({ "jobId": id })).await;
             assert_eq!(answer["status"], "CANCELLED", "{answer}");
-            eventually("the provider is told", || world.simulator.stats().cancels == 1).await;
+            eventually("the provider is notified", || world.simulator.stats().cancels == 1).await;
         } else {
             world.simulator.release();
             let ended = finished(&mut server, &id).await;

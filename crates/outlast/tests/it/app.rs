@@ -43,7 +43,7 @@ fn named<'a>(tools: &'a Value, name: &str) -> &'a Value {
 
 /// I7: start, poll and research tools name a page, which is read as a resource; the page's own tool is for pages alone.
 #[tokio::test]
-async fn i7_tools_carry_views_for_clients_that_show_them() {
+async fn i7_tools_have_views_for_clients_that_show_them() {
     let world = World::new().await;
     let mut client = Client::new(&world, true);
     let discovered = client.ask("server/discover", json!({})).await;

@@ -373,7 +373,7 @@ async fn a_call_without_a_tool_lists_the_tools_of_the_server() {
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_a_tools_error_from_a_usage_error() {
+async fn the_exit_code_distinguishes_a_tools_error_from_a_usage_error() {
     let world = World::new().await;
     let empty = json!({ "jobId": 5 });
     let ran = call(&world, POLL, &empty, &[]).await;
@@ -404,7 +404,7 @@ async fn the_exit_code_tells_a_tools_error_from_a_usage_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_told_with_its_last_words() {
+async fn a_server_that_dies_is_reported_with_its_last_words() {
     let world = World::new().await;
     let script = stateless_script(Misbehaviour::Dies);
     let ran = world.run(&["call", "--tool", "x", "--", "/bin/sh", "-c", &script]).await;

@@ -118,7 +118,7 @@ async fn a3_a_run_that_had_completed_is_paid_for_once_and_its_report_is_fetched(
 
 /// A3: an accepted cancel is reported as a stop of the run after that was observed; then a retry begins a new run.
 #[tokio::test]
-async fn a3_a_run_that_was_seen_to_stop_is_begun_anew_by_a_retry() {
+async fn a3_a_run_that_was_seen_to_stop_is_begun_again_by_a_retry() {
     for vendor in VENDORS {
         let world = world(vendor).await;
         let mut server = world.serve().await;

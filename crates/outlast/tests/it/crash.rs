@@ -109,7 +109,7 @@ async fn a11_killed_in_the_middle_of_a_run_the_report_arrives() {
 
 /// Promise 5: a second process takes over a dead one's jobs while it is running, not only at its start.
 #[tokio::test]
-async fn a_living_server_takes_over_from_a_killed_one() {
+async fn a_running_server_takes_over_from_a_killed_one() {
     let world = World::new().await;
     let mut doomed = world.serve().await;
     let id = start(&mut doomed, "ok;words=80;hold=true").await;

@@ -220,7 +220,7 @@ async fn f2_processes_end_when_asked_while_their_database_hangs() {
 
 /// F9: a worker has the routes of an orchestrator; metrics need the operator's token.
 #[tokio::test]
-async fn f9_a_worker_tells_its_health_and_figures() {
+async fn f9_a_worker_reports_its_health_and_figures() {
     let (mut world, relay, _) = relayed().await;
     world.set("OUTLAST_STORE_STATEMENT_TIMEOUT", "3s");
     world.set("OUTLAST_OWNER", "ann");

@@ -38,7 +38,7 @@ name = "fail"
 command = ["/bin/sh", "-c", "echo secret words >&2; exit 3"]
 
 [[workflow]]
-name = "told"
+name = "given"
 command = ["/bin/sh", "-c", 'printf "%s|%s|%s|%s" "$*" "$OUTLAST_ARGUMENTS" "$OUTLAST_SESSION_ID" "$OUTLAST_JOB_ID"']
 
 [[workflow]]

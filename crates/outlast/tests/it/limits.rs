@@ -65,7 +65,7 @@ async fn g6_the_caps_of_sessions_stay_within_the_limits() {
     assert!(text.contains("usually costs $1.00") && text.contains("$5.00 of the $5.00"), "{text}");
 }
 
-/// G6: a worker that takes the job over sends the stored cap, regardless of its own settings.
+/// G6: a worker that takes the job over sends the stored cap, regardless of its settings.
 #[tokio::test]
 async fn g6_a_worker_that_takes_over_sends_the_stored_cap() {
     let mut world = anthropic().await;

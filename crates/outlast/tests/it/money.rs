@@ -137,7 +137,7 @@ async fn a3_a_cancel_during_the_submit_stops_the_run_once_it_is_known() {
     let id = start(&mut server, "late_submit;ms=30000|stuck").await;
     eventually("the run is bought", || world.submits() == 1).await;
     server.structured(CANCEL, json!({ "jobId": id })).await;
-    eventually("the provider is told", || world.simulator.stats().cancels == 1).await;
+    eventually("the provider is notified", || world.simulator.stats().cancels == 1).await;
     // The worker records it after the provider has counted it.
     let recorded = async {
         while !world
@@ -169,7 +169,7 @@ async fn a3_a_cancel_of_sonar_says_that_the_run_may_still_finish() {
 
 /// P7: a cost over a dollar is in the log, in every answer, and in the footer of the command line.
 #[tokio::test]
-async fn p7_a_run_over_a_dollar_is_told_in_the_log_and_in_the_answer() {
+async fn p7_a_run_over_a_dollar_is_reported_in_the_log_and_in_the_answer() {
     let world = World::new().await;
     let mut server = world.serve().await;
     let dear = "cost;total=1.25|ok;words=60;delay_ms=0";

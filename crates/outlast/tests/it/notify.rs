@@ -25,9 +25,9 @@ struct Told(PathBuf);
 
 impl Told {
     fn by_command(world: &World) -> Self {
-        let script = "read -r line; printf '%s\\\\n' \\\"$line\\\" >> told";
+        let script = "read -r line; printf '%s\\\\n' \\\"$line\\\" >> reported";
         let folder = configure(world, &format!("command = [\"/bin/sh\", \"-c\", \"{script}\"]\n"));
-        Self(folder.join("told"))
+        Self(folder.join("reported"))
     }
 
     fn all(&self) -> Vec<Value> {
@@ -37,7 +37,7 @@ impl Told {
     }
 
     fn of(&self, id: &str) -> Vec<Value> {
-        self.all().into_iter().filter(|told| told["jobId"] == id).collect()
+        self.all().into_iter().filter(|reported| reported["jobId"] == id).collect()
     }
 }
 
@@ -119,11 +119,11 @@ fn hmac(key: &[u8], text: &str) -> String {
 
 /// G7: success, failure and cancel are notified, with the title and the cost and nothing of the report.
 #[tokio::test]
-async fn g7_a_command_is_told_every_end() {
+async fn g7_a_command_receives_every_end() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_MAX_JOB_RETRIES", "0");
     world.set("OUTLAST_LOG", "debug");
-    let told = Told::by_command(&world);
+    let reported = Told::by_command(&world);
     let mut server = world.serve().await;
     let succeeded = start(&mut server, "ok;words=80;delay_ms=0").await;
     let report = finished(&mut server, &succeeded).await["response"].as_str().unwrap().to_owned();
@@ -132,22 +132,28 @@ async fn g7_a_command_is_told_every_end() {
     let cancelled = start(&mut server, "stuck").await;
     running(&world, &cancelled).await;
     server.structured(CANCEL, json!({ "jobId": cancelled })).await;
-    eventually("three ends are told", || told.all().len() == 3).await;
+    eventually("three notices are sent", || reported.all().len() == 3).await;
     for (id, status) in [(succeeded, "succeeded"), (failed, "failed"), (cancelled, "cancelled")] {
-        let told = told.of(&id);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((&told[0]["event"], &told[0]["status"]), (&json!("job.ended"), &json!(status)));
-        assert!(told[0]["title"].as_str().unwrap().starts_with("Why is the sky blue?"), "{told:?}");
-        assert!(told[0]["endedAt"].as_str().unwrap().ends_with('Z'), "{told:?}");
-        let fields = told[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let reported = reported.of(&id);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert_eq!(
+            (&reported[0]["event"], &reported[0]["status"]),
+            (&json!("job.ended"), &json!(status))
+        );
+        assert!(
+            reported[0]["title"].as_str().unwrap().starts_with("Why is the sky blue?"),
+            "{reported:?}"
+        );
+        assert!(reported[0]["endedAt"].as_str().unwrap().ends_with('Z'), "{reported:?}");
+        let fields = reported[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         let known = ["cost", "endedAt", "event", "jobId", "owner", "status", "title"];
-        assert_eq!(fields, known, "nothing else is told");
+        assert_eq!(fields, known, "nothing else is reported");
     }
-    let cost = &told.all()[0]["cost"];
+    let cost = &reported.all()[0]["cost"];
     assert_eq!(cost["kind"], "reported", "{cost}");
     assert!(cost["usd"].as_f64().unwrap() > 0.0, "{cost}");
     let line = report.lines().find(|line| line.len() > 40).unwrap();
-    assert!(!std::fs::read_to_string(&told.0).unwrap().contains(line));
+    assert!(!std::fs::read_to_string(&reported.0).unwrap().contains(line));
 }
 
 /// Returns the first example of `[notify]` in the documentation.
@@ -190,15 +196,15 @@ async fn g7_the_documented_example_runs_notify_send() {
 #[tokio::test]
 async fn g7_a_worker_without_notify_does_not_lose_the_notice() {
     let world = World::new().await;
-    let told = Told::by_command(&world);
+    let reported = Told::by_command(&world);
     let mut server = world.serve_with(&["--no-worker"]).await;
     let id = start(&mut server, "ok;words=40;delay_ms=0").await;
     leave(server).await;
     let worker = world.run(&["worker", "--until-idle", "--config", "/dev/null"]).await;
     assert_eq!((worker.code, world.submits()), (Some(0), 1), "{worker:?}");
-    assert!(told.all().is_empty(), "the worker tells nobody");
+    assert!(reported.all().is_empty(), "the worker notifies nobody");
     let server = world.serve().await;
-    eventually("its end is told", || told.of(&id).len() == 1).await;
+    eventually("its end is reported", || reported.of(&id).len() == 1).await;
     leave(server).await;
 }
 
@@ -240,18 +246,18 @@ fn seconds_of(moment: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn g7_an_address_is_told_signed_and_again_after_trouble() {
+async fn g7_an_address_receives_signed_notices_and_again_after_an_error() {
     an_address_is_told(World::new().await).await;
 }
 
 #[tokio::test]
-async fn g7_an_address_is_told_from_a_database_too() {
+async fn g7_an_address_receives_notices_from_a_database_too() {
     an_address_is_told(World::on_postgres().await).await;
 }
 
 /// G7: kill -9 between the end and its notice loses nothing.
 async fn an_end_is_told_after_a_crash(world: World) {
-    let told = Told::by_command(&world);
+    let reported = Told::by_command(&world);
     let mut doomed = world.serve_with(&["--kill-at", "after-settle"]).await;
     let arguments = question("ok;words=40;delay_ms=0");
     let call =
@@ -260,51 +266,51 @@ async fn an_end_is_told_after_a_crash(world: World) {
     let answered = doomed.answer(call).await;
     let (status, _) = doomed.ended().await;
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
-    assert!(told.all().is_empty(), "it died before it told anything");
+    assert!(reported.all().is_empty(), "it died before it reported anything");
     let mut server = world.serve().await;
-    eventually("the end is told", || told.all().len() == 1).await;
+    eventually("the end is reported", || reported.all().len() == 1).await;
     if let Some(answer) = answered {
-        assert_eq!(told.all()[0]["jobId"], answer["result"]["structuredContent"]["jobId"]);
+        assert_eq!(reported.all()[0]["jobId"], answer["result"]["structuredContent"]["jobId"]);
     }
     // Notified once: the notice of the next end arrives, and nothing more about the first.
     let next = start(&mut server, "ok;words=40;delay_ms=0").await;
-    eventually("the next end is told", || told.of(&next).len() == 1).await;
-    assert_eq!(told.all().len(), 2);
+    eventually("the next end is reported", || reported.of(&next).len() == 1).await;
+    assert_eq!(reported.all().len(), 2);
 }
 
 #[tokio::test]
-async fn g7_an_end_is_told_although_its_process_was_killed() {
+async fn g7_an_end_sends_a_notice_although_its_process_was_killed() {
     an_end_is_told_after_a_crash(World::new().await).await;
 }
 
 #[tokio::test]
-async fn g7_an_end_in_a_database_is_told_although_its_process_was_killed() {
+async fn g7_an_end_in_a_database_sends_a_notice_although_its_process_was_killed() {
     an_end_is_told_after_a_crash(World::on_postgres().await).await;
 }
 
 /// G7: one of several processes delivers the notice of each end.
 async fn one_process_tells(world: World) {
-    let told = Told::by_command(&world);
+    let reported = Told::by_command(&world);
     let (mut one, mut other) = (world.serve().await, world.serve().await);
     let mut ids = Vec::new();
     for _ in 0..4 {
         ids.push(start(&mut one, "ok;words=40;delay_ms=0").await);
         ids.push(start(&mut other, "ok;words=40;delay_ms=0").await);
     }
-    eventually("all ends are told", || ids.iter().all(|id| !told.of(id).is_empty())).await;
+    eventually("all ends are reported", || ids.iter().all(|id| !reported.of(id).is_empty())).await;
     // Both processes exit, and with them every notice that either could still have sent.
     leave(one).await;
     leave(other).await;
-    assert_eq!(told.all().len(), ids.len(), "each once");
+    assert_eq!(reported.all().len(), ids.len(), "each once");
 }
 
 #[tokio::test]
-async fn g7_of_two_servers_one_tells_each_end() {
+async fn g7_of_two_servers_one_sends_each_notice() {
     one_process_tells(World::new().await).await;
 }
 
 #[tokio::test]
-async fn g7_of_two_servers_on_a_database_one_tells_each_end() {
+async fn g7_of_two_servers_on_a_database_one_sends_each_notice() {
     one_process_tells(World::on_postgres().await).await;
 }
 
@@ -316,31 +322,31 @@ async fn g7_a_store_without_notify_keeps_no_notices() {
     let before = start(&mut server, "ok;words=40;delay_ms=0").await;
     finished(&mut server, &before).await;
     leave(server).await;
-    let told = Told::by_command(&world);
+    let reported = Told::by_command(&world);
     let mut server = world.serve().await;
     let after = start(&mut server, "ok;words=40;delay_ms=0").await;
-    eventually("the later end is told", || told.of(&after).len() == 1).await;
-    assert!(told.of(&before).is_empty());
+    eventually("the later end is reported", || reported.of(&after).len() == 1).await;
+    assert!(reported.of(&before).is_empty());
 }
 
 /// G7: from the command line: notified before `research` is over, and by the worker of a detached job.
 #[tokio::test]
-async fn g7_research_on_the_command_line_is_told() {
+async fn g7_research_on_the_command_line_sends_a_notice() {
     let world = World::new().await;
     let refused = world.run(&["research", "why?", "--detach", "--notify"]).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("[notify]") && world.submits() == 0, "{refused:?}");
-    let told = Told::by_command(&world);
+    let reported = Told::by_command(&world);
     let question = "Why? [[sim:ok;words=40;delay_ms=0]]";
     let ran = world.run(&["research", question]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(told.all().len(), 1, "told before the command ends");
-    assert_eq!(told.all()[0]["status"], "succeeded");
-    assert!(told.all()[0]["conversationId"].is_string());
+    assert_eq!(reported.all().len(), 1, "reported before the command ends");
+    assert_eq!(reported.all()[0]["status"], "succeeded");
+    assert!(reported.all()[0]["conversationId"].is_string());
     let ran = world.run(&["research", question, "--detach", "--notify"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let id = ran.stdout.trim().to_owned();
-    eventually("the detached job is told", || told.of(&id).len() == 1).await;
+    eventually("the detached job is reported", || reported.of(&id).len() == 1).await;
 }
 
 /// G7: a mistake is found at once, and its message repeats no secret.

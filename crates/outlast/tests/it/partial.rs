@@ -62,8 +62,11 @@ async fn history_has_the_text_so_far(mut world: World) {
     assert!(partial.starts_with(&begun), "{begun:?} {partial:?}");
     let shown = server.call("get_conversation_history", json!({ "conversationId": id })).await;
     assert_eq!(shown["structuredContent"]["messageCount"], 1, "it is no message: {shown}");
-    let told = shown["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("**Partial text so far (being written; not the report):**"), "{told}");
+    let reported = shown["content"][0]["text"].as_str().unwrap();
+    assert!(
+        reported.contains("**Partial text so far (being written; not the report):**"),
+        "{reported}"
+    );
     let many = json!({ "conversationIds": [id] });
     let batch = server.call("get_conversation_histories", many).await;
     let batched = &batch["structuredContent"][&id]["conversation"]["partial"];

@@ -312,7 +312,7 @@ async fn a9_a_client_that_gives_up_picks_its_call_up_again() {
 /// Promise 2: each of the four tools repeats its answer, marks it as repeated, and explains how to ask again without a
 /// key.
 #[tokio::test]
-async fn a_call_made_again_is_answered_with_the_same_and_says_so() {
+async fn a_repeated_call_is_answered_with_the_same_and_says_so() {
     let world = world().await;
     let mut server = world.serve().await;
     let search = json!({ "query": format!("Sky {QUICK}") });

@@ -28,7 +28,7 @@ async fn f1_every_process_on_the_database_sees_the_same_jobs() {
         checked.stdout.contains("PostgreSQL") && checked.stdout.contains("schema 9"),
         "{checked:?}"
     );
-    assert!(checked.stdout.contains("changes are heard of at once"), "{checked:?}");
+    assert!(checked.stdout.contains("changes are noticed at once"), "{checked:?}");
     assert!(!world.data_dir().join("conversation-logs").exists(), "the mirror is off");
 }
 

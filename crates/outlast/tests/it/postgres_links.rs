@@ -156,7 +156,7 @@ async fn f3_a_machine_that_is_cut_off_runs_nothing_twice() {
     world.set("OUTLAST_STORE", &direct);
     world.set("OUTLAST_DATA_DIR", world.data_dir().join("elsewhere").to_str().unwrap());
     let mut other = serve(&world, &folder).await;
-    eventually("the other machine begins it anew", || begun() == [2, 1]).await;
+    eventually("the other machine begins it again", || begun() == [2, 1]).await;
     let first = lines(&folder, "again")[0].clone();
     eventually("the machine that is cut off ended its command", || !runs(&first)).await;
     world.simulator.release();

@@ -130,7 +130,7 @@ async fn f8_a_store_that_was_copied_goes_on_in_the_database() {
     let copied = json(&copied);
     assert_eq!((&copied["jobs"], &copied["unfinished"]), (&Value::from(2), &Value::from(1)));
     let again = world.run(&copy).await;
-    assert_refused(&again, 2, &["it has jobs of its own: 2", "name an empty store"]);
+    assert_refused(&again, 2, &["it has its own jobs: 2", "name an empty store"]);
 
     world.set("OUTLAST_STORE", &database.url);
     let mut server = world.serve().await;

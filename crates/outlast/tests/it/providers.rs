@@ -236,24 +236,24 @@ async fn p2_with_a_key_and_a_library_doctor_and_the_log_say_who_answers() {
 
 /// P2: every text for clients and models names the provider that is really asked.
 #[tokio::test]
-async fn p2_a_library_is_never_called_the_web_or_perplexity_in_what_is_told() {
+async fn p2_no_text_calls_a_library_the_web_or_perplexity() {
     let mut world = with_library().await;
     world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");
     world.set("PERPLEXITY_ENABLE_SECURITY_DISCLAIMER", "true");
     let mut server = world.spawn(&["serve"]);
     let greeting = server.greet().await;
     let listed = server.request("tools/list", json!({})).await;
-    let mut told = vec![greeting["instructions"].as_str().unwrap().to_owned()];
+    let mut reported = vec![greeting["instructions"].as_str().unwrap().to_owned()];
     for tool in listed["result"]["tools"].as_array().unwrap() {
-        told.push(tool["title"].as_str().unwrap().to_owned());
-        told.push(tool["description"].as_str().unwrap().to_owned());
+        reported.push(tool["title"].as_str().unwrap().to_owned());
+        reported.push(tool["description"].as_str().unwrap().to_owned());
     }
-    let told = told.join("\n");
-    let lower = told.replace("perplexity_", "").to_lowercase();
+    let reported = reported.join("\n");
+    let lower = reported.replace("perplexity_", "").to_lowercase();
     for untrue in [" web", "perplexity", "third party"] {
-        assert!(!lower.contains(untrue), "{untrue}: {told}");
+        assert!(!lower.contains(untrue), "{untrue}: {reported}");
     }
-    assert!(lower.contains("documents"), "{told}");
+    assert!(lower.contains("documents"), "{reported}");
 }
 
 /// P2: `init` passes the library on, by its flag or from the environment, and a client that does not replace the
@@ -305,7 +305,7 @@ async fn p2_init_passes_the_library_on_and_a_client_that_replaces_nothing_works(
 
 /// G1: no command uses a vendor's key from the environment unless the vendor is named.
 #[tokio::test]
-async fn g1_a_key_that_stands_in_the_environment_is_not_used_unless_its_vendor_is_named() {
+async fn g1_a_key_in_the_environment_is_not_used_unless_its_vendor_is_named() {
     let mut world = with_library().await;
     world.unset("OUTLAST_TOOLS");
     for vendor in ["OPENAI", "ANTHROPIC", "GEMINI", "PERPLEXITY"] {

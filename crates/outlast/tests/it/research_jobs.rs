@@ -88,12 +88,12 @@ async fn a3_a_cancel_ends_the_job_and_stops_the_remote_run() {
     assert_eq!(again["status"], "CANCELLED");
     let poll = server.structured(POLL, json!({ "jobId": id })).await;
     assert_eq!(poll["status"], "CANCELLED");
-    eventually("the provider is told", || world.simulator.stats().cancels >= 1).await;
+    eventually("the provider is notified", || world.simulator.stats().cancels >= 1).await;
 }
 
 /// A3: a crash does not lose the duty to stop the remote run.
 #[tokio::test]
-async fn a3_an_owed_stop_survives_a_crash() {
+async fn a3_a_pending_stop_survives_a_crash() {
     let world = World::new().await;
     let mut doomed = world.serve().await;
     let id = start(&mut doomed, "stuck").await;
@@ -105,7 +105,8 @@ async fn a3_an_owed_stop_survives_a_crash() {
     idle.kill().await;
     assert_eq!(world.simulator.stats().cancels, 0);
     let _worker = world.serve().await;
-    eventually("the next worker tells the provider", || world.simulator.stats().cancels == 1).await;
+    eventually("the next worker notifies the provider", || world.simulator.stats().cancels == 1)
+        .await;
 }
 
 /// A3: a finished job keeps its status.

@@ -107,11 +107,11 @@ async fn b9a_a_restored_backup_buys_nothing_again() {
     let restored = world.run(&["store", "restore", text(backup), "--force", "--json"]).await;
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert!(!rest.exists());
-    let told: Value = serde_json::from_str(&restored.stdout).unwrap();
-    assert_eq!(ids(&told["ended"]), *queued, "{told}");
-    assert_eq!(ids(&told["resumed"]), *running, "{told}");
-    assert_eq!(told["queued"], json!([]));
-    let kept = told["kept"].as_str().unwrap();
+    let reported: Value = serde_json::from_str(&restored.stdout).unwrap();
+    assert_eq!(ids(&reported["ended"]), *queued, "{reported}");
+    assert_eq!(ids(&reported["resumed"]), *running, "{reported}");
+    assert_eq!(reported["queued"], json!([]));
+    let kept = reported["kept"].as_str().unwrap();
     let url = format!("sqlite:{kept}");
     let old = world.run(&["jobs", "list", "--json", "--store", &url]).await;
     let old: Value = serde_json::from_str(&old.stdout).unwrap();
@@ -383,10 +383,10 @@ async fn free_work_of_a_restored_backup_runs_on() {
     let arguments =
         ["store", "restore", text(&backup), "--force", "--json", "--config", text(&config)];
     let restored = world.run(&arguments).await;
-    let told: Value =
+    let reported: Value =
         serde_json::from_str(&restored.stdout).unwrap_or_else(|_| panic!("{restored:?}"));
-    assert_eq!(self::ids(&told["queued"]), ids[..1]);
-    assert_eq!(self::ids(&told["ended"]), ids[1..]);
+    assert_eq!(self::ids(&reported["queued"]), ids[..1]);
+    assert_eq!(self::ids(&reported["ended"]), ids[1..]);
     let worker = world.run(&["worker", "--until-idle", "--config", text(&config)]).await;
     assert_eq!((worker.code, world.submits()), (Some(0), 0), "{worker:?}");
     let shown = world.run(&["jobs", "show", &ids[0], "--json"]).await;

@@ -111,7 +111,7 @@ async fn nothing_leaks(api: &str, set: &str) {
     let (_, log) = server.ended().await;
     let failures: Vec<_> = log.lines().filter(|line| line.contains("Job failed")).collect();
     let whole = failures.iter().filter(|line| line.contains(UPSTREAM)).count();
-    assert!(whole >= 7, "{whole} of {} failures are told whole: {log}", failures.len());
+    assert!(whole >= 7, "{whole} of {} failures are logged whole: {log}", failures.len());
 
     let place = format!("the log of {api} {set}");
     absent(KEY, &place, &log);

@@ -84,7 +84,7 @@ async fn g6_the_ledger_is_the_providers_own_bill() {
 
 /// G6: the output for a person, and that for a script.
 #[tokio::test]
-async fn g6_spend_is_told_by_day_model_and_owner_and_makes_no_store() {
+async fn g6_spend_is_shown_by_day_model_and_owner_and_makes_no_store() {
     let mut world = World::new().await;
     let nothing = world.run(&["spend"]).await;
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{nothing:?}");
@@ -214,7 +214,7 @@ async fn g6_a_killed_server_keeps_what_is_reserved() {
 
 /// G6: killed while the request is on its way, the money may have been spent; cancelled then, too.
 #[tokio::test]
-async fn g6_what_may_have_been_spent_is_told_apart() {
+async fn g6_what_may_have_been_spent_is_shown_apart() {
     let world = World::new().await;
     let mut doomed = world.serve().await;
     let id = start(&mut doomed, "late_submit;ms=1200000|stuck").await;
@@ -236,7 +236,7 @@ async fn g6_what_may_have_been_spent_is_told_apart() {
 
 /// G6: a limit that is not an amount ends the command with exit code 2.
 #[tokio::test]
-async fn g6_a_limit_that_is_no_amount_is_a_usage_error() {
+async fn g6_a_limit_that_is_not_an_amount_is_a_usage_error() {
     let mut world = World::new().await;
     for bad in ["five", "-1", "1e3", "0.0000000001", "NaN"] {
         world.set("OUTLAST_MAX_USD_PER_JOB", bad);

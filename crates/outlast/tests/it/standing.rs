@@ -42,7 +42,7 @@ async fn p4_a_silent_run_is_never_said_to_wait_for_a_worker() {
 
 /// P4: without a running worker every interface reports it in the same words, and none claims that the job continues.
 #[tokio::test]
-async fn p4_without_a_worker_every_face_says_so_in_the_same_words() {
+async fn p4_without_a_worker_every_interface_says_so_in_the_same_words() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "true");
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "50");

@@ -118,7 +118,7 @@ async fn survive_kill_9(world: &World) -> (Modern, String) {
 }
 
 #[tokio::test]
-async fn a_task_survives_kill_9_and_every_face_finds_it() {
+async fn a_task_survives_kill_9_and_every_interface_finds_it() {
     let world = World::new().await;
     let (mut client, id) = survive_kill_9(&world).await;
     let polled = client.call(POLL, json!({ "jobId": id })).await;
@@ -300,7 +300,7 @@ async fn promise_2_a_task_that_failed_is_asked_again() {
 }
 
 #[tokio::test]
-async fn unknown_and_foreign_tasks_cannot_be_told_apart() {
+async fn unknown_and_foreign_tasks_cannot_be_distinguished() {
     let mut world = World::new().await;
     let mut client = Modern::with_tasks(&world);
     let created = client.call(DEEP, query("stuck")).await;

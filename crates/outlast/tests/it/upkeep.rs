@@ -72,7 +72,7 @@ async fn a_backup_made_while_the_store_is_in_use_has_everything() {
 }
 
 #[tokio::test]
-async fn a_damaged_store_is_told_from_a_sound_one() {
+async fn a_damaged_store_is_distinguished_from_a_sound_one() {
     let world = World::new().await;
     let mut server = world.serve().await;
     for _ in 0..20 {
@@ -198,7 +198,7 @@ async fn the_lock_files_of_dead_workers_are_removed() {
     let stuck = start(&mut busy, "stuck").await;
     running(&world, &stuck).await;
     eventually("the dead have no files", || locks().iter().all(|name| !dead.contains(name))).await;
-    assert!(!locks().is_empty(), "the living have theirs");
+    assert!(!locks().is_empty(), "running workers have theirs");
     let mut beside = world.serve().await;
     let id = start(&mut beside, "ok;words=60;delay_ms=0").await;
     finished(&mut beside, &id).await;

@@ -104,7 +104,7 @@ async fn g3_a_cancel_after_a_crash_stops_the_run_at_the_vendor() {
         assert_eq!(world.simulator.stats().cancels, 0);
         let _worker = world.serve().await;
         let stopped = || world.simulator.stats().runs[0].status == "cancelled";
-        eventually("the next worker tells the vendor", stopped).await;
+        eventually("the next worker notifies the vendor", stopped).await;
         assert_eq!(world.submits(), 1);
     }
 }

@@ -85,7 +85,7 @@ impl Service {
         })
     }
 
-    /// Sends the question into a session, which costs money. An answer that names no event leaves open what became of it.
+    /// Sends the question into a session, which costs money. An answer that names no event leaves its outcome unknown.
     pub(super) async fn ask(&self, id: &str, body: &Value) -> Result<(), BeginError> {
         let request = self.post(&["v1", "sessions", id, "events"], body)?;
         let submit = Submit::within(self, self.waits().step_limit);

@@ -49,7 +49,7 @@ fn is_web_address(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// The numbers in brackets that are no links.
+/// The numbers in brackets that are not links.
 fn bare_numbers(text: &str) -> HashSet<u32> {
     let brackets = text.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     let bare = brackets.filter(|(_, after)| !after.starts_with('('));

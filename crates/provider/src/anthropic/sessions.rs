@@ -26,7 +26,7 @@ const LOST_ANSWERS: u32 = 3;
 
 impl Anthropic {
     /// The session of this key: the one there is already, else a new one. An answer that was lost on the way there costs
-    /// no try of the job: what it made is looked up by its name or key, or made again.
+    /// no try of the job: what it made is looked up by its name or key, or created again.
     ///
     /// Whatever goes wrong here, nothing that costs money was sent, so no error leaves anything in doubt.
     pub(super) async fn session(

@@ -1,4 +1,4 @@
-//! The guard: a small process of ours that holds the other end of a pipe. When the pipe closes, because we ended or were
+//! The guard: our small process that holds the other end of a pipe. When the pipe closes, because we ended or were
 //! killed, it ends every command that still runs. One guard watches over all commands of a process.
 //!
 //! A command runs only once the guard knows of it: until then it is a launcher that waits for its message.
@@ -154,7 +154,7 @@ fn is_ours(group: &Group) -> bool {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "nothing tells the end of a process that is not our child"
+    reason = "nothing reports the end of a process that is not our child"
 )]
 fn wait_a_little() {
     std::thread::sleep(LOOK_EVERY);

@@ -1,4 +1,4 @@
-//! The launcher: a process of ours that becomes the command. It is started first, put into the guard's hands and recorded;
+//! The launcher: our process that becomes the command. It is started first, put into the guard's hands and recorded;
 //! only then is it sent the message, and only with the whole of that does it become the command. A server that crashes before
 //! leaves nothing that runs, and a command never takes half a message for the whole: its standard input is a file.
 

@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(said.as_deref(), Some("Researching: 2 queries asked, 1 source read"));
         assert_eq!(meter.snapshot(&shown), None);
         meter.stream_from_the_beginning();
-        assert_eq!(told(&mut meter, SEARCH), None, "told again by a stream from the beginning");
+        assert_eq!(told(&mut meter, SEARCH), None, "repeated by a stream from the beginning");
         let begins = r#"{"event_type":"step.start","index":2,"step":{"type":"model_output"}}"#;
         assert_eq!(told(&mut meter, begins), Some((50, "Processing response...".to_owned())));
         assert_eq!(told(&mut meter, thought).unwrap().0, 50, "never down");

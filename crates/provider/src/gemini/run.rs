@@ -1,4 +1,4 @@
-//! A run of an agent. Checks decide what became of it; the stream, while there is one, only shows progress.
+//! A run of an agent. Checks decide its outcome; the stream, while there is one, only shows progress.
 
 use async_trait::async_trait;
 use outlast_core::{Partial, ProviderError, RemoteRun, Step};

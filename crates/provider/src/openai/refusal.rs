@@ -27,8 +27,8 @@ pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, Refusal
     let why = why(answer);
     let sentence = match why {
         RefusalKind::NoModel | RefusalKind::Other => error.sentence,
-        RefusalKind::NoBackground => "this server does not run requests in the background, without which a run cannot be taken up \
-            again; use a server that does (vLLM: set VLLM_ENABLE_RESPONSES_API_STORE=1 there), or another provider"
+        RefusalKind::NoBackground => "this server does not run requests in the background, without which a run cannot be \
+            resumed; use a server that does (vLLM: set VLLM_ENABLE_RESPONSES_API_STORE=1 there), or another provider"
             .to_owned(),
         RefusalKind::NoEndpoint => {
             let status = answer.status.as_u16();

@@ -71,7 +71,7 @@ impl Response {
                     text.push_str("\n\n");
                 }
                 if !cited.is_empty() {
-                    // The places of a citation are counted from the beginning of its own part.
+                    // The places of a citation are counted from the beginning of its part.
                     let before = text.chars().count();
                     citations.extend(cited.into_iter().map(|citation| citation.after(before)));
                 }

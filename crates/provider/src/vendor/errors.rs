@@ -265,7 +265,7 @@ mod tests {
         for status in [400, 401, 402, 403, 404, 429, 500, 503] {
             let error = trouble(&PERPLEXITY, &answer(status, body), "hunter2");
             assert!(!error.sentence.contains("leaked"), "{error:?}");
-            // G9: the message alone is handed on, without keys; what becomes of it is decided where the request is known.
+            // G9: the message alone is handed on, without keys; its consequence is decided where the request is known.
             let reason = error.reason.as_deref().unwrap();
             assert!(reason.contains("leaked") && !reason.contains("server"), "{reason}");
             assert!(!reason.contains("hunter2") && !reason.contains("pplx-abc"), "{reason}");

@@ -67,7 +67,7 @@ impl Service {
         let mut hasher = Sha256::new_with_prefix(self.shared.api_key.as_bytes());
         let mut base_url = self.shared.base_url.clone();
         if let Some(query) = self.shared.base_url.query() {
-            // The query tells services apart but may hold a secret: it is hashed, not shown.
+            // The query distinguishes services but may hold a secret: it is hashed, not shown.
             hasher.update(query.as_bytes());
             base_url.set_query(None);
         }

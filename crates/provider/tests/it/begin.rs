@@ -96,7 +96,7 @@ async fn a_refused_connection_means_not_sent() {
 
 /// B9a: silence after the bytes were sent is unknown.
 #[tokio::test]
-async fn a_server_that_never_answers_leaves_the_fate_unknown() {
+async fn a_server_that_never_answers_leaves_the_outcome_unknown() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let timeout = Duration::from_millis(100);
@@ -108,7 +108,7 @@ async fn a_server_that_never_answers_leaves_the_fate_unknown() {
 
 /// B9a: the run exists, and the provider did not say so.
 #[tokio::test]
-async fn a_connection_dropped_before_the_answer_leaves_the_fate_unknown() {
+async fn a_connection_dropped_before_the_answer_leaves_the_outcome_unknown() {
     let bench = Bench::new().await;
     let error = bench.not_begun("q [[sim:drop_submit]]").await;
     let BeginError::Unknown(error) = error else { panic!("{error:?}") };

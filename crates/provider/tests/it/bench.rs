@@ -121,7 +121,7 @@ impl Followed {
         sources
     }
 
-    pub(crate) fn told(&self) -> Vec<(u8, &str)> {
+    pub(crate) fn reported(&self) -> Vec<(u8, &str)> {
         let told = self.progress.iter();
         told.map(|step| (step.percent.unwrap(), step.message.as_str())).collect()
     }

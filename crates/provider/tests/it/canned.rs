@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::bench::{self, KEY};
 
-/// Bytes, and what becomes of the connection after them.
+/// Bytes, and the end of the connection after them.
 #[derive(Clone)]
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) enum Then {
     Hold,
     /// The connection waits for another request.
     Next,
-    /// So many bytes more of the last one, or as many as the client takes.
+    /// The number of further bytes of the last one, or as many as the client takes.
     Repeat(usize),
 }
 

@@ -38,7 +38,7 @@ async fn a_stream_refused_in_passing_is_asked_for_again() {
 
 /// A5: a passing error is not a failed try.
 #[tokio::test]
-async fn a_check_that_fails_in_passing_is_made_again() {
+async fn a_check_that_fails_in_passing_is_repeated() {
     let bench = Bench::new().await;
     for fault in ["503", "503;body=html", "429", "429;body=html", "500;body=empty", "524;body=html"]
     {

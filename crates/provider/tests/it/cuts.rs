@@ -62,7 +62,7 @@ async fn a_stream_cut_at_any_byte_gives_the_text_a_poll_gives() {
     assert_eq!(polled.text(), READ);
 }
 
-/// B9a: before the run is named its fate is unknown; after it, a check has the last word.
+/// B9a: before the run is named its outcome is unknown; after it, a check has the last word.
 #[tokio::test]
 async fn a_stream_that_breaks_at_any_byte_loses_nothing_and_buys_nothing_again() {
     let wire = wire();

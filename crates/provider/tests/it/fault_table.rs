@@ -30,7 +30,7 @@ pub(crate) struct Dialect {
     /// The call of a request line.
     pub(crate) call: fn(&str) -> Call,
     /// The answers of a server without fault, by how many calls of the kind came before. The run goes on until its
-    /// stream tells its end, or for the first two polls.
+    /// stream reports its end, or for the first two polls.
     pub(crate) healthy: fn(Call, usize) -> Reply,
     /// The calls a run makes.
     pub(crate) calls: &'static [Call],
@@ -59,7 +59,7 @@ struct Cell {
     calls: [usize; 4],
 }
 
-/// Serves every fault once at every call, and compares what came of it.
+/// Serves every fault once at every call, and compares the results.
 pub(crate) async fn check(dialect: Dialect, rows: &[Row]) {
     let cell = Arc::new(Mutex::new(Cell { at: Call::Submit, fault: hang_up, calls: [0; 4] }));
     let (shared, call, healthy) = (cell.clone(), dialect.call, dialect.healthy);
@@ -149,7 +149,7 @@ fn word(error: &ProviderError) -> String {
     shown.split([' ', '{']).next().unwrap_or_default().to_owned()
 }
 
-/// Bytes that are no answer of ours to write.
+/// Bytes that none of our answers has.
 pub(crate) fn raw_bytes(bytes: &'static [u8]) -> Reply {
     Reply { bytes: bytes.to_vec(), ..nothing(Then::Close) }
 }

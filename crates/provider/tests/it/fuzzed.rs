@@ -81,7 +81,7 @@ fn no_event_is_too_odd() {
 }
 
 #[test]
-fn no_body_is_too_odd_and_every_source_has_a_number_of_its_own() {
+fn no_body_is_too_odd_and_every_source_has_its_own_number() {
     each("response", |bytes| assert_eq!(fuzzing::response(bytes), Ok(())));
 }
 
@@ -135,14 +135,14 @@ fn most_held() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Set in the process that measures: other tests of this binary hold memory of their own.
+/// Set in the process that measures: other tests of this binary hold their own memory.
 #[cfg(target_os = "linux")]
 const MEASURES: &str = "OUTLAST_TEST_MEASURES_MEMORY";
 
 /// Runs itself again, alone in a process.
 #[cfg(target_os = "linux")]
 #[test]
-#[expect(clippy::disallowed_methods, reason = "this is how the two processes are told apart")]
+#[expect(clippy::disallowed_methods, reason = "this is how the two processes are distinguished")]
 fn megabytes_of_nothing_take_little_more_memory_than_they_are() {
     if std::env::var_os(MEASURES).is_some() {
         return measure_megabytes_of_nothing();

@@ -44,7 +44,7 @@ async fn checks_share_one_connection() {
 
 /// B9a: what a pooled connection that dies has passed on cannot be known.
 #[tokio::test]
-async fn every_submit_has_a_connection_of_its_own() {
+async fn every_submit_has_its_own_connection() {
     let server = Canned::serve(|_, _| {
         let head = format!("content-type: application/json\r\ncontent-length: {}", RUNNING.len());
         raw(200, &head, RUNNING.as_bytes(), Then::Next)
@@ -111,7 +111,7 @@ async fn a_body_that_announces_100_megabytes_is_not_read() {
     assert!(server.sent() < UNDER_WAY, "{} bytes were taken", server.sent());
 }
 
-/// A redirect would carry the key to wherever it points.
+/// A redirect would send the key to wherever it points.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let elsewhere = Canned::serve(|_, _| stream(&[CREATED], Then::Close)).await;

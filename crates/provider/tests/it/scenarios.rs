@@ -27,10 +27,10 @@ pub(crate) const ROWS: &[Row] = &[
     ("no credit",                "quota",                                     ["Refused QuotaExhausted", "Refused QuotaExhausted"]),
     ("no credit, 402",           "quota;status=402",                          ["Refused QuotaExhausted", "Refused QuotaExhausted"]),
     ("too many requests",        "http;status=429;retry_after=1",             ["Refused RateLimited", "Refused RateLimited"]),
-    ("trouble, in its words",    "503",                                       ["Refused Unavailable", "Refused Unavailable"]),
-    ("trouble, twice",           "503x2",                                     ["Refused Unavailable", "Refused Unavailable"]),
-    ("trouble, by an edge",      "http;status=502;body=html",                 ["Unknown Unavailable", "Unknown Unavailable"]),
-    ("trouble, without a word",  "http;status=500;body=empty",                ["Unknown Unavailable", "Unknown Unavailable"]),
+    ("outage, in its words",    "503",                                       ["Refused Unavailable", "Refused Unavailable"]),
+    ("outage, twice",           "503x2",                                     ["Refused Unavailable", "Refused Unavailable"]),
+    ("outage, by an edge",      "http;status=502;body=html",                 ["Unknown Unavailable", "Unknown Unavailable"]),
+    ("outage, without a word",  "http;status=500;body=empty",                ["Unknown Unavailable", "Unknown Unavailable"]),
     ("a gateway, in JSON",       "gateway",                                   ["Unknown Unavailable", "Unknown Unavailable"]),
     ("a gateway, 502",           "gateway;status=502",                        ["Unknown Unavailable", "Unknown Unavailable"]),
     ("a gateway, 408",           "gateway;status=408",                        ["Unknown Unavailable", "Unknown Unavailable"]),
@@ -57,9 +57,9 @@ pub(crate) const ROWS: &[Row] = &[
     ("a new status",             "malformed;kind=unknown_status;on=poll;times=1|no_terminal", ["report", "report"]),
     ("byte by byte",             "slow;chunk_bytes=7;chunk_ms=0|ok;words=50;sources=2", ["report", "report"]),
     ("hostile text",             "inject;line=100000",                        ["report", "report"]),
-    ("no cost told",             "cost;none",                                 ["report", "report"]),
+    ("no cost stated",             "cost;none",                                 ["report", "report"]),
     ("dates missing",            "ok;dates=mixed",                            ["report", "report"]),
-    ("a cost of its own",        "cost;total=1.25",                           ["report", "report"]),
+    ("its own cost",        "cost;total=1.25",                           ["report", "report"]),
     ("fails while it searches",  "fail;at=search;code=server_error",          ["RunFailed", "RunFailed"]),
     ("an action is asked for",   "requires_action",                           ["Rejected", "goes on"]),
     ("no key like this",         "http;status=403;body=html",                 ["Refused Unauthorized", "Refused Unauthorized"]),
@@ -72,10 +72,10 @@ pub(crate) const ROWS: &[Row] = &[
     ("the stream breaks",        "drop;after_events=2;times=2",               ["report", "report"]),
     ("the stream is reset",      "drop;after_events=2;rst=true",              ["report", "report"]),
     ("no stream can be had",     "drop;after_events=2|no_stream",             ["report", "report"]),
-    ("no end is told",           "sse;no_terminal=true",                      ["report", "report"]),
+    ("no end is reported",           "sse;no_terminal=true",                      ["report", "report"]),
     ("other line ends",          "sse;crlf=true",                             ["report", "report"]),
     ("keep-alives",              "sse;pings=true",                            ["report", "report"]),
-    ("events told twice",        "sse;dup=true",                              ["report", "report"]),
+    ("events sent twice",        "sse;dup=true",                              ["report", "report"]),
     ("events left out",          "sse;gap=true",                              ["report", "report"]),
     ("unknown events",           "sse;unknown=true",                          ["report", "report"]),
     ("a mark at the end",        "sse;done=true",                             ["report", "report"]),
@@ -133,7 +133,7 @@ async fn b9a_every_scenario_comes_to_its_end_in_both_dialects_and_is_bought_once
 /// Streams that are silent for this long are given up, and the run is looked at.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// So many pings after that are enough for who waits for no more than a silence to be through with it.
+/// The number of pings after that are enough for who waits for no more than a silence to be through with it.
 const PINGS: usize = 100;
 
 /// Far beyond what it takes to see that a run goes on, and within the patience of who follows it.

@@ -98,7 +98,7 @@ async fn e7_a_success_that_names_no_run_but_its_error_keeps_the_error() {
     for reply in replies {
         let server = Canned::serve(move |_, _| reply()).await;
         let BeginError::Unknown(error) = not_begun(&server.agent(PATIENCE)).await else {
-            panic!("its fate is known")
+            panic!("its outcome is known")
         };
         assert!(error.sentence.contains("no job id"), "{error:?}");
         assert!(error.detail.as_ref().unwrap().contains("overloaded 7"), "{error:?}");
@@ -140,7 +140,7 @@ async fn a_success_that_names_no_run_is_unknown() {
     assert!(matches!(error, BeginError::Unknown(_)), "{error:?}");
 }
 
-/// The events came to an end of their own before any of them named the run.
+/// The events ended before any of them named the run.
 #[tokio::test]
 async fn an_accepted_submit_that_falls_silent_is_unknown() {
     let server = Canned::serve(|_, _| stream(&[r#"{"type":"response.queued"}"#], Then::Hold)).await;
@@ -255,7 +255,7 @@ async fn a_body_without_measure_ends_the_run_here_and_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_never_answered_is_made_again() {
+async fn a_check_that_is_never_answered_is_repeated() {
     let server = Canned::serve(|_, nth| match nth {
         0 => reply(200, RUNNING),
         1 => raw(200, "content-length: 10", b"", Then::Hold),

@@ -16,7 +16,7 @@ mod tests {
 
     /// I7: the page loads nothing, and the document is small.
     #[test]
-    fn i7_the_page_stands_alone() {
+    fn i7_the_page_needs_nothing_else() {
         let page = html();
         assert!(page.contains("ui/initialize") && page.contains("--text"), "{page}");
         assert!(page.len() < 20_000, "{} bytes", page.len());

@@ -105,7 +105,7 @@ mod tests {
 
     /// F10: a waiting owner gets the parts that others release, and nothing is kept for an owner without parts.
     #[tokio::test(start_paused = true)]
-    async fn f10_parts_are_given_back_and_waited_for() {
+    async fn f10_parts_are_released_and_waited_for() {
         let shares = Capacity::new(100, Sharing::SeveralOwners);
         let (mut ann, mut bob) = (shares.none(&"ann"), shares.none(&"bob"));
         let moment = Duration::from_secs(2);

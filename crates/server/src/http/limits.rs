@@ -92,7 +92,7 @@ mod tests {
 
     /// E8: each owner has a separate budget, and a refusal states the time to wait.
     #[test]
-    fn each_owner_has_a_budget_of_its_own() {
+    fn each_owner_has_its_own_budget() {
         let three = NonZeroU32::new(3).unwrap();
         let limits = Limits::new(Rates { per_owner: three, strangers: three });
         let (ann, bob) = (OwnerId::new("ann"), OwnerId::new("bob"));

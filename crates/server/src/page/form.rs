@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_address_carries_is_read_as_it_was_written() {
+    fn the_parts_of_an_address_are_read_as_they_were_written() {
         let read = |query: &str| Fields::parse(query.as_bytes());
         for text in ["", "a b", "ü & <script>=%2", "100%", "a+b\nc", "😀"] {
             let address = address("/ui", &[("q", text), ("state", "failed"), ("none", "")]);

@@ -138,12 +138,12 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
 
 /// Renders the age of a moment, with the moment itself on hover.
 pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
-    let told = match now.since(at).as_secs() {
+    let shown = match now.since(at).as_secs() {
         0..=4 => "just now".to_owned(),
         seconds => format!("{} ago", span(seconds)),
     };
     format!(
-        "<time datetime=\"{at}\" title=\"{}\" data-ago>{told}</time>",
+        "<time datetime=\"{at}\" title=\"{}\" data-ago>{shown}</time>",
         readable_time(&at.to_string(), "%-d %B %Y, %H:%M:%S UTC")
     )
 }

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn i5_the_name_of_the_cookie_carries_the_port() {
+    fn i5_the_name_of_the_cookie_contains_the_port() {
         let table = [
             ("127.0.0.1:8080", "outlast_page_8080"),
             ("[::1]:9", "outlast_page_9"),

@@ -92,7 +92,7 @@ pub(super) fn money(job: &Job, charge: Option<&SummaryCharge>, rows: &[LedgerRow
         facts.push(("A retry", text.to_owned()));
     }
     let lines: String =
-        facts.iter().map(|(name, told)| format!("<dt>{name}</dt><dd>{told}</dd>\n")).collect();
+        facts.iter().map(|(name, fact)| format!("<dt>{name}</dt><dd>{fact}</dd>\n")).collect();
     format!("<dl>\n{lines}</dl>\n")
 }
 

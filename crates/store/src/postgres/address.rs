@@ -242,8 +242,8 @@ mod tests {
             "hunter2",
         ] {
             assert_eq!(without_password(address), None, "{address}");
-            let told = read(address).unwrap_err().to_string();
-            assert!(!told.contains("hunter2"), "{told}");
+            let shown = read(address).unwrap_err().to_string();
+            assert!(!shown.contains("hunter2"), "{shown}");
         }
     }
 

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f2_a_mistake_of_our_own_is_not_made_again() {
+    fn f2_our_own_mistake_is_not_repeated() {
         let error = "port=none".parse::<tokio_postgres::Config>().unwrap_err();
         assert!(!Fault::Sql(error).is_transient());
     }

@@ -56,7 +56,7 @@ impl DatabaseIdentity {
             ));
         }
         (self.tables != origin.tables)
-            .then(|| "its tables were made again since: a dump was restored".to_owned())
+            .then(|| "its tables were created again since: a dump was restored".to_owned())
     }
 }
 
@@ -224,7 +224,7 @@ impl Expected {
     /// Refuses tables that were created again, and numbers below those drawn before.
     pub(super) fn check(&self, tables: i64, rev: i64) -> Result<(), StoreError> {
         if tables != self.tables {
-            let why = "its tables were made again: a dump was restored".to_owned();
+            let why = "its tables were created again: a dump was restored".to_owned();
             return Err(StoreError::Outdated { why });
         }
         let found = columns::rev(rev);
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn b9a_a_database_is_told_from_every_other_and_from_tables_of_a_dump() {
+    fn b9a_a_database_is_distinguished_from_every_other_and_from_tables_of_a_dump() {
         let here = DatabaseIdentity { system: Some(-5), database: 5, tables: 16_390 };
         assert_eq!(here.difference(&here), None);
         assert_eq!(here.difference(&DatabaseIdentity { system: None, ..here }), None);

@@ -346,7 +346,7 @@ impl Session {
     fn look_from_now_on(&self) {
         if self.mode.set(WakeupMode::Looking).is_ok() {
             tracing::warn!(
-                "the database gives this process no connection of its own (a pooler?): changes are looked for, and dead \
+                "the database gives this process no connection for itself (a pooler?): changes are looked for, and dead \
                  workers are known by their leases alone"
             );
         }

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn database_errors_are_told_by_what_can_be_done() {
+    fn database_errors_are_grouped_by_what_can_be_done() {
         let sql = |code| sql_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         assert!(matches!(sql(ffi::SQLITE_FULL), StoreError::Full));
         assert!(matches!(sql(ffi::SQLITE_IOERR_SHMSIZE), StoreError::Full));

@@ -129,7 +129,7 @@ mod tests {
     use crate::sqlite::open;
 
     #[test]
-    fn a_call_looks_at_the_jobs_of_its_own_question_alone() {
+    fn a_call_looks_at_the_jobs_of_only_its_own_question() {
         let dir = tempfile::TempDir::new().unwrap();
         let plan = sql::plan(&open::made_for_test(&dir), NEWEST);
         let index = "USING INDEX call_identities_question (owner=? AND question=?)";

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_removed_and_what_stays_is_told() {
+    fn what_is_gone_is_removed_and_what_stays_is_reported() {
         let dir = TempDir::new().unwrap();
         remove(&dir.path().join("gone")).unwrap();
         assert!(remove(dir.path()).is_err(), "a directory stays");

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_only_rises_and_begins_anew_for_another_store() {
+    fn a_mark_only_rises_and_begins_again_for_another_store() {
         let dir = TempDir::new().unwrap();
         let database = dir.path().join("jobs.db");
         let mark = Mark::shared((&database).into()).unwrap();

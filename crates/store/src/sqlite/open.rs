@@ -247,7 +247,7 @@ mod tests {
 
     /// No character of a path has a special meaning, and no file is created next to a file that is read as it is.
     #[test]
-    fn a_file_of_any_name_is_read_where_nothing_can_be_written() {
+    fn a_file_of_any_name_is_read_from_a_read_only_folder() {
         let dir = tempfile::tempdir().unwrap();
         drop(made_for_test(&dir));
         for name in ["a b?mode=memory&x#y%41.db", "\u{e4}.db"] {

@@ -223,7 +223,7 @@ mod tests {
 
     /// A duplicate name would match either column, depending on the start of the search.
     #[test]
-    fn each_column_of_a_job_has_a_name_of_its_own_and_is_found_from_any_place() {
+    fn each_column_of_a_job_has_its_own_name_and_is_found_from_any_place() {
         let dir = tempfile::TempDir::new().unwrap();
         let connection = open::made_for_test(&dir);
         let selected = format!("SELECT * FROM (SELECT NULL) LEFT JOIN ({WHOLE}) ON true");

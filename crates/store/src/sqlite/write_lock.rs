@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_came_too_late_is_given_back_at_once() {
+    fn a_turn_that_came_too_late_is_released_at_once() {
         let dir = TempDir::new().unwrap();
         let (ours, rival) = lock_and_rival(&dir, SHORT);
         rival.lock().unwrap();

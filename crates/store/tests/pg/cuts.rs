@@ -184,7 +184,7 @@ async fn f2_a_cut_at_any_moment_loses_and_doubles_nothing() {
 /// F2: inserts share a transaction whose commit is done but not acknowledged, even twice. Each caller gets its one job,
 /// although the jobs fill the quota, and not an error after which it would ask, and pay, again.
 #[tokio::test]
-async fn f2_inserts_whose_commit_is_not_heard_of_are_answered_with_their_jobs() {
+async fn f2_inserts_whose_commit_is_not_acknowledged_are_answered_with_their_jobs() {
     for (unheard, key) in [(1, None), (1, Some(a_key("k", 1))), (2, None)] {
         let database = Database::fresh().await;
         let relay = Relay::start(Through::Everything).await;
@@ -232,7 +232,7 @@ async fn f2_an_insert_whose_commit_stays_unheard_of_says_so() {
 /// F2: writes that share a transaction whose commit is done but not acknowledged are not repeated: a worker whose write was
 /// done would receive an error that its lease is lost.
 #[tokio::test]
-async fn f2_writes_whose_commit_is_not_heard_of_are_not_written_again() {
+async fn f2_writes_whose_commit_is_not_acknowledged_are_not_written_again() {
     let database = Database::fresh().await;
     let relay = Relay::start(Through::Everything).await;
     let store = open_over(&relay, &database).await;
@@ -305,10 +305,10 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
 
     let lease = Duration::from_secs(2);
     here.claim(&worker("w"), &profiles(), lease).await.unwrap().unwrap();
-    assert!(there.has_worker(&profiles()[0]).await.unwrap(), "it says that it lives");
+    assert!(there.has_worker(&profiles()[0]).await.unwrap(), "it says that it is running");
     here.close().await;
     let proven = there.rescue(&Dead::Proven).await.unwrap();
-    assert_eq!(proven, Rescued { jobs: 0, watched: 1 }, "no lock tells");
+    assert_eq!(proven, Rescued { jobs: 0, watched: 1 }, "no lock shows it");
     let put_back = async {
         while there.rescue(&Dead::LeasesExpired).await.unwrap().jobs == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -319,7 +319,7 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
 
 /// F4: without sessions, a worker sends heartbeats even if it has nothing to do.
 #[tokio::test]
-async fn f4_without_sessions_an_idle_worker_says_that_it_lives() {
+async fn f4_without_sessions_an_idle_worker_says_that_it_is_running() {
     let database = Database::fresh().await;
     let relay = Relay::start(Through::NoNotifications).await;
     let store = open_over(&relay, &database).await;

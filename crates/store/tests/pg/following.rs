@@ -21,7 +21,7 @@ const JOBS: usize = 60;
 /// F4: writers pause between drawing a number and committing, and some of them roll back, during inserts by two processes.
 /// Two followers see every acknowledged job as queued exactly once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f4_no_change_is_missed_or_told_twice() {
+async fn f4_no_change_is_missed_or_reported_twice() {
     let database = Database::fresh().await;
     let stores = [Arc::new(database.open().await), Arc::new(database.open().await)];
     let start = stores[0].rev().await.unwrap();
@@ -48,9 +48,9 @@ async fn f4_no_change_is_missed_or_told_twice() {
     for follower in followers {
         let seen = follower.await.unwrap();
         for id in &ids {
-            assert_eq!(seen.get(id), Some(&1), "told once");
+            assert_eq!(seen.get(id), Some(&1), "reported once");
         }
-        assert_eq!(seen.len(), ids.len(), "nothing else is told");
+        assert_eq!(seen.len(), ids.len(), "nothing else is reported");
     }
 }
 
@@ -109,7 +109,7 @@ async fn follow(
 
 /// F4: a change in one process ends a wait in another long before the next regular look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f4_other_processes_changes_are_heard_of() {
+async fn f4_changes_of_other_processes_are_noticed() {
     let database = Database::fresh().await;
     let (here, there) = (database.open().await, database.open().await);
     for _ in 0..20 {
@@ -122,7 +122,7 @@ async fn f4_other_processes_changes_are_heard_of() {
             insert(&here, 0).await
         });
         assert_eq!(changes.unwrap().jobs.first().unwrap().id, id);
-        assert!(began.elapsed() < Duration::from_millis(1_500), "heard of, not looked for");
+        assert!(began.elapsed() < Duration::from_millis(1_500), "notified, not looked for");
     }
 }
 

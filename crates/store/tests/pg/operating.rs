@@ -194,7 +194,7 @@ async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
 
 /// F1: the server's error code determines the advice to the user.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f1_a_full_disk_and_damage_are_told_apart() {
+async fn f1_a_full_disk_and_damage_are_distinguished() {
     let database = Database::fresh().await;
     let store = database.open().await;
     let trouble = "create function refuse() returns trigger as $$ begin
@@ -236,7 +236,7 @@ async fn i6_words_are_put_when_no_one_searches() {
 
 /// F1: stores on one server have different ids, which later processes also see.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f1_a_store_has_a_name_of_its_own() {
+async fn f1_a_store_has_its_own_name() {
     let (one, other) = (Database::fresh().await, Database::fresh().await);
     let name = one.open().await.id().to_owned();
     assert_eq!(one.open().await.id(), name);
@@ -282,12 +282,12 @@ async fn f1_open_connections_are_counted() {
     let connections = store.connections();
     assert!(connections.open > 0 && connections.idle <= connections.open, "{connections:?}");
     assert_eq!(connections.waiting, 0, "{connections:?}");
-    let told = async {
+    let reported = async {
         while store.connections().lag.is_zero() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), told).await.expect("a notice takes time");
+    tokio::time::timeout(Duration::from_secs(60), reported).await.expect("a notice takes time");
 }
 
 /// Damage is found, and a working store is reported as sound.
@@ -316,8 +316,8 @@ async fn f1_damage_is_found_and_a_sound_database_is_not_blamed() {
         client.batch_execute(damage).await.unwrap();
     }
     let found = store.check().await.unwrap();
-    for (_, told) in damages {
-        assert!(found.iter().any(|line| line.contains(told)), "{told}: {found:?}");
+    for (_, reported) in damages {
+        assert!(found.iter().any(|line| line.contains(reported)), "{reported}: {found:?}");
     }
     for id in &jobs[1..] {
         assert!(found.iter().any(|line| line.contains(&id.to_string())), "{id}: {found:?}");
@@ -366,10 +366,10 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     assert!(matches!(ended.state, JobState::Failed { .. }), "{ended:?}");
     assert_eq!(ended.failures.last().unwrap().code, Code::SubmitUnknown);
     assert!(ended.rev.0 > rev.0 + 900_000, "numbers that were given out are not given again");
-    let NoticeClaim::Claimed(told) = store.claim_notice(LEASE).await.unwrap() else {
+    let NoticeClaim::Claimed(reported) = store.claim_notice(LEASE).await.unwrap() else {
         panic!("of its end there is a notice")
     };
-    assert_eq!(told.notice.job, queued.id);
+    assert_eq!(reported.notice.job, queued.id);
     let resumed = store.job(&Scope::Operator, &resumed.id).await.unwrap().unwrap();
     assert!(matches!(resumed.state, JobState::Queued { .. }), "{resumed:?}");
     assert_eq!(

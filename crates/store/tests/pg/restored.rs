@@ -133,7 +133,7 @@ async fn b9a_a_dump_restored_in_place_is_refused_also_by_a_running_server() {
         let inserted = store.insert(an_insert(a_job())).await;
         assert!(matches!(inserted, Err(StoreError::Outdated { .. })), "{inserted:?}");
     }
-    assert_is_refused(&url, None, "made again").await;
+    assert_is_refused(&url, None, "created again").await;
     let reader = PostgresStore::read(&url, ConnectionLimits::default()).await.unwrap().unwrap();
     let listed =
         reader.list(&Scope::Operator, &JobQuery { limit: 9, ..JobQuery::default() }).await.unwrap();

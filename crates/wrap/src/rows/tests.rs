@@ -49,7 +49,7 @@ impl CallRows for UntakenRows {
 }
 
 #[tokio::test]
-async fn h4_a_job_that_is_cancelled_before_it_is_taken_is_told() {
+async fn h4_a_job_that_is_cancelled_before_it_is_taken_is_reported() {
     let store = Arc::new(Untaken(MemoryStore::new(Arc::new(SystemClock))));
     let (dropped, mut cancelled) = mpsc::unbounded_channel();
     let rows = Rows::new(Arc::new(UntakenRows(store.clone())), dropped);

@@ -12,9 +12,9 @@ const FLEETING: Nature = Nature { again: Again::Never, resumes: Resumes::Never, 
 const FREE: Nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: false };
 const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
 
-fn error(trouble: Trouble) -> ProviderError {
+fn error(problem: Trouble) -> ProviderError {
     let detail = Some("secret".to_owned());
-    ProviderError { detail, ..ProviderError::new(trouble, "it went wrong") }
+    ProviderError { detail, ..ProviderError::new(problem, "it went wrong") }
 }
 
 fn beginning() -> Checkpoint {
@@ -170,7 +170,7 @@ fn what_is_retried_where_and_what_is_not() {
 
 /// B9a: the failure states what happened, that it may have been paid for, and what to do.
 #[test]
-fn b9a_a_lost_answer_is_told_in_the_words_of_its_trouble() {
+fn b9a_a_lost_answer_is_reported_in_the_words_of_its_error() {
     let said = |end| match verdict(&running(under_way()).0.job, FLEETING, end, PLAIN, NOW) {
         Settlement::Fail { failure, .. } => (failure.message, failure.detail),
         other => panic!("{other:?}"),
@@ -222,7 +222,7 @@ fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
 
 /// B9a: a lost run states what may have been paid, and how its owner can begin again.
 #[test]
-fn b9a_a_lost_run_is_not_begun_anew_by_itself() {
+fn b9a_a_lost_run_is_not_begun_again_by_itself() {
     let job = running(under_way()).0.job;
     let settled = verdict(&job, PAID, End::Broken(error(Trouble::RunLost)), PLAIN, NOW);
     let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
@@ -252,7 +252,7 @@ fn e16_what_is_no_research_is_not_said_to_be_paid_for() {
 
 /// B9a: a failure states whether its run may still continue; no other failure does.
 #[test]
-fn b9a_a_failure_tells_whether_the_run_goes_on() {
+fn b9a_a_failure_states_whether_the_run_goes_on() {
     let no_credit = || End::Broken(error(Trouble::QuotaExhausted));
     let busy = || End::Broken(error(Trouble::Unavailable { retry_after: None }));
     let cases = [
@@ -300,11 +300,11 @@ fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
         (Trouble::Unauthorized, RunStatus::NotCharged, None),
         (Trouble::RateLimited { retry_after: None }, RunStatus::NotCharged, None),
     ];
-    for (trouble, run, said) in cases {
-        let name = format!("{trouble:?} {run:?}");
+    for (problem, run, said) in cases {
+        let name = format!("{problem:?} {run:?}");
         let mut job = running(under_way()).0.job;
         job.new.max_failures = 0;
-        let end = End::Broken(ProviderError { run, ..error(trouble) });
+        let end = End::Broken(ProviderError { run, ..error(problem) });
         let Settlement::Fail { failure, .. } = verdict(&job, PAID, end, PLAIN, NOW) else {
             panic!("{name}")
         };
@@ -329,7 +329,7 @@ fn e7_what_upstream_said_is_kept_without_what_was_asked() {
     let mut job = running(under_way()).0.job;
     job.new.ask = serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]});
     let said = "HTTP 500: cannot read \\\"where is ann's letter\\\", try later";
-    let error = |trouble| ProviderError { detail: Some(said.to_owned()), ..error(trouble) };
+    let error = |problem| ProviderError { detail: Some(said.to_owned()), ..error(problem) };
     let ends = [
         End::Broken(error(Trouble::RunFailed)),
         End::Broken(error(Trouble::Rejected)),

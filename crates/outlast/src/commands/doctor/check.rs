@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_check_that_hangs_or_breaks_is_a_failure_of_its_own() {
+    async fn a_check_that_hangs_or_breaks_is_its_own_failure() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let hanging = move || {
             let _ = held.recv();

@@ -180,7 +180,7 @@ mod tests {
 
     /// G2: a model with an end date is a warning, before it is an error.
     #[test]
-    fn g2_what_a_vendor_warns_of_is_told() {
+    fn g2_a_warning_of_a_vendor_is_reported() {
         let warned = |key, warnings: &[&str]| {
             let warnings = warnings.iter().map(|text| (*text).to_owned()).collect();
             let checked = Checked { key, server_time: None, warnings };

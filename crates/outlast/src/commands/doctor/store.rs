@@ -207,7 +207,7 @@ async fn sessions(address: String, marks: Option<PathBuf>) -> Check {
             store.close().await;
             match mode {
                 WakeupMode::Sessions => Check::pass(
-                    "changes are heard of at once, and dead workers known by their locks",
+                    "changes are noticed at once, and dead workers known by their locks",
                 ),
                 WakeupMode::Looking => Check::warn(
                     "changes are looked for, and dead workers known by their leases alone",

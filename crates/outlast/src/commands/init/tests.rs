@@ -171,7 +171,7 @@ fn an_entry_is_taken_out_from_the_middle_the_end_and_between_comments() {
 }
 
 #[test]
-fn every_client_has_a_file_of_its_own_and_no_key_in_its_entry() {
+fn every_client_has_its_own_file_and_no_key_in_its_entry() {
     let places = crate::config::Places {
         home: "/h".into(),
         application_support: "/h/.config".into(),

@@ -160,7 +160,7 @@ fn state(job: &Job) -> String {
     let name = job.state.kind().as_str();
     match (&job.state, job.state.kind()) {
         (JobState::Cancelled { remote: RemoteStop::Owed, .. }, _) => {
-            format!("{name}; the provider has yet to be told")
+            format!("{name}; the provider has not been asked to stop yet")
         }
         (JobState::Cancelled { remote: RemoteStop::MaybeBegun, .. }, _) => {
             format!("{name}; a run may have been begun")

@@ -23,7 +23,7 @@ pub(super) async fn run(session: &Session<'_>, args: RetryArgs) -> CommandResult
     let job = find::job(session, &args.id).await?;
     let hint = match job.state.kind() {
         StateKind::Failed | StateKind::Cancelled => None,
-        StateKind::Succeeded => Some("`outlast research` asks a question anew".to_owned()),
+        StateKind::Succeeded => Some("`outlast research` asks a question again".to_owned()),
         StateKind::Queued | StateKind::Running => {
             Some(format!("`outlast jobs watch {}` follows it", short_id(&job)))
         }

@@ -139,7 +139,7 @@ fn tell(store: &str, restored: &Restored) {
         ui::remark(&format!(
             "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
         ));
-        ui::remark("  `outlast jobs retry ID --again` begins one anew, on your word");
+        ui::remark("  `outlast jobs retry ID --again` begins one again, if you decide so");
     }
     if resumes > 0 {
         ui::remark(&format!("  {resumes} resume at the provider; nothing new is begun"));

@@ -125,7 +125,7 @@ fn toml_entries_of_every_kind_go_behind_wrap_and_come_back() {
 fn a_toml_entry_among_others_on_one_line_is_refused() {
     let text = "mcp_servers = { x = { command = 'a' }, y = { command = 'b' } }\n";
     let (place, _) = found(Client::Codex, text, "x");
-    assert!(place.span(text).unwrap_err().why.contains("lines of its own"));
+    assert!(place.span(text).unwrap_err().why.contains("its own lines"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, 
     let end = text[end..].find('\n').map_or(text.len(), |line| end + line);
     let end = if text[..end].ends_with('\r') { end - 1 } else { end };
     if parts.others.iter().any(|other| other.start < end && start < other.end) {
-        let why = "this entry is not written on lines of its own";
+        let why = "this entry is not on its own lines";
         return Err(Refusal::at(text, start, why));
     }
     Ok(Some(start..end))

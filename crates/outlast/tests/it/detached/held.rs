@@ -88,7 +88,7 @@ async fn h2_processes_on_one_file_tell_each_other_of_changes() {
     assert_ne!(started["isError"], true, "{started}");
     let told =
         tokio::time::timeout(std::time::Duration::from_secs(30), heard.recv(&mut [0; 64])).await;
-    assert!(told.is_ok(), "no change was told");
+    assert!(told.is_ok(), "no change was reported");
     let mut worker = world.spawn(&["worker"]);
     eventually("the worker listens", || world.beside_sockets().len() == 3).await;
     server.kill().await;

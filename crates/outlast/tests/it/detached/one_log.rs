@@ -89,7 +89,7 @@ async fn b15_a_failure_is_on_the_servers_log_and_a_quiet_server_stays_quiet() {
 
 /// Sends more lines than a socket holds to a server that does not read them for some time.
 #[tokio::test]
-async fn b15_a_server_that_is_stopped_holds_no_other_up_and_is_told_what_it_missed() {
+async fn b15_a_server_that_is_stopped_holds_no_other_up_and_learns_what_it_missed() {
     let world = detaching().await;
     let quick = "[[workflow]]\nname = \"wait\"\ncommand = [\"/bin/true\"]\n";
     let project = Project::new(&world, "project", quick);
@@ -107,5 +107,5 @@ async fn b15_a_server_that_is_stopped_holds_no_other_up_and_is_told_what_it_miss
     stopped.signal(outlast_testkit::mcp_process::Signal::CONT);
     let last = start_workflow(&mut server).await;
     eventually("it is done", || count(&server.log(), &last, "Job completed") == 1).await;
-    eventually("it is told", || stopped.log().contains("lost log lines of the worker")).await;
+    eventually("it is reported", || stopped.log().contains("lost log lines of the worker")).await;
 }

@@ -82,7 +82,7 @@ async fn h1_a_worker_takes_no_job_once_its_configuration_has_changed() {
 /// H1: the store's file is removed while a worker is running, as people do to start over: the jobs of the next store
 /// are not left to that worker, which cannot see them.
 #[tokio::test]
-async fn h1_a_store_that_was_replaced_has_a_worker_of_its_own() {
+async fn h1_a_store_that_was_replaced_has_its_own_worker() {
     let mut world = detaching().await;
     world.set("OUTLAST_TEST_WORKER_IDLE_MS", "60000");
     let project = Project::new(&world, "project", WAITS);
@@ -187,7 +187,7 @@ async fn h1_workers_are_listed_and_stopped() {
 
 /// H1: if no worker can be started, the server reports this once and runs its jobs itself.
 #[tokio::test]
-async fn h1_without_room_for_a_worker_the_server_carries_its_jobs() {
+async fn h1_without_room_for_a_worker_the_server_runs_its_jobs() {
     let world = detaching().await;
     std::fs::create_dir_all(world.data_dir()).unwrap();
     // A directory in place of the log, without which no worker is started.
@@ -204,7 +204,7 @@ async fn h1_without_room_for_a_worker_the_server_carries_its_jobs() {
 
 /// H1: with `--no-detach`, `--no-worker` or a memory store, there is no separate worker.
 #[tokio::test]
-async fn h1_a_server_that_is_told_so_keeps_its_jobs() {
+async fn h1_a_server_with_no_detach_keeps_its_jobs() {
     let world = detaching().await;
     for flags in [&["--no-detach"][..], &["--store", "memory:"]] {
         let mut server = world.serve_with(flags).await;

@@ -11,7 +11,7 @@ const HOUR: i64 = 3_600_000;
 
 /// Promise 4, promise 5: an hour forward ends every lease by the clock. Running workers keep their jobs all the same.
 #[tokio::test]
-async fn a_clock_set_forward_takes_no_job_from_a_living_worker() {
+async fn a_clock_set_forward_takes_no_job_from_a_running_worker() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "100");
     let shift = ShiftedClock::new(&world);

@@ -47,7 +47,7 @@ async fn assert_ends_well(mut server: McpProcess) {
 
 /// Promise 6: without the header or the table of numbers the server cannot answer anything, so it does not start.
 #[tokio::test]
-async fn a_damaged_header_is_told_at_the_start() {
+async fn a_damaged_header_is_reported_at_the_start() {
     for name in ["the header", "meta"] {
         let (world, _, _) = one_finished_job().await;
         let page = if name == "meta" { root_page(&world.database(), name) } else { 1 };

@@ -73,7 +73,7 @@ pub(crate) fn malformed() -> Vec<(String, Value, i64, &'static str)> {
 
 /// JSON that is not an MCP request is refused under its id, with the reason; it has no effect.
 #[tokio::test]
-async fn json_that_is_no_request_is_refused_under_its_id() {
+async fn json_that_is_not_a_request_is_refused_under_its_id() {
     let world = World::new().await;
     let mut server = world.serve().await;
     for (line, id, code, words) in malformed() {
@@ -83,7 +83,7 @@ async fn json_that_is_no_request_is_refused_under_its_id() {
         let answered = async {
             loop {
                 let pong = server.request("ping", json!({})).await;
-                assert!(pong.get("result").is_some(), "the connection lives: {pong}");
+                assert!(pong.get("result").is_some(), "the connection is open: {pong}");
                 let answer =
                     server.seen[seen..].iter().find(|answer| answer.get("error").is_some());
                 if let Some(answer) = answer {

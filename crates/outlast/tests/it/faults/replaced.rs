@@ -6,7 +6,7 @@ use crate::support::{POLL, START, World, assert_refused, finished, question, run
 
 /// Promise 1: a file without a name disappears with the process, so nothing in it may be acknowledged.
 #[tokio::test]
-async fn a_deleted_database_refuses_every_call_and_is_not_made_again() {
+async fn a_deleted_database_refuses_every_call_and_is_not_recreated() {
     let world = World::new().await;
     let mut server = world.serve().await;
     let id = start(&mut server, "ok;words=60;delay_ms=0").await;
@@ -33,7 +33,7 @@ async fn a_deleted_database_refuses_every_call_and_is_not_made_again() {
 
 /// Promise 1, promise 4: neither database gets writes that were meant for the other.
 #[tokio::test]
-async fn a_replaced_database_is_noticed_and_the_old_one_is_taken_up_again_when_it_is_back() {
+async fn a_replaced_database_is_noticed_and_the_old_one_is_used_again_when_it_is_back() {
     let world = World::new().await;
     let mut server = world.serve().await;
     let id = start(&mut server, "ok;words=60;hold=true").await;

@@ -84,7 +84,7 @@ async fn a_request_on_its_way_in_a_stopped_worker_is_left_alone() {
     running(&world, &under_way).await;
     door.shut();
     let on_its_way = start(&mut sleeper, "ok;words=60;delay_ms=0").await;
-    eventually("the request stands at the door", || door.waiting() == 1).await;
+    eventually("the request is at the door", || door.waiting() == 1).await;
     stop(&world, &sleeper).await;
     let mut other = world.serve_with(&LEASE).await;
     door.open();

@@ -25,7 +25,7 @@ async fn e7_one_owner_cannot_see_another_owners_job() {
         let unknown = bob.call(tool, json!({ "jobId": never })).await;
         assert_eq!(foreign["status"], "NOT_FOUND", "{foreign}");
         let same = foreign.to_string().replace(&id, &never);
-        assert_eq!(same, unknown.to_string(), "{tool} tells them apart");
+        assert_eq!(same, unknown.to_string(), "{tool} distinguishes them");
     }
     let own = ann.call(POLL, json!({ "jobId": id })).await;
     assert!(matches!(own["status"].as_str(), Some("CREATED" | "IN_PROGRESS")), "{own}");

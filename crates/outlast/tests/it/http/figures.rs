@@ -63,7 +63,7 @@ async fn the_figures_count_jobs_and_name_no_owner() {
 /// E7: an owner cannot see the calls and costs of others; the owner of the server's own command line can see
 /// everything.
 #[tokio::test]
-async fn e7_an_owner_is_shown_the_figures_of_their_own_jobs_alone() {
+async fn e7_an_owner_is_shown_the_figures_of_only_their_own_jobs() {
     let mut world = World::new().await;
     world.set("OUTLAST_OWNER", "ann");
     let served = Served::start(&mut world, &[]).await;
@@ -113,7 +113,7 @@ fn the_health_says_when_the_store_refuses_writes() {
 
 /// F9: for a database the metrics have the pool, the lag and whether changes are notified; for a file there are none.
 #[tokio::test]
-async fn f9_the_operator_sees_how_the_database_stands() {
+async fn f9_the_operator_sees_the_state_of_the_database() {
     let mut world = World::on_postgres().await;
     world.set("OUTLAST_OWNER", "ann");
     let served = Served::start(&mut world, &[]).await;

@@ -41,7 +41,7 @@ async fn f10_connections_that_say_nothing_keep_no_owner_out() {
 
 /// F10: one owner's open connections leave room for another's.
 #[tokio::test]
-async fn f10_an_owner_with_too_many_connections_is_told_so_and_others_are_served() {
+async fn f10_an_owner_with_too_many_connections_is_refused_and_others_are_served() {
     let mut world = World::new().await;
     world.set("PERPLEXITY_RESEARCH_POLL_BUDGET_MS", "3600000");
     let served = Served::start(&mut world, &["--max-connections", "16"]).await;

@@ -277,7 +277,7 @@ async fn nothing_is_served_without_a_token_but_the_health() {
 
 /// A browser sends a preflight request: only pages of listed origins are allowed.
 #[tokio::test]
-async fn only_listed_origins_are_told_that_they_may_ask() {
+async fn only_listed_origins_may_ask() {
     let mut world = World::new().await;
     world.set("OUTLAST_ALLOWED_ORIGINS", "https://app.example");
     let served = Served::start(&mut world, &[]).await;

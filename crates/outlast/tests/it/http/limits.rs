@@ -5,7 +5,7 @@ use crate::support::World;
 
 /// E8: over the limit the owner must wait, and only that owner.
 #[tokio::test]
-async fn e8_an_owner_who_asks_too_often_is_told_how_long_to_wait() {
+async fn e8_an_owner_who_asks_too_often_is_answered_with_the_time_to_wait() {
     let mut world = World::new().await;
     world.set("OUTLAST_RATE_PER_MINUTE", "5");
     let served = Served::start(&mut world, &[]).await;
@@ -33,7 +33,7 @@ async fn e8_strangers_are_limited_and_owners_are_not_hurt_by_it() {
     let mut refused = 0;
     while stranger.send("GET /mcp", &[], "").await.status == 401 {
         refused += 1;
-        assert!(refused < 100, "never told to wait");
+        assert!(refused < 100, "never asked to wait");
     }
     assert!((60..=65).contains(&refused), "{refused}");
     let reply = stranger.send("GET /mcp", &[], "").await;

@@ -17,7 +17,7 @@ async fn is_held(client: &Client, session: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_session_lives_from_initialize_to_delete() {
+async fn a_session_lasts_from_initialize_to_delete() {
     let mut world = World::new().await;
     let served = Served::start(&mut world, &[]).await;
     let ann = served.client(ANN);

@@ -27,7 +27,7 @@ async fn e1_a_blocking_workflow_returns_its_result() {
 
 /// E1: with progress, for clients that request it.
 #[tokio::test]
-async fn e1_a_blocking_workflow_tells_of_its_progress() {
+async fn e1_a_blocking_workflow_reports_its_progress() {
     let shop = Shop::new().await;
     let mut server = shop.serve_with(&BLOCKING).await;
     let script = "echo '{\"progress\": 40, \"message\": \"scanning\"}' >&2; while [ ! -e go ]; do sleep 0.01; done";
@@ -49,7 +49,7 @@ async fn e1_a_blocking_workflow_tells_of_its_progress() {
 
 /// Promise 2: a client that gives up and calls again picks up the same run.
 #[tokio::test]
-async fn e1_the_same_call_made_again_attaches() {
+async fn e1_the_same_repeated_call_attaches() {
     let shop = Shop::new().await;
     let mut server = shop.serve_with(&BLOCKING).await;
     let call = json!({ "name": "wait", "arguments": {} });

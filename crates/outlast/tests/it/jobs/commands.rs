@@ -8,21 +8,21 @@ use super::{Shop, ended, ran, start};
 
 /// E12: message, arguments, session and job id arrive where they should, and never in argv.
 #[tokio::test]
-async fn e12_a_command_is_told_everything_but_nothing_in_its_arguments() {
+async fn e12_a_command_receives_everything_but_nothing_in_its_arguments() {
     let shop = Shop::new().await;
     let mut server = shop.serve().await;
     let arguments = json!({ "text": "$(touch pwned) ; `id` \"'\n", "list": [1] });
     let asked = json!({
-        "workflow": "told", "message": "; touch pwned", "arguments": arguments, "session_id": "$(touch pwned)"
+        "workflow": "given", "message": "; touch pwned", "arguments": arguments, "session_id": "$(touch pwned)"
     });
     let started = server.structured("start_job", asked).await;
     let id = started["job_id"].as_str().unwrap().to_owned();
     let got = ended(&mut server, &id).await;
     let text = got["result"]["content"][0]["text"].as_str().unwrap();
     let parts: Vec<&str> = text.split('|').collect();
-    let [argv, told, session, job] = parts[..] else { panic!("{text}") };
+    let [argv, reported, session, job] = parts[..] else { panic!("{text}") };
     assert_eq!((argv, session, job), ("", "$(touch pwned)", id.as_str()));
-    assert_eq!(serde_json::from_str::<Value>(told).unwrap(), arguments);
+    assert_eq!(serde_json::from_str::<Value>(reported).unwrap(), arguments);
     assert!(!shop.file("pwned").exists(), "nothing goes through a shell");
 }
 
@@ -61,7 +61,7 @@ pass_env = ["WANTED", "ABSENT"]
         "TMPDIR",
         "WANTED",
     ];
-    assert_eq!(names, expected, "no key of ours among them");
+    assert_eq!(names, expected, "none of our keys among them");
     assert_eq!((seen["LANG"], seen["MODE"], seen["OUTLAST_ARGUMENTS"]), ("C", "fast", "{}"));
 }
 

@@ -15,7 +15,7 @@ async fn e2_a_mistake_in_a_workflow_names_its_line_and_key() {
         ("name = \"a\"\ncommand = \"cat\"", 4, "command", "expected a sequence"),
         ("name = \"a\"\ncommand = []", 4, "command", "must be a list"),
         ("name = \"a\"\ncommand = [\"\"]", 4, "command", "must be a list"),
-        ("name = \"a\"\ncommand = [\"cat\"]\ntool = \"x.y\"", 5, "tool", "beside `command`"),
+        ("name = \"a\"\ncommand = [\"cat\"]\ntool = \"x.y\"", 5, "tool", "combined with `command`"),
         (
             "name = \"a\"\ncommand = [\"cat\"]\ntimeout = \"2 hours\"",
             5,

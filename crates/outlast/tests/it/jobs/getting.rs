@@ -198,7 +198,7 @@ async fn e7_unknown_odd_and_huge_ids_answer_expired_at_once() {
         }
     }
     shapes.dedup();
-    assert_eq!(shapes.len(), 1, "they cannot be told apart");
+    assert_eq!(shapes.len(), 1, "they cannot be distinguished");
 }
 
 /// E7: another owner's id behaves like an unknown one.

@@ -99,7 +99,7 @@ async fn recorded(shop: &Shop, id: &str) {
 
 /// E6, D13: killed in the middle, started again: the same task is followed to its end.
 #[tokio::test]
-async fn e6_a_task_is_taken_up_after_our_death() {
+async fn e6_a_task_is_resumed_after_our_death() {
     let two = Two::new("").await;
     let mut server = two.outer.serve().await;
     let id = two.under_way(&mut server).await;
@@ -149,7 +149,7 @@ async fn e6_a_cancel_reaches_the_task_after_a_restart() {
 
 /// E6: a task that its server has forgotten may have done its work, and is repeated only if that is declared safe.
 #[tokio::test]
-async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
+async fn e6_a_forgotten_task_is_repeated_only_if_that_is_safe() {
     for (more, status) in [("", "failed"), ("rerun_after_crash = true", "completed")] {
         let mut two = Two::new(more).await;
         let mut server = two.outer.serve().await;
@@ -167,7 +167,7 @@ async fn e6_a_forgotten_task_is_made_again_only_if_that_is_safe() {
             assert_eq!(got["error"]["code"], "RUN_LOST", "{got}");
             let message = got["error"]["message"].as_str().unwrap();
             assert!(message.contains("no longer knows the task"), "{message}");
-            assert_eq!(known_to(&two.inner).await.len(), 0, "nothing is made again");
+            assert_eq!(known_to(&two.inner).await.len(), 0, "nothing is repeated");
         } else {
             two.completes(&mut server, &id).await;
         }

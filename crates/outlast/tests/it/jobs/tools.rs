@@ -26,7 +26,7 @@ async fn e1_async_takes_the_place_of_blocking_tools() {
     assert!(both.len() == 7 && both[3..] == JOBS, "--async adds jobs to --tools: {both:?}");
     let mut server = shop.serve_with(&["--tools", "research-jobs"]).await;
     let off = names(&mut server).await;
-    assert_eq!(off[3..], ["echo", "wait", "fail", "told", "shell"]);
+    assert_eq!(off[3..], ["echo", "wait", "fail", "given", "shell"]);
     shop.world.set("OUTLAST_ASYNC", "1");
     let mut server = shop.serve_with(&["--tools", "research-jobs"]).await;
     assert_eq!(names(&mut server).await[3..], JOBS);
@@ -43,11 +43,11 @@ async fn e1_without_a_provider_deep_research_is_not_listed() {
     };
     let mut server = shop.serve().await;
     let listed = server.request("tools/list", json!({})).await;
-    assert_eq!(workflows(&listed), ["deep_research", "echo", "wait", "fail", "told", "shell"]);
+    assert_eq!(workflows(&listed), ["deep_research", "echo", "wait", "fail", "given", "shell"]);
     shop.world.unset("PERPLEXITY_API_KEY");
     let mut server = shop.serve().await;
     let listed = server.request("tools/list", json!({})).await;
-    assert_eq!(workflows(&listed), ["echo", "wait", "fail", "told", "shell"]);
+    assert_eq!(workflows(&listed), ["echo", "wait", "fail", "given", "shell"]);
     assert_eq!(ran(&mut server, "echo", "hi").await["status"], "completed");
     let refused =
         server.call("start_job", json!({ "workflow": "deep_research", "message": "x" })).await;
@@ -72,7 +72,7 @@ async fn e2_a_start_answers_at_once_with_an_id() {
 
 /// E2: one workflow, its own tool, and no argument to choose another.
 #[tokio::test]
-async fn e2_a_fixed_workflow_has_a_start_of_its_own() {
+async fn e2_a_fixed_workflow_has_its_own_start() {
     let shop = Shop::new().await;
     let mut server = shop.serve_with(&["--tools", "jobs", "--workflow", "echo"]).await;
     assert_eq!(names(&mut server).await, ["start_echo", "get_job", "cancel_job", "list_jobs"]);

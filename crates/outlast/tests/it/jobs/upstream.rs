@@ -26,7 +26,7 @@ message_argument = "message"
 
 [[workflow]]
 name = "plain"
-tool = "other.told"
+tool = "other.given"
 
 [[workflow]]
 name = "script"
@@ -178,7 +178,7 @@ done
 /// The reading of D13: a workflow's limit cancels the task; if that is not confirmed, the next attempt resumes the task
 /// and begins none.
 #[tokio::test]
-async fn d13_a_task_whose_cancel_was_not_confirmed_is_taken_up_by_the_next_try() {
+async fn d13_a_task_whose_cancel_was_not_confirmed_is_resumed_by_the_next_attempt() {
     use outlast_testkit::peer::{discovery, result};
     let shop = Shop::with("").await;
     let script = NEVER_CANCELS

@@ -124,7 +124,7 @@ async fn i4_a_run_that_is_still_to_be_stopped_keeps_its_question_alone() {
 
 /// A server whose tools queue nothing runs the requests of its page.
 #[tokio::test]
-async fn i8_what_the_page_asks_is_carried_in_blocking_mode_too() {
+async fn i8_a_question_of_the_page_runs_in_blocking_mode_too() {
     let mut world = World::new().await;
     world.set("OUTLAST_TOOLS", "research");
     world.set("PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH", "false");
@@ -159,7 +159,7 @@ async fn i4_a_retry_that_may_pay_twice_needs_the_word() {
 }
 
 #[tokio::test]
-async fn i4_spend_stands_against_its_caps() {
+async fn i4_spend_is_shown_against_its_caps() {
     let mut world = World::new().await;
     world.set("OUTLAST_MAX_USD_PER_DAY", "9");
     let served = Served::start(&mut world, &[]).await;

@@ -116,9 +116,9 @@ async fn i5_the_browser_is_given_a_private_file_and_not_the_link() {
     world.set("PATH", &path);
     let ui = Ui::start_opening(&world).await;
     eventually("the browser was opened", || arguments.exists()).await;
-    let told = std::fs::read_to_string(&arguments).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
-    let [file_mode, folder_mode, file] = lines[..] else { panic!("{told}") };
+    let reported = std::fs::read_to_string(&arguments).unwrap();
+    let lines: Vec<&str> = reported.lines().collect();
+    let [file_mode, folder_mode, file] = lines[..] else { panic!("{reported}") };
     assert_eq!((file_mode, folder_mode), ("600", "700"));
     assert!(!file.contains("code=") && file.ends_with(".html"), "{file}");
     let page = std::fs::read_to_string(&shown).unwrap();
@@ -147,11 +147,11 @@ async fn i1_the_link_opens_the_page_once_and_ctrl_c_ends_it() {
 
 /// I8: requests of the page continue after the page has ended, and other owners' jobs are shown only with `--all`.
 #[tokio::test]
-async fn i8_another_process_carries_what_the_page_asks() {
+async fn i8_another_process_runs_a_question_of_the_page() {
     let mut world = World::new().await;
     let mut ui = Ui::start(&world, &[]).await;
     let browser = ui.opened().await;
-    let job = browser.ask("Who carries this? [[sim:ok;words=60;hold]]").await;
+    let job = browser.ask("Who runs this? [[sim:ok;words=60;hold]]").await;
     browser.until(&job, "state running").await;
     ui.child.kill().await.unwrap();
     let id = job.rsplit('/').next().unwrap().to_owned();

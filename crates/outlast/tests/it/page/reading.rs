@@ -99,7 +99,7 @@ async fn i3_a_job_has_its_timeline_money_report_sources_and_exports() {
 
 /// A failed job: every attempt, and the line about money.
 #[tokio::test]
-async fn i3_tries_and_errors_stand_in_one_list() {
+async fn i3_tries_and_errors_are_in_one_list() {
     let mut world = World::new().await;
     let served = Served::start(&mut world, &[]).await;
     let browser = Browser::signed_in(served.address, ANN).await;
@@ -150,7 +150,7 @@ async fn i8_an_owner_sees_nothing_of_another() {
 
 /// Live: an open page is notified of a change, but not of another owner's.
 #[tokio::test]
-async fn i2_an_open_page_is_told_of_changes_of_its_own_jobs() {
+async fn i2_an_open_page_is_notified_of_changes_to_its_jobs() {
     let mut world = World::new().await;
     let served = Served::start(&mut world, &[]).await;
     let ann = Browser::signed_in(served.address, ANN).await;

@@ -116,7 +116,7 @@ async fn i5_attempts_to_sign_in_are_limited_and_the_form_is_not() {
     let mut refused = 0;
     while browser.send("GET /ui", &wrong, "").await.status == 401 {
         refused += 1;
-        assert!(refused < 100, "never told to wait");
+        assert!(refused < 100, "never asked to wait");
     }
     assert!((50..=65).contains(&refused), "{refused}");
     assert_eq!(served.client(ANN).send("GET /nothing", &[], "").await.status, 404);

@@ -266,7 +266,7 @@ async fn g2_cancel_research_ends_what_runs_and_shows_the_conversation() {
         assert_eq!(cancelled.shape["status"], "cancelled", "{}", cancelled.shape);
         assert_eq!(cancelled.shape["conversationId"], json!(id));
         assert!(cancelled.text.starts_with("**Status: Cancelled**"), "{}", cancelled.text);
-        eventually("the provider is told", || world.simulator.stats().cancels > before).await;
+        eventually("the provider is notified", || world.simulator.stats().cancels > before).await;
         // An ended job keeps its end.
         let again = client.ok(CANCEL, json!({ "conversationId": id })).await;
         assert_eq!(again.shape["status"], "cancelled");

@@ -151,7 +151,7 @@ async fn an_idempotency_key_names_one_held_call() {
 
 /// A server that shuts down reports that nothing is lost, and the next one continues.
 #[tokio::test]
-async fn a_stopping_server_tells_a_held_caller_to_call_again() {
+async fn a_stopping_server_asks_a_held_caller_to_call_again() {
     let (world, mut client) = blocking().await;
     let arguments = query("ok;words=60;hold=true");
     let call = client.send(DEEP, arguments.clone(), None).await;
@@ -169,7 +169,7 @@ async fn a_stopping_server_tells_a_held_caller_to_call_again() {
 /// C1: a report is untrusted text. It is a separate block between delimiters that it cannot end, in the answer and in
 /// the history; structured content has it unchanged.
 #[tokio::test]
-async fn c1_a_report_is_a_delimited_block_of_its_own() {
+async fn c1_a_report_is_its_own_delimited_block() {
     let (_world, mut client) = blocking().await;
     let asked = client.server.call(DEEP, query("inject;line=100;words=60;delay_ms=0")).await;
     let report = asked["structuredContent"]["rawResultText"].as_str().unwrap().to_owned();

@@ -15,7 +15,7 @@ fn file(world: &World, id: &str, name: &str) -> Value {
 
 /// C2, B4: before a submit is answered its three files exist, with their full content.
 #[tokio::test]
-async fn c2_the_files_stand_when_a_submit_is_answered() {
+async fn c2_the_files_exist_when_a_submit_is_answered() {
     let (world, mut client) = queueing().await;
     let queued = client.ok(DEEP, query("stuck")).await;
     let id = id_of(&queued);

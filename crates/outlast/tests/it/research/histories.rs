@@ -116,7 +116,7 @@ async fn b16_await_sends_progress_and_ends_when_cancelled() {
 
 /// A9: a held call with a token gets rising progress before its answer, one without gets none.
 #[tokio::test]
-async fn a9_a_held_call_with_a_token_is_told_of_progress() {
+async fn a9_a_held_call_with_a_token_receives_progress() {
     let (world, mut client) = blocking().await;
     let call = client.send(DEEP, query("ok;words=60;hold=true"), Some("t")).await;
     while notes(&client, "t").is_empty() {
@@ -124,8 +124,8 @@ async fn a9_a_held_call_with_a_token_is_told_of_progress() {
     }
     release(&world, 1).await;
     client.answer(DEEP, call).await;
-    let told = notes(&client, "t");
-    assert!(told.is_sorted_by(|earlier, later| earlier < later), "{told:?}");
+    let reported = notes(&client, "t");
+    assert!(reported.is_sorted_by(|earlier, later| earlier < later), "{reported:?}");
     client.ok(DEEP, query(QUICK)).await;
     let strays = client.server.seen.iter().filter(|message| {
         message["method"] == "notifications/progress" && message["params"]["progressToken"] != "t"

@@ -91,7 +91,7 @@ async fn b1_an_orphaned_held_call_is_resumed() {
 
 /// F11: a server of another profile that notices the death first leaves the call to one that fits.
 #[tokio::test]
-async fn f11_a_held_call_is_carried_on_whichever_process_noticed_the_death() {
+async fn f11_a_held_call_continues_whichever_process_noticed_the_death() {
     let mut world = World::new().await;
     let mut carrier = Client::of(world.serve().await).await;
     let fitting = Client::of(world.serve().await).await;
@@ -114,7 +114,7 @@ async fn f11_a_held_call_is_carried_on_whichever_process_noticed_the_death() {
 
 /// F11: the same for a call whose process died before it ran it.
 #[tokio::test]
-async fn f11_a_held_call_that_none_has_carried_is_carried_by_a_process_that_runs() {
+async fn f11_a_held_call_without_a_worker_is_claimed_by_a_process_that_runs() {
     let world = World::new().await;
     let fitting = Client::of(world.serve().await).await;
     let doomed = world.serve_with(&["--kill-at", "after-insert"]).await;

@@ -53,7 +53,7 @@ async fn b2_a_submit_never_waits_on_the_upstream() {
 
 /// Defect B2 of the older server: a burst of submits gives as many conversations, and overwrites none.
 #[tokio::test]
-async fn b2_a_burst_gives_every_question_a_conversation_of_its_own() {
+async fn b2_a_burst_gives_every_question_its_own_conversation() {
     let (_world, mut client) = queueing().await;
     let mut calls = Vec::new();
     for n in 0..60 {
@@ -172,7 +172,7 @@ async fn b8_priority_first_then_age() {
 
 /// B15: the log has the history of a job.
 #[tokio::test]
-async fn b15_the_log_tells_the_life_of_a_job() {
+async fn b15_the_log_has_the_life_of_a_job() {
     let (_world, mut client) = queueing().await;
     let good = client.queue(QUICK).await;
     client.ended(&good).await;
@@ -198,7 +198,7 @@ async fn b15_the_log_tells_the_life_of_a_job() {
 
 /// P8: every tool has its own name in the log, and a conversation's events are found by its id.
 #[tokio::test]
-async fn p8_log_lines_carry_the_conversation_and_the_tool_s_own_name() {
+async fn p8_log_lines_have_the_conversation_and_the_tool_s_own_name() {
     let mut world = World::new().await;
     world.set("OUTLAST_TOOLS", "perplexity,research,research-jobs,jobs");
     let mut server = world.serve().await;

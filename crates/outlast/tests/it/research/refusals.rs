@@ -129,7 +129,7 @@ async fn e7_a_foreign_conversation_is_an_unknown_one() {
     let unknown = "f".repeat(32);
     let (_, other) = theirs.refused(HISTORY, json!({ "conversationId": unknown })).await;
     assert_eq!(code, "CONVERSATION_NOT_FOUND");
-    assert_eq!(sentence.replace(&id, &unknown), other, "they cannot be told apart");
+    assert_eq!(sentence.replace(&id, &unknown), other, "they cannot be distinguished");
     let (code, _) = theirs.refused(DEEP_FOLLOWUP, followup(&id, QUICK)).await;
     assert_eq!(code, "CONVERSATION_NOT_FOUND");
     let batch = theirs.ok(HISTORIES, json!({ "conversationIds": [id] })).await.shape;

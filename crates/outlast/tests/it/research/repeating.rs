@@ -37,7 +37,7 @@ async fn auto_with(environment: &[(&str, &str)]) -> (World, Client) {
 
 /// Promise 2: a client that gives up silently and asks three times pays once; structured content stays unchanged.
 #[tokio::test]
-async fn a_client_that_gives_up_silently_is_told_again_and_pays_once() {
+async fn a_client_that_gives_up_silently_gets_the_answer_again_and_pays_once() {
     for mode in ["false", "auto"] {
         let mut world = World::new().await;
         world.set(SWITCH, mode);
@@ -48,7 +48,7 @@ async fn a_client_that_gives_up_silently_is_told_again_and_pays_once() {
             let again = client.server.call(DEEP, query(QUICK)).await;
             let sentence = repeated(&again).expect("a repeated answer says so");
             assert!(sentence.contains(" ago"), "how old it is: {sentence}");
-            assert!(sentence.contains("new `idempotency_key`"), "how to ask anew: {sentence}");
+            assert!(sentence.contains("new `idempotency_key`"), "how to ask again: {sentence}");
             assert_eq!(again["structuredContent"], first["structuredContent"]);
             let blocks = first["content"].as_array().unwrap();
             assert_eq!(&again["content"].as_array().unwrap()[..blocks.len()], &blocks[..]);
@@ -59,13 +59,13 @@ async fn a_client_that_gives_up_silently_is_told_again_and_pays_once() {
         anew["idempotency_key"] = json!("anew");
         assert_eq!(repeated(&client.server.call(DEEP, anew.clone()).await), None);
         assert!(repeated(&client.server.call(DEEP, anew).await).is_some(), "E9: under its key");
-        assert_eq!(world.submits(), 2, "{mode}: a new key asks anew");
+        assert_eq!(world.submits(), 2, "{mode}: a new key asks again");
     }
 }
 
 /// Promise 2: a stdio client that dies with the answer unread.
 #[tokio::test]
-async fn an_answer_that_a_dead_client_never_read_is_told_again() {
+async fn an_answer_that_a_dead_client_never_read_is_replayed() {
     let (world, mut client) = blocking().await;
     client.send(DEEP, query(QUICK), None).await;
     client.server.logged("Job completed").await;
@@ -78,7 +78,7 @@ async fn an_answer_that_a_dead_client_never_read_is_told_again() {
 
 /// Promise 2: an HTTP client that resets its connection with the answer unread, in a session and without one.
 #[tokio::test]
-async fn an_answer_that_a_reset_connection_lost_is_told_again() {
+async fn an_answer_that_a_reset_connection_lost_is_replayed() {
     for in_session in [true, false] {
         let mut world = World::new().await;
         let server = Served::start(&mut world, &[]).await;
@@ -142,7 +142,7 @@ async fn b1_in_mode_auto_the_identical_call_is_queued_once() {
 
 /// Promise 2: start tools and async submits attach by a key alone.
 #[tokio::test]
-async fn an_async_submit_made_again_is_another_one() {
+async fn a_repeated_async_submit_is_another_one() {
     let (_world, mut client) = queueing().await;
     let first = client.queue(QUICK).await;
     assert_ne!(client.queue(QUICK).await, first);
@@ -150,7 +150,7 @@ async fn an_async_submit_made_again_is_another_one() {
 
 /// Promise 2: the time limit: 10 minutes after the end once a call was answered, 1 minute for a quick answer.
 #[tokio::test]
-async fn a_report_is_told_again_for_ten_minutes_and_a_quick_answer_for_one() {
+async fn a_report_is_replayed_for_ten_minutes_and_a_quick_answer_for_one() {
     let world = World::new().await;
     let clock = ShiftedClock::new(&world);
     let mut client = Client::of(clock.serve(&world, &[]).await).await;
@@ -221,7 +221,7 @@ async fn a_failure_that_was_answered_is_asked_again() {
 
 /// Promise 2: a failure that left a paid run behind: the same call resumes that run and submits nothing.
 #[tokio::test]
-async fn a_call_whose_time_ran_out_takes_its_run_up_when_it_is_made_again() {
+async fn a_call_whose_time_ran_out_resumes_its_run_when_it_is_repeated() {
     for mode in ["false", "auto"] {
         let mut world = World::new().await;
         world.set(SWITCH, mode);
@@ -246,7 +246,7 @@ async fn a_call_whose_time_ran_out_takes_its_run_up_when_it_is_made_again() {
 /// Promise 2: a submit with an unknown outcome is reported again for 30 minutes and sends nothing; only with the
 /// caller's consent does a new run begin.
 #[tokio::test]
-async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
+async fn a_submit_of_unknown_outcome_is_replayed_and_sends_nothing() {
     let world = World::new().await;
     let clock = ShiftedClock::new(&world);
     let mut client = Client::of(clock.serve(&world, &[]).await).await;
@@ -269,7 +269,7 @@ async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
             let mut anew = query("drop_submit");
             anew["idempotency_key"] = json!("my word");
             client.server.call(tool, anew).await;
-            assert_eq!(submitted(&world).len(), before + 2, "the caller's word begins anew");
+            assert_eq!(submitted(&world).len(), before + 2, "the caller's word begins again");
         } else {
             clock.set(30 * MINUTE);
             client.server.call(tool, query("drop_submit")).await;
@@ -280,7 +280,7 @@ async fn a_submit_of_unknown_fate_is_told_again_and_sends_nothing() {
 
 /// B9a: a check that a proxy or the provider refuses ends the job, not the run: the same call resumes it.
 #[tokio::test]
-async fn b9a_a_run_whose_check_was_refused_is_taken_up_by_the_same_call() {
+async fn b9a_a_run_whose_check_was_refused_is_resumed_by_the_same_call() {
     let (world, mut client) = blocking().await;
     for status in ["400", "403", "407", "410"] {
         let before = world.submits();

@@ -98,7 +98,7 @@ async fn c7_a_timed_out_attempt_resumes_the_run() {
 
 /// B9a: a model that reads of the failure learns that the run may still finish, before it asks again.
 #[tokio::test]
-async fn b9a_a_history_tells_of_a_run_that_outlived_its_job() {
+async fn b9a_a_history_names_a_run_that_outlived_its_job() {
     let limits = [("PERPLEXITY_POLLING_TIMEOUT_MS", "300"), ("PERPLEXITY_MAX_JOB_RETRIES", "0")];
     let (_world, mut client) = queueing_with(&limits).await;
     let id = client.queue("stuck").await;

@@ -160,13 +160,13 @@ async fn h7_an_answer_to_the_question_of_a_server_that_ended_reaches_no_other_se
         assert_eq!(wrapped.message().await["id"], "q1");
         let victims = if ends == "server" { wrapping.servers() } else { wrapping.keepers() };
         kill(victims[0]);
-        let mut told = wrapped.message().await;
+        let mut reported = wrapped.message().await;
         if ends == "server" {
-            assert_eq!(told["method"], "notifications/cancelled", "{told}");
-            assert_eq!(told["params"]["requestId"], "q1");
-            told = wrapped.message().await;
+            assert_eq!(reported["method"], "notifications/cancelled", "{reported}");
+            assert_eq!(reported["params"]["requestId"], "q1");
+            reported = wrapped.message().await;
         }
-        assert!(text(&told).contains("may or may not have happened"), "{told}");
+        assert!(text(&reported).contains("may or may not have happened"), "{reported}");
         let id = wrapped.send("tools/call", call("ask", json!({ "n": 2 }))).await;
         let question = loop {
             let message = wrapped.message().await;
@@ -224,7 +224,7 @@ async fn h7_a_client_without_a_greeting_finds_its_call_again() {
 }
 
 #[tokio::test]
-async fn h5_a_call_without_a_greeting_is_not_repeated_after_its_keeper_was_killed() {
+async fn h5_a_call_without_a_greeting_is_not_repeated_after_its_host_process_was_killed() {
     let wrapping = lasting();
     let slow = |id| modern(id, "tools/call", "c", call("wait", waiting(&wrapping, "go")));
     let mut first = wrapping.spawn();
@@ -236,8 +236,8 @@ async fn h5_a_call_without_a_greeting_is_not_repeated_after_its_keeper_was_kille
     first.kill().await;
     let mut next = wrapping.spawn();
     next.line(&slow(3)).await;
-    let told = next.answer(3).await;
-    assert!(text(&told).contains("may or may not have happened"), "{told}");
+    let reported = next.answer(3).await;
+    assert!(text(&reported).contains("may or may not have happened"), "{reported}");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }
 
@@ -293,7 +293,7 @@ async fn h4_the_first_answer_of_a_server_that_answers_twice_counts_everywhere() 
 
 /// The kernel may close the connections of a killed process some time before it frees its locks.
 #[tokio::test]
-async fn h4_a_call_is_not_repeated_while_its_keeper_is_dying() {
+async fn h4_a_call_is_not_repeated_while_its_host_process_is_dying() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"]);
     let mut first = wrapping.start().await;
     first.handed_off("wait", waiting(&wrapping, "go")).await;
@@ -310,11 +310,11 @@ async fn h4_a_call_is_not_repeated_while_its_keeper_is_dying() {
         next.call("wait", waiting(&wrapping, "go")).await
     };
     let freed = async {
-        eventually("the next keeper is there", || !wrapping.keepers().is_empty()).await;
+        eventually("the next host process is there", || !wrapping.keepers().is_empty()).await;
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         drop(lock);
     };
-    let (told, ()) = tokio::join!(asked, freed);
-    assert!(text(&told).contains("may or may not have happened"), "{told}");
+    let (reported, ()) = tokio::join!(asked, freed);
+    assert!(text(&reported).contains("may or may not have happened"), "{reported}");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }

@@ -94,12 +94,12 @@ async fn h4_an_error_of_the_server_is_stored_as_well() {
 }
 
 #[tokio::test]
-async fn h4_a_cancelled_job_is_told_to_the_server() {
+async fn h4_a_cancelled_job_is_reported_to_the_server() {
     let wrapping = impatient();
     let mut wrapped = wrapping.start().await;
     let job = wrapped.handed_off("wait", waiting(&wrapping, "never")).await;
     wrapping.run(&["jobs", "cancel", &job]).await;
-    eventually("the server hears of it", || {
+    eventually("the server is notified", || {
         wrapping.log("").iter().any(|line| line.contains("notifications/cancelled"))
     })
     .await;
@@ -201,7 +201,7 @@ async fn h6_a_person_reaches_the_server_and_a_timeout_does_not() {
     let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "other"))).await;
     eventually("the call is there", || wrapping.log(".calls").len() == 2).await;
     cancel(&mut wrapped, id, "the user pressed Esc").await;
-    eventually("the server hears of it", || heard() == 1).await;
+    eventually("the server is notified", || heard() == 1).await;
     let last = wrapping.log("").into_iter().find(|line| line.contains("cancelled")).unwrap();
     assert!(last.contains("\"requestId\":\"outlast:2\""), "{last}");
 }

@@ -70,7 +70,7 @@ async fn h3_every_message_passes_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn h3_the_result_tool_stands_on_the_last_page_alone() {
+async fn h3_the_result_tool_is_on_the_last_page_alone() {
     let wrapping = Wrapping::new().set("WRAPPED_PAGES", "1").set("WRAPPED_CLASH", "1");
     let mut bare = wrapping.bare();
     bare.greet().await;

@@ -100,7 +100,7 @@ async fn h7_a_result_is_found_after_its_server_was_killed() {
 }
 
 #[tokio::test]
-async fn h7_a_second_window_and_an_unequal_client_have_a_server_of_their_own() {
+async fn h7_a_second_window_and_an_unequal_client_have_their_own_server() {
     let wrapping = lasting();
     let mut first = wrapping.start().await;
     let mut second = wrapping.start().await;
@@ -115,7 +115,7 @@ async fn h7_a_second_window_and_an_unequal_client_have_a_server_of_their_own() {
 }
 
 #[tokio::test]
-async fn h7_a_keeper_ends_with_its_client_or_when_it_was_idle() {
+async fn h7_a_host_process_ends_with_its_client_or_when_it_was_idle() {
     let wrapping = Wrapping::new().flags(&["--after", "30s", "--idle-ms", "300"]);
     let mut wrapped = wrapping.start().await;
     wrapped.call("echo", json!({})).await;
@@ -131,7 +131,7 @@ async fn h7_a_keeper_ends_with_its_client_or_when_it_was_idle() {
 }
 
 #[tokio::test]
-async fn h7_a_keeper_ends_though_its_front_was_killed_before_it_said_a_word() {
+async fn h7_a_host_process_ends_though_its_front_was_killed_before_it_said_a_word() {
     let wrapping = Wrapping::new();
     let mut keeper = wrapping.spawn_keeper_of_killed_front();
     let ended = tokio::time::timeout(std::time::Duration::from_secs(30), keeper.wait()).await;
@@ -171,7 +171,7 @@ async fn h7_a_server_that_dies_is_started_again_and_its_calls_may_have_happened(
 }
 
 #[tokio::test]
-async fn h7_a_killed_keeper_is_replaced_and_nothing_is_left_of_it() {
+async fn h7_a_killed_host_process_is_replaced_and_nothing_is_left_of_it() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms"]).set("WRAPPED_STUBBORN", "1");
     let mut wrapped = wrapping.start().await;
     let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
@@ -181,9 +181,9 @@ async fn h7_a_killed_keeper_is_replaced_and_nothing_is_left_of_it() {
     assert_eq!((keepers.len(), servers.len()), (1, 1));
     kill(keepers[0]);
     let answer = wrapped.answer(id).await;
-    let told = text(&answer);
+    let reported = text(&answer);
     assert!(
-        told.contains("may or may not have happened") || told.contains("still running"),
+        reported.contains("may or may not have happened") || reported.contains("still running"),
         "{answer}"
     );
     let mut found = wrapped.call("get_result", json!({ "job_id": job })).await;
@@ -200,7 +200,7 @@ async fn h7_a_killed_keeper_is_replaced_and_nothing_is_left_of_it() {
 }
 
 #[tokio::test]
-async fn h5_a_call_is_not_made_again_after_its_front_and_its_keeper_were_killed() {
+async fn h5_a_call_is_not_repeated_after_its_front_and_its_host_process_were_killed() {
     let wrapping = lasting();
     let mut wrapped = wrapping.start().await;
     wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
@@ -210,8 +210,8 @@ async fn h5_a_call_is_not_made_again_after_its_front_and_its_keeper_were_killed(
     let mut next = wrapping.start().await;
     let other = next.call("echo", json!({ "text": "another" })).await;
     assert_eq!(text(&other), "another", "an other call is made");
-    let told = next.call("wait", waiting(&wrapping, "go")).await;
-    assert!(text(&told).contains("may or may not have happened"), "{told}");
+    let reported = next.call("wait", waiting(&wrapping, "go")).await;
+    assert!(text(&reported).contains("may or may not have happened"), "{reported}");
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
     // The doubt was reported: a caller that repeats the call wants it to run.
     wrapping.release("go");
@@ -222,7 +222,7 @@ async fn h5_a_call_is_not_made_again_after_its_front_and_its_keeper_were_killed(
 }
 
 #[tokio::test]
-async fn h5_a_call_whose_end_the_front_has_told_is_made_again() {
+async fn h5_a_call_whose_end_the_front_has_reported_is_repeated() {
     let wrapping = lasting();
     let mut wrapped = wrapping.start().await;
     let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
@@ -235,22 +235,25 @@ async fn h5_a_call_whose_end_the_front_has_told_is_made_again() {
 }
 
 #[tokio::test]
-async fn h4_a_call_that_was_handed_off_does_not_run_twice_though_its_keeper_was_killed() {
+async fn h4_a_call_that_was_handed_off_does_not_run_twice_though_its_host_process_was_killed() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms"]);
     let mut wrapped = wrapping.start().await;
     wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
     kill(wrapping.keepers()[0]);
-    let mut told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    let mut reported = wrapped.call("wait", waiting(&wrapping, "go")).await;
     // Sent to the killed host process, or before its death was noticed.
-    while !text(&told).contains("The call has no result") {
-        assert!(["killed", "still running"].iter().any(|it| text(&told).contains(it)), "{told}");
-        told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    while !text(&reported).contains("The call has no result") {
+        assert!(
+            ["killed", "still running"].iter().any(|it| text(&reported).contains(it)),
+            "{reported}"
+        );
+        reported = wrapped.call("wait", waiting(&wrapping, "go")).await;
     }
     assert_eq!(wrapping.log(".calls").len(), 1, "it ran once");
 }
 
 #[tokio::test]
-async fn h4_the_same_call_brings_the_result_when_its_keeper_has_ended() {
+async fn h4_the_same_call_brings_the_result_when_its_host_process_has_ended() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "100"]);
     let mut wrapped = wrapping.start().await;
     wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
@@ -262,7 +265,7 @@ async fn h4_the_same_call_brings_the_result_when_its_keeper_has_ended() {
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
     assert_eq!(wrapping.log(".done").len(), 1, "it ran once");
     assert_eq!(text(&next.call("wait", waiting(&wrapping, "go")).await), "done");
-    assert_eq!(wrapping.log(".done").len(), 2, "received: the next one is a call of its own");
+    assert_eq!(wrapping.log(".done").len(), 2, "received: the next one is another call");
     next.finish().await;
     wrapping.is_over().await;
     assert_eq!(wrapping.left("calls"), 0);
@@ -276,8 +279,8 @@ async fn h7_half_a_line_of_a_server_that_dies_spoils_no_answer() {
     under_way(&wrapping, 1).await;
     wrapped.line("exit mid-line").await;
     assert_eq!(wrapped.next().await, "{\"jsonrpc\":\"2.0\",\"method\":\"notif\n");
-    let told = wrapped.answer(id).await;
-    assert!(text(&told).contains("may or may not have happened"), "{told}");
+    let reported = wrapped.answer(id).await;
+    assert!(text(&reported).contains("may or may not have happened"), "{reported}");
 }
 
 #[tokio::test]
@@ -320,7 +323,7 @@ async fn h7_a_client_that_comes_before_the_end_of_the_former_is_seen_waits_for_i
         wrapped.line(&line).await;
     }
     let (mut last, mut equal) = (0, 0);
-    eventually("the keeper reads no more", || {
+    eventually("the host process reads no more", || {
         let now = resident(keeper);
         equal = if now == last { equal + 1 } else { 0 };
         last = now;
@@ -451,7 +454,7 @@ async fn failure_of(wrapping: &Wrapping, job: &str) -> String {
 /// Armed kills of the host process at each step of a hand-off: whatever was stored, the same call does not run a second
 /// time.
 #[tokio::test]
-async fn h7_a_keeper_that_dies_at_any_step_of_a_hand_off_runs_nothing_twice() {
+async fn h7_a_host_process_that_dies_at_any_step_of_a_hand_off_runs_nothing_twice() {
     let points = [
         ("after-insert", UNSURE),
         ("after-claim", UNSURE),
@@ -467,18 +470,18 @@ async fn h7_a_keeper_that_dies_at_any_step_of_a_hand_off_runs_nothing_twice() {
         let first = wrapped.call("wait", waiting(&wrapping, "go")).await;
         assert_eq!(first["result"]["isError"], true, "{point}: {first}");
         wrapping.release("go");
-        eventually("the keeper dies", || !wrapping.keepers().contains(&keeper)).await;
-        let mut told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+        eventually("the host process dies", || !wrapping.keepers().contains(&keeper)).await;
+        let mut reported = wrapped.call("wait", waiting(&wrapping, "go")).await;
         // Its death is noticed a moment later, by the front and in the store.
         for _ in 0..100 {
-            let is_early = text(&told).contains("still running")
-                || expected == "done" && text(&told).contains("was killed");
+            let is_early = text(&reported).contains("still running")
+                || expected == "done" && text(&reported).contains("was killed");
             if !is_early {
                 break;
             }
-            told = wrapped.call("wait", waiting(&wrapping, "go")).await;
+            reported = wrapped.call("wait", waiting(&wrapping, "go")).await;
         }
-        assert!(text(&told).contains(expected), "{point}: {told}");
+        assert!(text(&reported).contains(expected), "{point}: {reported}");
         assert_eq!(wrapping.log(".calls").len(), 1, "{point}: it ran once");
     }
 }

@@ -47,7 +47,7 @@ async fn h3_a_server_at_an_address_is_wrapped_in_both_eras() {
 }
 
 #[tokio::test]
-async fn h3_a_server_at_an_address_that_is_away_or_refuses_is_told() {
+async fn h3_a_server_at_an_address_that_is_away_or_refuses_is_reported() {
     let wrapping = Wrapping::new().set("WRAPPED_LOCKED", "1");
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -134,7 +134,7 @@ async fn h3_a_notification_that_the_server_holds_blocks_no_call() {
 }
 
 #[tokio::test]
-async fn h3_a_stream_that_breaks_is_taken_up_again_or_told() {
+async fn h3_a_stream_that_breaks_is_resumed_or_reported() {
     let wrapping = Wrapping::new();
     let (mut wrapped, _server) = wrapping.spawn_web(&[]).await;
     wrapped.greet().await;

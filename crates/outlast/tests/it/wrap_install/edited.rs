@@ -28,7 +28,7 @@ async fn h8_edits_beside_the_entry_stay() {
 
 /// Claude Code rewrites its file often; its meaning stays the same.
 #[tokio::test]
-async fn h8_a_file_that_the_client_laid_out_anew_gets_the_old_bytes_of_the_entry() {
+async fn h8_a_file_that_the_client_laid_out_again_gets_the_old_bytes_of_the_entry() {
     let world = World::new().await;
     let path = home(&world).join(".claude.json");
     let entry = "{\"command\": \"npx\",   \"args\": []}";

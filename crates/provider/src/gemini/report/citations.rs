@@ -1,5 +1,5 @@
-//! Citations become markers `[n]` in the text, and `n` the number of a source. Where the provider has a marker of its
-//! own, ours takes its place; a citation that points nowhere in the text leaves the text alone.
+//! Citations become markers `[n]` in the text, and `n` the number of a source. If the provider has its own
+//! marker, ours takes its place; a citation that points nowhere in the text leaves the text alone.
 
 use std::ops::Range;
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_positions_of_their_own_and_one_list_of_sources() {
+    fn parts_have_their_own_positions_and_one_list_of_sources() {
         let parts = vec![part("One.", &[(0, 4, "u")]), part(" Two.", &[(1, 5, "v"), (1, 5, "u")])];
         assert_eq!(
             shown(parts),

@@ -82,7 +82,7 @@ mod tests {
                 "labels": {"outlast_job": job},
             })
         );
-        assert!(submit(&ask(&[(Role::User, "q")]), "a", "no key of ours").get("labels").is_none());
+        assert!(submit(&ask(&[(Role::User, "q")]), "a", "not our key").get("labels").is_none());
     }
 
     /// G3: earlier turns are sent as text.

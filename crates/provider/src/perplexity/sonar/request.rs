@@ -38,7 +38,7 @@ pub(super) fn model(kind: AskKind) -> &'static str {
         AskKind::Research => "sonar-deep-research",
         AskKind::Ask => "sonar-pro",
         AskKind::Reason => "sonar-reasoning-pro",
-        // Ranked results have an endpoint of their own; the quick model is the nearest to it.
+        // Ranked results have their own endpoint; the quick model is the nearest to it.
         AskKind::Search | AskKind::Results => "sonar",
     }
 }

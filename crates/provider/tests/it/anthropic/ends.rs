@@ -1,4 +1,4 @@
-//! G3: how a session ends, and what comes of it: a report with sources, usage and cost, or an error by its remedy.
+//! G3: how a session ends, and its result: a report with sources, usage and cost, or an error by its remedy.
 
 use outlast_core::{Cost, NanoUsd, Provider, Trouble};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::bench::Bench;
 use crate::bench::{follow, patiently};
 
-/// G3: numbered sources, usage and the cost that the vendor states, to the nano-dollar of its own bill.
+/// G3: numbered sources, usage and the cost that the vendor states, to the nano-dollar of its bill.
 #[tokio::test]
 async fn g3_a_finished_session_is_a_report_with_sources_usage_and_cost() {
     let bench = Bench::new().await;
@@ -26,11 +26,11 @@ async fn g3_a_finished_session_is_a_report_with_sources_usage_and_cost() {
         followed.text()
     );
     assert!(followed.sources().iter().all(|source| source.title.is_some()));
-    assert_eq!(followed.told()[0], (25, "Querying Anthropic..."));
+    assert_eq!(followed.reported()[0], (25, "Querying Anthropic..."));
     assert!(
-        followed.told().iter().any(|(_, said)| said.contains("asked")),
+        followed.reported().iter().any(|(_, said)| said.contains("asked")),
         "{:?}",
-        followed.told()
+        followed.reported()
     );
 }
 

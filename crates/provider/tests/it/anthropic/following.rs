@@ -69,7 +69,7 @@ async fn b9a_a_session_that_is_not_found_any_more_is_lost() {
     assert_eq!(bench.sim.stats().submits, 1);
 }
 
-/// A5: a refused key ends the run; what upstream says never carries the key.
+/// A5: a refused key ends the run; what upstream says never contains the key.
 #[tokio::test]
 async fn a_refused_check_ends_the_run_and_shows_no_key() {
     for (status, trouble) in

@@ -92,8 +92,8 @@ async fn g4_an_error_while_the_session_is_made_leaves_nothing_in_doubt() {
             let refused = patiently(bench.anthropic.begin(&ask(&question), "k")).await;
             let Err(BeginError::Refused(error)) = refused else { panic!("{question}") };
             assert_ne!(error.trouble, Trouble::TimedOut, "{question}");
-            let told = format!("{error:?}");
-            assert!(!told.contains(KEY), "{told}");
+            let reported = format!("{error:?}");
+            assert!(!reported.contains(KEY), "{reported}");
         }
     }
 }

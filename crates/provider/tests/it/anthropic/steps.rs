@@ -119,7 +119,7 @@ async fn b9a_a_refused_question_may_be_sent_by_another_try() {
     let mut run = bench.begin(question).await;
     until_cursor(&mut *run, "sending@").await;
     assert!(matches!(patiently(run.next()).await, Ok(Step::Moved)));
-    assert_eq!(run.remote().cursor, None, "recorded before the error is told");
+    assert_eq!(run.remote().cursor, None, "recorded before the error is reported");
     let refused = patiently(run.next()).await.unwrap_err();
     assert!(matches!(refused.trouble, Trouble::RateLimited { .. }), "{refused:?}");
     let followed = follow(&mut *bench.resume(question, &run.remote()).await).await;

@@ -50,14 +50,17 @@ async fn g3_progress_comes_from_what_the_run_does() {
     let bench = Bench::at_speed(20.0).await;
     let mut run = bench.begin("q [[sim:ok;words=400]]").await;
     let followed = follow(&mut *run).await;
-    let told = followed.told();
-    assert_eq!(told[0], (25, "Querying Gemini..."));
+    let reported = followed.reported();
+    assert_eq!(reported[0], (25, "Querying Gemini..."));
     for expected in
         ["Researching: Planning the searches", "queries asked", "Processing response..."]
     {
-        assert!(told.iter().any(|(_, message)| message.contains(expected)), "{expected}: {told:?}");
+        assert!(
+            reported.iter().any(|(_, message)| message.contains(expected)),
+            "{expected}: {reported:?}"
+        );
     }
-    assert_eq!(told.last().unwrap().1, "Finalizing research report...");
+    assert_eq!(reported.last().unwrap().1, "Finalizing research report...");
 }
 
 /// G3: resumed after kill -9: nothing is sent again, and the report is the same.

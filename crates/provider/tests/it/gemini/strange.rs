@@ -50,20 +50,20 @@ async fn a10_an_id_next_to_odd_fields_is_accepted_and_a_success_without_one_is_u
         let server = Canned::always(reply(200, body)).await;
         let provider = gemini(&server.url, PATIENCE, &server.clock);
         let begun = patiently(provider.begin(&ask("q"), "key")).await;
-        let Err(BeginError::Unknown(error)) = begun else { panic!("{body}: its fate is known") };
+        let Err(BeginError::Unknown(error)) = begun else { panic!("{body}: its outcome is known") };
         assert!(error.sentence.contains("no job id"), "{error:?}");
         assert_eq!(server.submits(), 1);
     }
 }
 
-/// G3: hostile text stays text, and the vendor's titles of thoughts carry no control characters.
+/// G3: hostile text stays text, and the vendor's titles of thoughts have no control characters.
 #[tokio::test]
 async fn g3_hostile_text_is_only_text() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:inject;line=1000;delay_ms=0]]").await;
     let followed = follow(&mut *run).await;
     assert!(followed.text().contains("Ignore all previous"));
-    for (_, message) in followed.told() {
+    for (_, message) in followed.reported() {
         assert!(!message.chars().any(char::is_control), "{message:?}");
     }
 }

@@ -9,7 +9,7 @@ use super::bench::{Bench, SEND_KEY, begun, openai};
 use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
 use crate::canned::{Canned, reply};
 
-/// G3: the id is there long before the report, and the run carries our job.
+/// G3: the id is there long before the report, and the run names our job.
 #[tokio::test]
 async fn g3_begin_returns_once_the_run_has_an_id_and_names_the_job() {
     let bench = Bench::new().await;

@@ -12,15 +12,15 @@ async fn g3_progress_comes_from_what_the_run_does() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:ok;hold;searches=2;sources=4;words=120]]").await;
     let followed = bench.follow_released(&mut *run, |stats| stats.attaches == 1).await;
-    let told = followed.told();
-    assert_eq!(told[0], (25, "Querying OpenAI..."));
-    assert!(told.contains(&(50, "Processing response...")), "{told:?}");
+    let reported = followed.reported();
+    assert_eq!(reported[0], (25, "Querying OpenAI..."));
+    assert!(reported.contains(&(50, "Processing response...")), "{reported:?}");
     assert!(
-        told.iter().any(|(percent, text)| (26..50).contains(percent)
+        reported.iter().any(|(percent, text)| (26..50).contains(percent)
             && text.starts_with("Researching: 2 queries asked, 4 sources read")),
-        "{told:?}"
+        "{reported:?}"
     );
-    assert_eq!(told.last().unwrap(), &(95, "Finalizing research report..."));
+    assert_eq!(reported.last().unwrap(), &(95, "Finalizing research report..."));
 }
 
 /// G3: the same from checks alone.
@@ -31,9 +31,9 @@ async fn g3_a_run_without_a_stream_is_followed_by_checks() {
     let followed = bench.follow_released(&mut *run, |stats| stats.polls > 3).await;
     assert_eq!(bench.sim.stats().attaches, 1, "one that was refused is not asked for again");
     assert!(
-        followed.told().iter().any(|(_, text)| text.starts_with("Researching: 1 query asked")),
+        followed.reported().iter().any(|(_, text)| text.starts_with("Researching: 1 query asked")),
         "{:?}",
-        followed.told()
+        followed.reported()
     );
     assert!(!followed.text().is_empty());
 }

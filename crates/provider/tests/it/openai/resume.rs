@@ -1,4 +1,4 @@
-//! Taking up a run that another process began: nothing is submitted again.
+//! Resuming a run that another process began: nothing is submitted again.
 
 use outlast_core::Trouble;
 use reqwest::Method;

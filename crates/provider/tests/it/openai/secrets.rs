@@ -1,4 +1,4 @@
-//! The key stays out of everything a person, a log or a store may see, whatever header carries it.
+//! The key stays out of everything a person, a log or a store may see, whatever header contains it.
 
 use outlast_core::Provider;
 use outlast_provider::http::{HttpOptions, ProxyOptions, ProxyScope};
@@ -9,7 +9,7 @@ use super::bench::{Bench, begun};
 use crate::bench::{KEY, PATIENCE, follow, options};
 use crate::canned::{Canned, reply};
 
-/// G3: no error carries the key, even when the provider repeats it.
+/// G3: no error contains the key, even when the provider repeats it.
 #[tokio::test]
 async fn g3_no_error_contains_the_key() {
     let bench = Bench::new().await;
@@ -37,7 +37,7 @@ async fn g3_no_error_contains_the_key() {
 
 /// G3: Azure's keys go into its own header, others into `Authorization`, and never both.
 #[tokio::test]
-async fn g3_azure_has_a_header_of_its_own_for_keys() {
+async fn g3_azure_has_its_own_header_for_keys() {
     let server = Canned::always(reply(200, r#"{"id":"r","status":"queued"}"#)).await;
     for (base_url, header) in [
         ("http://a.openai.azure.com", "api-key"),

@@ -44,7 +44,7 @@ async fn g3_a_finished_run_needs_no_stop() {
     assert_eq!(bench.sim.stats().cancels, 0);
 }
 
-/// G3: one that is unknown may be about to spend money; later it is told to stop, and not reported as stopped.
+/// G3: one that is unknown may be about to spend money; later it is asked to stop, and not reported as stopped.
 #[tokio::test]
 async fn g3_an_unknown_run_is_not_called_stopped() {
     let bench = Bench::new().await;

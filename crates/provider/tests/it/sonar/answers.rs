@@ -72,7 +72,7 @@ async fn an_answer_has_its_text_thinking_sources_questions_usage_and_cost() {
     assert_eq!(sources.iter().map(|source| source.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(followed.end.as_ref().unwrap().1, chunks().last().unwrap().as_bytes());
     assert_eq!(
-        followed.told(),
+        followed.reported(),
         [(25, "Querying Perplexity API..."), (50, "Processing response...")]
     );
 }
@@ -249,7 +249,7 @@ async fn a_long_answer_reports_progress_by_its_words() {
     let mut events = vec![delta; 30];
     events.push(json!({"choices": [{"finish_reason": "stop"}]}).to_string());
     let followed = asked(stream(&events, Then::Close)).await;
-    let percents: Vec<u8> = followed.told().iter().map(|(percent, _)| *percent).collect();
+    let percents: Vec<u8> = followed.reported().iter().map(|(percent, _)| *percent).collect();
     assert_eq!(percents, [25, 50, 51, 52, 53, 54, 55, 56]);
 }
 

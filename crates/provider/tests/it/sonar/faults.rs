@@ -41,7 +41,7 @@ const CREATED: &str = r#"{"id":"job-1","status":"CREATED"}"#;
 
 /// A5: a server that cannot be reached for a while.
 #[tokio::test]
-async fn a5_a_check_without_a_connection_is_made_again() {
+async fn a5_a_check_without_a_connection_is_repeated() {
     let server = Canned::always(reply(200, CREATED)).await;
     let run = begin(&sonar(&server.url, PATIENCE), &ask("research")).await.remote();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

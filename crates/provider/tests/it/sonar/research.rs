@@ -49,7 +49,7 @@ async fn a1_research_is_submitted_under_its_key_and_checked_until_it_is_done() {
     assert_eq!(followed.output().cost, Cost::Reported(NanoUsd(795_000_000)));
     assert_eq!(followed.end.as_ref().unwrap().1, DONE.as_bytes());
     assert_eq!(
-        followed.told(),
+        followed.reported(),
         [
             (25, "Querying Perplexity API..."),
             (50, "Processing response..."),
@@ -173,7 +173,7 @@ async fn a_completed_run_whose_report_is_late_is_looked_at_three_more_times() {
     .await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
     assert_eq!(followed.text(), "# Report [1]");
-    assert_eq!(followed.told().last(), Some(&(75, "Finalizing research report...")));
+    assert_eq!(followed.reported().last(), Some(&(75, "Finalizing research report...")));
     let server = showing(&[LATE]).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
     let error = followed.error();
@@ -256,7 +256,7 @@ async fn a_dropped_next_loses_nothing() {
 
 /// Bodies without measure are not memory, and are not asked for again.
 #[tokio::test]
-async fn a_check_that_is_too_large_ends_the_run_here_and_is_not_made_again() {
+async fn a_check_that_is_too_large_ends_the_run_here_and_is_not_repeated() {
     let endless = || raw(200, "content-type: application/json", &vec![b' '; 33 << 20], Then::Hold);
     let server = Canned::serve(move |_, nth| -> Reply {
         match nth {

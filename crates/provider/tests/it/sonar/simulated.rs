@@ -73,7 +73,7 @@ async fn a_streamed_answer_is_the_one_given_whole() {
         assert_eq!(followed.text(), report(&whole), "{kind}");
         assert_eq!(followed.output().model.as_deref(), Some(model));
         assert!(matches!(followed.output().cost, Cost::Reported(_)), "{kind}");
-        assert!(followed.told().len() > 2, "{kind}: {:?}", followed.told());
+        assert!(followed.reported().len() > 2, "{kind}: {:?}", followed.reported());
     }
 }
 

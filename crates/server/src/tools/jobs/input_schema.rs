@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_can_stand_in_the_schema_of_a_tool() {
+    fn a_schema_fits_into_the_schema_of_a_tool() {
         let schema = InputSchema::new(json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "properties": { "x": { "$ref": "#/$defs/x" }, "y": { "const": { "$ref": "#/$defs/x" } } },

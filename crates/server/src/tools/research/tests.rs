@@ -259,7 +259,7 @@ impl std::io::Write for Log {
 
 /// C10: queued answers include the estimate; an estimate over a dollar is logged as a warning.
 #[tokio::test]
-async fn c10_a_dear_question_is_logged_and_its_estimate_told() {
+async fn c10_a_dear_question_is_logged_and_its_estimate_reported() {
     for (nanos, usd, warned) in [(2_500_000_000, 2.5, true), (900_000_000, 0.9, false)] {
         let log = Log::default();
         let written = log.clone();

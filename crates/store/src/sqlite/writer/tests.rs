@@ -83,7 +83,7 @@ async fn a_command_that_fails_or_panics_undoes_no_other() {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_is_told_to_every_caller_in_it() {
+async fn a_commit_that_fails_is_reported_to_every_caller_in_it() {
     let fixture = fixture();
     let writer = &fixture.writer;
     fixture.rival.lock().unwrap();
