@@ -83,7 +83,7 @@ async fn watch(
         rev = changes.rev;
         for change in changes.jobs.iter().filter(|change| change.state.is_terminal()) {
             let before = seen.insert(change.id, now);
-            assert!(before.is_none(), "an end was told twice");
+            assert!(before.is_none(), "an end was reported twice");
         }
     }
     seen

@@ -44,7 +44,7 @@ async fn main() {
     let report = isolation::run(servers, plan, sent).await;
     let seconds = began.elapsed().as_secs_f64();
     println!(
-        "no leak in {} operations: {} ids told to one owner each, {} foreign jobs attacked in vain, {} answers about \
+        "no leak in {} operations: {} ids given to one owner each, {} foreign jobs attacked without effect, {} answers about \
          foreign ids like those about invented ones; {} runs; {seconds:.0} s, {:.0} operations/s",
         report.operations,
         report.ids,

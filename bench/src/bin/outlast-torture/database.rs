@@ -79,7 +79,7 @@ impl Database {
             [&self.servers, &self.connections, &self.refusals].map(|it| it.load(Ordering::SeqCst));
         format!(
             "the database was killed {servers} times, {connections} of its connections were ended, {refusals} calls were \
-             told to try again"
+             asked to try again"
         )
     }
 }
