@@ -167,7 +167,7 @@ async fn a_one_line_fact_gets_a_short_report() {
         ("What is the phone number of Grace Hopper?", "Grace Hopper 030 2222", 16),
         (
             "What is the default of OUTLAST_CONCURRENCY?",
-            "| `OUTLAST_CONCURRENCY` | number | `5` |",
+            "`OUTLAST_CONCURRENCY` | number, `5` |",
             40,
         ),
         ("What does exit code 3 mean?", "3 still running when the time given ended", 50),
