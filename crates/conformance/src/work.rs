@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Clock, Cost, Nature, Output, Progress, Provider, ProviderError,
-    RemoteRun, Resumes, Run, Step, StopOutcome, Trouble, Usage,
+    RemoteRun, Request, Resumes, Run, Step, StopOutcome, Trouble, Usage,
 };
 use outlast_store::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -49,12 +49,12 @@ impl Provider for Work {
         "conformance"
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask: Ask = serde_json::from_value(ask.clone())
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask: Ask = serde_json::from_value(request.json().clone())
             .map_err(|_| BeginError::Refused(trouble(Trouble::Rejected, "no such fixture")))?;
         let remote = RemoteRun {
             provider: self.name().to_owned(),
@@ -66,7 +66,11 @@ impl Provider for Work {
         Ok(Box::new(Running { remote, asking, began: Instant::now(), steps: 0, ask }))
     }
 
-    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        _run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Err(trouble(Trouble::RunLost, "a fixture does not outlive its process"))
     }
 

@@ -1,9 +1,8 @@
 //! The request of a research job: the form that an interface writes into [`crate::NewJob::ask`] and a provider reads.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{BeginError, NanoUsd, ProviderError, Trouble};
+use crate::NanoUsd;
 
 /// A question for a research provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,22 +26,6 @@ pub struct ResearchAsk {
 }
 
 impl ResearchAsk {
-    /// Reads a stored request.
-    pub fn stored(ask: &Value) -> Result<Self, BeginError> {
-        Self::deserialize(ask).map_err(|error| {
-            let sentence = "the stored request cannot be read by this version";
-            BeginError::NotSent(ProviderError {
-                detail: Some(error.to_string()),
-                ..ProviderError::new(Trouble::Rejected, sentence)
-            })
-        })
-    }
-
-    /// Returns the maximum cost in a stored request, if the caller set one.
-    pub fn stored_budget(ask: &Value) -> Option<NanoUsd> {
-        NanoUsd::deserialize(ask.get("budget")?).ok()
-    }
-
     /// Returns the question for lists and titles: the user's last message.
     pub fn question(&self) -> &str {
         let said = self.messages.iter().rfind(|message| message.role == Role::User);
@@ -65,14 +48,6 @@ pub enum AskKind {
     Reason,
     /// Ranked web results and no answer; the question alone counts.
     Results,
-}
-
-impl AskKind {
-    /// Returns the kind of answer that a stored request asks for. [`ResearchAsk::stored`] refuses a request that
-    /// cannot be read.
-    pub fn stored(ask: &Value) -> Self {
-        ask.get("kind").and_then(|kind| Self::deserialize(kind).ok()).unwrap_or_default()
-    }
 }
 
 /// The limits of a web search; an unset field does not limit it.

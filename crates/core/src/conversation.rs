@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use crate::{
-    Body, ConversationId, Cost, Job, JobState, Message, NanoUsd, Output, Profile, ResearchAsk,
-    Role, Timestamp, Usage, rules,
+    Body, ConversationId, Cost, Job, JobState, Message, NanoUsd, Output, Profile, Role, Timestamp,
+    Usage, rules,
 };
 
 /// The turns of a conversation that may be shown; at least one.
@@ -156,8 +156,8 @@ fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
 
 /// Returns the messages that a turn sent upstream; the question comes last.
 fn asked(job: &Job) -> Vec<Message> {
-    let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
-    let mut messages = ask.map(|ask| ask.messages).unwrap_or_default();
+    let ask = job.new.ask.research();
+    let mut messages = ask.map(|ask| ask.messages.clone()).unwrap_or_default();
     if messages.is_empty() {
         // The input of a workflow, not a question. Its title describes it best.
         messages.push(Message { role: Role::User, content: job.new.title.clone() });
@@ -193,7 +193,7 @@ mod tests {
 
     fn turn(messages: Value, state: JobState) -> Job {
         let mut job = queued().job;
-        job.new.ask = json!({ "messages": messages });
+        job.new.ask = json!({ "messages": messages }).into();
         job.new.conversation = Some(ConversationId::new("c"));
         job.state = state;
         job

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
     ConversationId, Cost, Failure, Fence, JobId, Output, OwnerId, Profile, Progress, RemoteRun,
-    RemoteStop, Rev, RunAllowance, Timestamp, Visibility,
+    RemoteStop, Request, Rev, RunAllowance, Timestamp, Visibility,
 };
 
 /// A request that an interface asks the engine to make durable.
@@ -25,7 +24,7 @@ pub struct NewJob {
     /// One line for lists: the start of the question.
     pub title: String,
     /// The request itself, in the form that its provider reads.
-    pub ask: Value,
+    pub ask: Request,
     /// The priority; a higher one runs first.
     pub priority: i16,
     /// The way in which a worker gets the job, and whether the caller has its id.

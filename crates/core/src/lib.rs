@@ -12,6 +12,7 @@ mod origin;
 mod local_text;
 mod state_kind;
 mod visibility;
+mod request;
 mod ask;
 mod workflow;
 mod output;
@@ -72,6 +73,7 @@ pub use provider::{
 };
 pub use redact_request::RequestWords;
 pub use remote::{RemoteRun, RemoteStop, StopOutcome};
+pub use request::{Request, RequestContent, RequestNote};
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{
@@ -86,4 +88,4 @@ pub use text::{
 pub use thinking::split_thinking;
 pub use time::{Clock, Day, Timestamp};
 pub use visibility::Visibility;
-pub use workflow::{WorkflowAsk, session_of};
+pub use workflow::WorkflowAsk;

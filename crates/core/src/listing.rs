@@ -55,7 +55,7 @@ pub struct Summary {
     pub state: StateKind,
     /// True if any worker has ever claimed it.
     pub was_claimed: bool,
-    /// The session that its ask names ([`crate::session_of`]), if any.
+    /// The session that its ask names ([`crate::RequestNote::SessionId`]), if any.
     pub session: Option<String>,
     /// The number of failed attempts.
     pub failures: u32,

@@ -1,9 +1,7 @@
 //! Recognizes text that came from documents on this machine. Such text leaves the machine only if a person decides so
 //! (P1).
 
-use serde_json::Value;
-
-use crate::{NewJob, Profile};
+use crate::{Message, NewJob, Profile, Role};
 
 /// The sentence that begins the note under every library report that quotes documents. If nothing else records the
 /// source of an answer, conversations are judged by this sentence, so its wording must not change.
@@ -21,13 +19,10 @@ impl NewJob {
 
     /// Returns whether one of the answers that are sent along quotes the library.
     fn quotes_library(&self) -> bool {
-        let messages = self.ask.get("messages").and_then(Value::as_array);
-        let quotes = |message: &Value| {
-            let content = message.get("content").and_then(Value::as_str);
-            message.get("role").is_some_and(|role| role == "assistant")
-                && content.is_some_and(|content| content.contains(LIBRARY_NOTE))
+        let quotes = |message: &Message| {
+            message.role == Role::Assistant && message.content.contains(LIBRARY_NOTE)
         };
-        messages.is_some_and(|messages| messages.iter().any(quotes))
+        self.ask.research().is_some_and(|ask| ask.messages.iter().any(quotes))
     }
 }
 
@@ -59,8 +54,8 @@ mod tests {
         for (profile, ask, sends) in cases {
             let mut new = queued().job.new;
             new.profile = Profile::new(profile);
-            new.ask = ask;
-            assert_eq!(new.sends_library_text(), sends, "{profile}: {}", new.ask);
+            new.ask = ask.into();
+            assert_eq!(new.sends_library_text(), sends, "{profile}: {:?}", new.ask);
         }
     }
 }

@@ -1,21 +1,12 @@
 //! The origin of a job: the tool or command that created it, and the provider whose conversation it moved. The
 //! request records both, next to the fields that its provider reads.
 
-use serde_json::Value;
-
-use crate::NewJob;
+use crate::{Message, NewJob, RequestNote, Role};
 
 impl NewJob {
-    /// The field of a request that names the tool or command that created it; no provider reads it.
-    const TOOL: &str = "tool";
-    /// The field of a request that names the provider whose conversation it moved (P1); no provider reads it.
-    const MOVED_FROM: &str = "moved_from";
-
     /// Returns the same job, created by this tool or command.
     pub fn made_by(mut self, tool: &str) -> Self {
-        if let Value::Object(ask) = &mut self.ask {
-            ask.insert(Self::TOOL.to_owned(), tool.into());
-        }
+        self.ask.set_note(RequestNote::Tool, Some(tool.to_owned()));
         self
     }
 
@@ -26,27 +17,25 @@ impl NewJob {
 
     /// Returns the name of the tool or command that created it, if it is recorded.
     pub fn recorded_tool(&self) -> Option<&str> {
-        self.ask.get(Self::TOOL)?.as_str()
+        self.ask.note(RequestNote::Tool)
     }
 
     /// Returns the same job, which sends the messages of a conversation of this provider to another one (P1).
     pub fn moved_from(mut self, provider: &str) -> Self {
-        if let Value::Object(ask) = &mut self.ask {
-            ask.insert(Self::MOVED_FROM.to_owned(), provider.into());
-        }
+        self.ask.set_note(RequestNote::MovedFrom, Some(provider.to_owned()));
         self
     }
 
     /// Returns the provider whose conversation it moves to another one, if it moves one.
     pub fn moved_out_of(&self) -> Option<&str> {
-        self.ask.get(Self::MOVED_FROM)?.as_str()
+        self.ask.note(RequestNote::MovedFrom)
     }
 
     /// Returns the sentence that reports how many earlier messages were sent to another provider, if any were (P1).
     pub fn move_text(&self) -> Option<String> {
         let from = self.moved_out_of()?;
-        let messages = self.ask.get("messages").and_then(Value::as_array)?;
-        let said = |message: &&Value| message.get("role").is_none_or(|role| role != "system");
+        let messages = &self.ask.research()?.messages;
+        let said = |message: &&Message| message.role != Role::System;
         // The last message is the question.
         let (count, noun) = match messages.iter().filter(said).count().saturating_sub(1) {
             0 => return None,

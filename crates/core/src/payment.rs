@@ -1,7 +1,5 @@
 //! Predicates about payment: whether a job may have been paid for, and whether a second start may pay again.
 
-use serde_json::Value;
-
 use crate::{
     Checkpoint, Code, Failure, Job, JobState, NewJob, Profile, RemoteRun, RemoteStop, RunStatus,
 };
@@ -22,8 +20,7 @@ pub enum RequestState<'a> {
 impl NewJob {
     /// As [`Job::may_be_charged`].
     pub fn may_be_charged(&self) -> bool {
-        let is_workflow = matches!(&self.ask, Value::Object(ask) if !ask.contains_key("messages"));
-        !is_workflow && self.profile.provider() != Profile::LIBRARY
+        !self.ask.is_workflow() && self.profile.provider() != Profile::LIBRARY
     }
 }
 

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{Code, Cost, NanoUsd, Output, Progress, RemoteRun, StopOutcome, Store};
+use crate::{Code, Cost, NanoUsd, Output, Progress, RemoteRun, Request, StopOutcome, Store};
 
 /// A service that does the work.
 #[async_trait]
@@ -20,22 +19,22 @@ pub trait Provider: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns the recovery semantics of a request of this kind.
-    fn nature(&self, ask: &Value) -> Nature;
+    fn nature(&self, request: &Request) -> Nature;
 
     /// Returns the model that will answer a request like this, as far as it is known before the request is sent.
-    fn expected_model(&self, _ask: &Value) -> Option<String> {
+    fn expected_model(&self, _request: &Request) -> Option<String> {
         None
     }
 
     /// Returns the usual cost of a request like this, known before it is sent.
-    fn typical_cost(&self, _ask: &Value) -> Cost {
+    fn typical_cost(&self, _request: &Request) -> Cost {
         Cost::Unknown
     }
 
     /// Returns the cap of a run like this if nothing lower is asked for; `None` if the provider cannot stop a run at
     /// a sum. A provider with caps receives the cap of each run as the budget of its request
     /// ([`crate::ResearchAsk::budget`]).
-    fn default_cap(&self, _ask: &Value) -> Option<NanoUsd> {
+    fn default_cap(&self, _request: &Request) -> Option<NanoUsd> {
         None
     }
 
@@ -48,11 +47,15 @@ pub trait Provider: Send + Sync {
     /// has to be begun again because it cannot be resumed, `key` is that run's id.
     ///
     /// Not cancel-safe, on purpose: a dropped `begin` may have bought something. Its own timeout limits it.
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError>;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError>;
 
     /// Resumes a run that was begun earlier, by this process or another. `ask` is the request that the run was begun
     /// with: if a run gets its id before its request is sent, the request may still have to be sent.
-    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError>;
+    async fn resume(
+        &self,
+        request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError>;
 
     /// Asks the provider to stop a run, and checks the run unless the answer itself shows its end. Safe to repeat.
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError>;

@@ -41,7 +41,7 @@ pub use rescue::{is_unheld, lease_is_void, rescue};
 pub use restore::{Fate, restore};
 pub use retry::Retrying;
 pub use room::{ask_bytes, has_room, settled_bytes};
-pub use send_key::{RETRY_KEY, job_of_key};
+pub use send_key::job_of_key;
 pub use share::{Sharing, may_take};
 pub use spending::{
     RunCharge, allowance_of_resumed, begins_another_run, bound_another_run, charge,

@@ -4,9 +4,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use serde_json::Value;
-
-use crate::{Body, Job, JobQuery, NewJob, Output, Scope, StateKind};
+use crate::{Body, Job, JobQuery, NewJob, Output, Role, Scope, StateKind};
 
 /// The maximum number of different words of one job in the search index.
 const MAX_WORDS: usize = 20_000;
@@ -42,13 +40,9 @@ pub fn words_and_marks(job: &Job) -> BTreeSet<String> {
 
 fn words_of_question(new: &NewJob) -> BTreeSet<String> {
     let mut found = words(&new.title);
-    let messages = new.ask.get("messages").and_then(Value::as_array);
-    let said = messages.into_iter().flatten().rfind(|message| {
-        message.get("role").and_then(Value::as_str).is_some_and(|role| role == "user")
-    });
-    if let Some(question) = said.and_then(|message| message.get("content")).and_then(Value::as_str)
-    {
-        add_words(&mut found, question);
+    let messages = new.ask.research().map(|ask| ask.messages.iter());
+    if let Some(question) = messages.into_iter().flatten().rfind(|it| it.role == Role::User) {
+        add_words(&mut found, &question.content);
     }
     found
 }

@@ -20,8 +20,3 @@ pub struct WorkflowAsk {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
-
-/// Returns the session that an ask belongs to, whatever kind of ask it is.
-pub fn session_of(ask: &Value) -> Option<&str> {
-    ask.get("session_id")?.as_str()
-}

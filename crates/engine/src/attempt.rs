@@ -115,7 +115,7 @@ impl Attempt<'_> {
             Some(_) | None => self.record(beginning).await?,
         }
         // Never dropped half-way, not even by a cancel or a stop: it may have bought something.
-        let run = match self.provider.begin(&self.shared.capped_ask(&self.job), &key).await {
+        let run = match self.provider.begin(&self.shared.capped_request(&self.job), &key).await {
             Ok(run) => run,
             Err(error) => {
                 self.not_begun = matches!(error, BeginError::NotSent(_) | BeginError::Refused(_));
@@ -140,10 +140,10 @@ impl Attempt<'_> {
     async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
         let limits = Limits::new(&self.job, limits::Start::Resumed, self.shared);
-        let ask = self.shared.capped_ask(&self.job);
+        let request = self.shared.capped_request(&self.job);
         // Unlike a begin it buys nothing, so a worker that is shutting down does not wait for it.
         let resumed = tokio::select! {
-            resumed = self.provider.resume(&ask, &remote) => resumed,
+            resumed = self.provider.resume(&request, &remote) => resumed,
             () = self.lease.lost() => return Err(LeaseLost),
             () = self.shared.stop.asked() => return Ok(End::Interrupted),
             end = limits.reached() => return Ok(end),

@@ -3,10 +3,9 @@
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ChangeWait, Changes, ConversationId, ConversationPage, ConversationQuery, Job, JobId, JobPage,
-    JobQuery, JobState, LedgerRow, OwnerId, Profile, Rev, Scope, SpendQuery, SpendSum, Standing,
-    StateCount, StoreError, Timestamp, Visibility, Waits,
+    JobQuery, JobState, LedgerRow, OwnerId, Profile, Request, Rev, Scope, SpendQuery, SpendSum,
+    Standing, StateCount, StoreError, Timestamp, Visibility, Waits,
 };
-use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::shared::Expected;
@@ -72,8 +71,8 @@ impl Engine {
     }
 
     /// Returns what is known of a request before it is made.
-    pub fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
-        self.shared.expects(profile, ask)
+    pub fn expects(&self, profile: &Profile, request: &Request) -> Expected {
+        self.shared.expects(profile, request)
     }
 
     /// Returns whether this process has the provider for jobs of this profile.

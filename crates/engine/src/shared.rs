@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use outlast_core::{
-    Cost, Job, NanoUsd, NewJob, Profile, ResearchAsk, Reservation, SpendTerms, Store, rules,
+    Cost, Job, NanoUsd, NewJob, Profile, Request, Reservation, SpendTerms, Store, rules,
 };
-use serde_json::Value;
 
 use crate::options::{Options, Providers};
 use crate::shutdown::Shutdown;
@@ -32,12 +31,12 @@ pub struct Expected {
 }
 
 impl Shared {
-    pub(crate) fn expects(&self, profile: &Profile, ask: &Value) -> Expected {
+    pub(crate) fn expects(&self, profile: &Profile, request: &Request) -> Expected {
         let provider = self.providers.get(profile);
-        let is_capped = provider.is_some_and(|provider| provider.default_cap(ask).is_some());
-        let cost = provider.map_or(Cost::Unknown, |provider| provider.typical_cost(ask));
+        let is_capped = provider.is_some_and(|provider| provider.default_cap(request).is_some());
+        let cost = provider.map_or(Cost::Unknown, |provider| provider.typical_cost(request));
         let is_free = cost.amount() == Some(NanoUsd(0));
-        let budget = ResearchAsk::stored_budget(ask);
+        let budget = request.budget();
         let cost = match (cost, budget) {
             // A run that is stopped at its budget costs no more.
             (Cost::Estimate(typical), Some(budget)) if is_capped => {
@@ -49,7 +48,7 @@ impl Shared {
             budget_note: budget.filter(|_| !is_capped && !is_free).map(|budget| {
                 format!("A run usually costs less than its budget of {budget}, but it cannot be stopped there: this provider has no limit for a run.")
             }),
-            model: provider.and_then(|provider| provider.expected_model(ask)),
+            model: provider.and_then(|provider| provider.expected_model(request)),
             cost,
         }
     }
@@ -67,12 +66,12 @@ impl Shared {
         })
     }
 
-    fn spend_terms(&self, profile: &Profile, ask: &Value) -> SpendTerms {
+    fn spend_terms(&self, profile: &Profile, request: &Request) -> SpendTerms {
         let provider = self.providers.get(profile);
         SpendTerms {
-            typical: provider.and_then(|provider| provider.typical_cost(ask).amount()),
-            budget: ResearchAsk::stored_budget(ask),
-            default_cap: provider.and_then(|provider| provider.default_cap(ask)),
+            typical: provider.and_then(|provider| provider.typical_cost(request).amount()),
+            budget: request.budget(),
+            default_cap: provider.and_then(|provider| provider.default_cap(request)),
             limits: self.options.spend_limits,
         }
     }
@@ -80,18 +79,13 @@ impl Shared {
     /// Returns the request as its provider receives it. If the provider stops a run at a sum, the budget in the
     /// request is the run's cap. The cap is the stored one. A job that an older version inserted has none; it gets
     /// the lowest cap that the settings allow.
-    pub(crate) fn capped_ask<'a>(&self, job: &'a Job) -> Cow<'a, Value> {
-        let ask = &job.new.ask;
+    pub(crate) fn capped_request<'a>(&self, job: &'a Job) -> Cow<'a, Request> {
+        let request = &job.new.ask;
         let cap = match &job.allowance {
             Some(allowance) => allowance.cap,
-            None => rules::lowest_cap(&self.spend_terms(&job.new.profile, ask)),
+            None => rules::lowest_cap(&self.spend_terms(&job.new.profile, request)),
         };
-        let Some(cap) = cap else { return Cow::Borrowed(ask) };
-        let mut capped = ask.clone();
-        if let Some(fields) = capped.as_object_mut() {
-            fields.insert("budget".to_owned(), cap.0.into());
-        }
-        Cow::Owned(capped)
+        cap.map_or(Cow::Borrowed(request), |cap| Cow::Owned(request.with_budget(cap)))
     }
 
     /// Warns of a question that is likely to cost much (C10), before anything is spent.

@@ -45,9 +45,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
-    ResearchAsk, Resumes, Run, StopOutcome, Trouble,
+    Request, Resumes, Run, StopOutcome, Trouble,
 };
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -151,22 +150,22 @@ impl Provider for Library {
         Self::NAME
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         // Reading twice does no harm, and a run does not outlive its process, so after a crash it is simply
         // repeated.
         Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
     }
 
-    fn expected_model(&self, _ask: &Value) -> Option<String> {
+    fn expected_model(&self, _request: &Request) -> Option<String> {
         Some(report::MODEL.to_owned())
     }
 
-    fn typical_cost(&self, _ask: &Value) -> Cost {
+    fn typical_cost(&self, _request: &Request) -> Cost {
         Cost::Reported(NanoUsd(0))
     }
 
-    async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = ResearchAsk::stored(ask)?;
+    async fn begin(&self, request: &Request, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_research()?.clone();
         let research = Research {
             folders: Arc::clone(&self.folders),
             cache: self.cache_dir.join(format!("{}.db", self.hash)),
@@ -176,7 +175,11 @@ impl Provider for Library {
         Ok(Box::new(LibraryRun::start(self.remote(), research)))
     }
 
-    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        _run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         let sentence = "a search of the library ends with its process; it will be repeated";
         Err(ProviderError::new(Trouble::RunLost, sentence))
     }

@@ -297,12 +297,15 @@ impl JobFile {
         if job.state.kind().is_terminal() {
             return None;
         }
-        let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).unwrap_or_default();
+        let ask = job.new.ask.research();
         Some(Self {
             conversation_id: conversation.id.as_str().to_owned(),
             job_id: job.id.to_string(),
             tool_name: tool_name(conversation).to_owned(),
-            params: JobParams { query: ask.question().to_owned(), reasoning_effort: ask.effort },
+            params: JobParams {
+                query: ask.map_or("", ResearchAsk::question).to_owned(),
+                reasoning_effort: ask.and_then(|ask| ask.effort),
+            },
             priority: job.new.priority,
             created_at: job.created_at.to_string(),
             attempts: job.failures.len(),
@@ -348,7 +351,7 @@ mod tests {
             profile: Profile::new("perplexity"),
             workflow: "deep_research".to_owned(),
             title: question.to_owned(),
-            ask: json!({ "messages": [{ "role": "user", "content": question }] }),
+            ask: json!({ "messages": [{ "role": "user", "content": question }] }).into(),
             priority: 0,
             visibility: Visibility::Promised,
             max_failures: 2,

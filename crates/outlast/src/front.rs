@@ -12,7 +12,6 @@ use outlast_core::{
     AskKind, Claimed, Insert, Inserted, Job, JobId, NewJob, Profile, Scope, StateKind, Store,
     StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
-use serde::Deserialize as _;
 use tokio::sync::Notify;
 
 use crate::detached::Workers;
@@ -166,9 +165,9 @@ fn is_quick(job: &NewJob) -> bool {
     if job.profile.provider() == Profile::WORKFLOW || job.visibility.goes_through_queue() {
         return false;
     }
-    match job.ask.get("kind").map(AskKind::deserialize) {
-        Some(Ok(AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results)) => true,
-        Some(Ok(AskKind::Research) | Err(_)) | None => false,
+    match job.ask.kind() {
+        AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => true,
+        AskKind::Research => false,
     }
 }
 

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, Cancelled, Cost, Fence, FollowUp, Inserted, Job, JobId, NanoUsd, Nature, Observer,
-    Provider, ProviderError, RemoteRun, Run, Settlement, StateKind, Step, StopOutcome, Store,
-    StoreEvent, Trouble,
+    Provider, ProviderError, RemoteRun, Request, Run, Settlement, StateKind, Step, StopOutcome,
+    Store, StoreEvent, Trouble,
 };
 use outlast_engine::Providers;
 use outlast_server::Metrics;
-use serde_json::Value;
 use tokio::time::Instant;
 
 /// Returns the same providers, with their calls counted.
@@ -132,28 +131,28 @@ impl Provider for MeteredProvider {
         self.provider.name()
     }
 
-    fn nature(&self, ask: &Value) -> Nature {
-        self.provider.nature(ask)
+    fn nature(&self, request: &Request) -> Nature {
+        self.provider.nature(request)
     }
 
-    fn expected_model(&self, ask: &Value) -> Option<String> {
-        self.provider.expected_model(ask)
+    fn expected_model(&self, request: &Request) -> Option<String> {
+        self.provider.expected_model(request)
     }
 
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        self.provider.typical_cost(ask)
+    fn typical_cost(&self, request: &Request) -> Cost {
+        self.provider.typical_cost(request)
     }
 
-    fn default_cap(&self, ask: &Value) -> Option<NanoUsd> {
-        self.provider.default_cap(ask)
+    fn default_cap(&self, request: &Request) -> Option<NanoUsd> {
+        self.provider.default_cap(request)
     }
 
     fn keep_ids_in(&self, store: &Arc<dyn Store>) {
         self.provider.keep_ids_in(store);
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let begun = self.provider.begin(ask, key).await;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let begun = self.provider.begin(request, key).await;
         let outcome = match &begun {
             Ok(_) => "ok",
             Err(
@@ -166,8 +165,12 @@ impl Provider for MeteredProvider {
         begun.map(|run| self.run(run))
     }
 
-    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        let resumed = self.provider.resume(ask, run).await;
+    async fn resume(
+        &self,
+        request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
+        let resumed = self.provider.resume(request, run).await;
         self.metrics.provider_called(self.name(), "resume", outcome(&resumed));
         resumed.map(|run| self.run(run))
     }

@@ -17,9 +17,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, NanoUsd, Nature, Profile, Provider, ProviderError,
-    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome, Store, Trouble,
+    RemoteRun, Request, Resumes, Run, StopOutcome, Store, Trouble,
 };
-use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::vendor::{Checked, KeyHeader, KeyState, Service, Vendor, VendorOptions, effort_word};
@@ -91,22 +90,22 @@ impl Provider for Anthropic {
         Self::NAME
     }
 
-    fn default_cap(&self, ask: &Value) -> Option<NanoUsd> {
-        let effort = ResearchAsk::stored(ask).ok().and_then(|ask| ask.effort);
+    fn default_cap(&self, request: &Request) -> Option<NanoUsd> {
+        let effort = request.research().and_then(|ask| ask.effort);
         Some(wire::default_cap(effort))
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         // A session that was made and not recorded is found by its key, and costs nothing.
         Nature { again: Again::WithKey, resumes: Resumes::Always, stops: true }
     }
 
-    fn expected_model(&self, _ask: &Value) -> Option<String> {
+    fn expected_model(&self, _request: &Request) -> Option<String> {
         Some(self.model.clone())
     }
 
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+    fn typical_cost(&self, request: &Request) -> Cost {
+        let Some(ask) = request.research() else { return Cost::Unknown };
         let prices = &Prices::current().anthropic;
         match prices.lists(&self.model) {
             true => prices.typical(effort_word(ask.effort).unwrap_or("medium")),
@@ -118,28 +117,32 @@ impl Provider for Anthropic {
         self.account.keep_in(store);
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let request = ResearchAsk::stored(ask)?;
-        if request.kind != AskKind::Research {
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_research()?;
+        if ask.kind != AskKind::Research {
             return Err(rejected(
                 "Anthropic is asked for deep research alone; ask another provider",
             ));
         }
-        if request.budget.is_some_and(|budget| budget < NanoUsd(CENT)) {
+        if ask.budget.is_some_and(|budget| budget < NanoUsd(CENT)) {
             return Err(rejected("the smallest budget of a run at Anthropic is $0.01; raise it"));
         }
-        let id = self.session(ask, &request, key).await?;
+        let id = self.session(request, ask, key).await?;
         let remote = self.service.remote(Self::NAME, id);
-        Ok(Box::new(SessionRun::followed(self.service.clone(), remote, &request)))
+        Ok(Box::new(SessionRun::followed(self.service.clone(), remote, ask)))
     }
 
-    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        let request = ResearchAsk::stored(ask).map_err(|error| match error {
+    async fn resume(
+        &self,
+        request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
+        let ask = request.to_research().map_err(|error| match error {
             BeginError::NotSent(error)
             | BeginError::Refused(error)
             | BeginError::Unknown(error) => error,
         })?;
-        Ok(Box::new(SessionRun::followed(self.service.clone(), run.clone(), &request)))
+        Ok(Box::new(SessionRun::followed(self.service.clone(), run.clone(), ask)))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Resumes, Run,
-    StopOutcome, Trouble, WorkflowAsk, rules,
+    Again, BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Request, Resumes,
+    Run, StopOutcome, Trouble, WorkflowAsk, rules,
 };
 use serde_json::Value;
 use tokio::process;
@@ -134,13 +134,12 @@ impl Provider for Command {
         Self::NAME
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         Nature { again: self.options.rerun.into(), resumes: Resumes::Never, stops: true }
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask: WorkflowAsk = serde_json::from_value(ask.clone())
-            .map_err(|error| BeginError::Refused(unreadable(&error.to_string())))?;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_workflow().map_err(BeginError::Refused)?;
         let (key, earlier) = Group::split(key);
         if let Some(earlier) = earlier {
             // Begun by a process that died: it must not run next to the new one.
@@ -152,21 +151,26 @@ impl Provider for Command {
         self.options.guard.ready().map_err(|error| BeginError::NotSent(unguarded(&error)))?;
         let file = program::locate(program, &self.options.cwd, &self.options.environment);
         program::check(&file).map_err(|error| not_started(program, &error))?;
-        let child = self.command(&file, program, &ask, key).spawn();
+        let child = self.command(&file, program, ask, key).spawn();
         let child = child.map_err(|error| not_started(program, &error))?;
         if let Some(started) = self.options.started {
             started();
         }
         let begun_at = self.options.clock.now();
         let timeout = ask.timeout_ms.map_or(self.options.timeout, Duration::from_millis);
-        let terms = Terms { key, begun_at, timeout, message: ask.message.unwrap_or_default() };
+        let terms =
+            Terms { key, begun_at, timeout, message: ask.message.clone().unwrap_or_default() };
         match CommandRun::start(child, terms, Arc::clone(&self.options.guard)) {
             Ok(run) => Ok(Box::new(run)),
             Err(error) => Err(BeginError::Unknown(unguarded(&error))),
         }
     }
 
-    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        _run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Err(ProviderError::new(Trouble::RunLost, "a command ends with the server that ran it"))
     }
 

@@ -15,10 +15,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome, Trouble,
+    RemoteRun, Request, Resumes, Run, StopOutcome, Trouble,
 };
 use reqwest::Url;
-use serde_json::Value;
 
 use self::run::GeminiRun;
 use crate::prices::Prices;
@@ -122,28 +121,28 @@ impl Provider for Gemini {
         Self::NAME
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         // The API has neither idempotency keys nor a list of interactions: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
-    fn expected_model(&self, ask: &Value) -> Option<String> {
-        let ask = ResearchAsk::stored(ask).ok()?;
+    fn expected_model(&self, request: &Request) -> Option<String> {
+        let ask = request.research()?;
         Some(self.agent(ask.effort).to_owned())
     }
 
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+    fn typical_cost(&self, request: &Request) -> Cost {
+        let Some(ask) = request.research() else { return Cost::Unknown };
         Prices::current().gemini.typical(self.agent(ask.effort))
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = ResearchAsk::stored(ask)?;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_research()?;
         if ask.kind != AskKind::Research {
             return Err(BeginError::NotSent(research_only()));
         }
         let agent = self.agent(ask.effort);
-        let request = self.api.post(&["interactions"], &wire::submit(&ask, agent, key))?;
+        let request = self.api.post(&["interactions"], &wire::submit(ask, agent, key))?;
         let submit = Submit::new(&self.api);
         let mut is_unknown_agent = false;
         let refusal = |answer: &HttpAnswer| {
@@ -163,7 +162,11 @@ impl Provider for Gemini {
         Ok(Box::new(GeminiRun::followed(self.api.clone(), remote)))
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(GeminiRun::followed(self.api.clone(), run.clone())))
     }
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_client::{CallOptions, ClientError};
 use outlast_core::{
-    BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Resumes, Run, StopOutcome,
-    Trouble, WorkflowAsk,
+    BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Request, Resumes, Run,
+    StopOutcome, Trouble, WorkflowAsk,
 };
 use serde_json::{Map, Value};
 
@@ -64,13 +64,13 @@ impl McpTool {
         Self { options }
     }
 
-    fn arguments(&self, ask: WorkflowAsk) -> Result<Map<String, Value>, ProviderError> {
-        let mut arguments = ask.arguments;
-        if let Some(message) = ask.message {
+    fn arguments(&self, ask: &WorkflowAsk) -> Result<Map<String, Value>, ProviderError> {
+        let mut arguments = ask.arguments.clone();
+        if let Some(message) = &ask.message {
             let Some(name) = &self.options.message_argument else {
                 return Err(rejected("this workflow takes no message any more; give arguments"));
             };
-            arguments.insert(name.clone(), Value::String(message));
+            arguments.insert(name.clone(), Value::String(message.clone()));
         }
         Ok(arguments)
     }
@@ -112,13 +112,12 @@ impl Provider for McpTool {
         Self::NAME
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         Nature { again: self.options.rerun.into(), resumes: Resumes::WithCursor, stops: true }
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = serde_json::from_value(ask.clone());
-        let ask = ask.map_err(|_| rejected("the request cannot be read by this version"));
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_workflow();
         let arguments = ask.and_then(|ask| self.arguments(ask)).map_err(BeginError::Refused)?;
         let connected = self.options.upstream.connected().await.map_err(BeginError::NotSent)?;
         let remote = RemoteRun {
@@ -131,7 +130,11 @@ impl Provider for McpTool {
         Ok(Box::new(ToolRun::start(remote, self.drive(connected, Duration::ZERO), work)))
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         let sentence = match self.task(run) {
             Task::Ours(id) => {
                 let connected = self.options.upstream.connected().await?;

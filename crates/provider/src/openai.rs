@@ -11,10 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, ResearchAsk, Resumes, Run, Step, StopOutcome, Trouble,
+    RemoteRun, Request, Resumes, Run, Step, StopOutcome, Trouble,
 };
 use reqwest::Url;
-use serde_json::Value;
 
 use crate::prices::Prices;
 use crate::responses::wire::Response;
@@ -108,27 +107,27 @@ impl Provider for OpenAi {
         Self::NAME
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
-    fn expected_model(&self, _ask: &Value) -> Option<String> {
+    fn expected_model(&self, _request: &Request) -> Option<String> {
         Some(self.model.clone())
     }
 
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+    fn typical_cost(&self, request: &Request) -> Cost {
+        let Some(ask) = request.research() else { return Cost::Unknown };
         Prices::current().typical_openai(&self.model, effort_word(ask.effort).unwrap_or("medium"))
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = ResearchAsk::stored(ask)?;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_research()?;
         if ask.kind != AskKind::Research {
             return Err(BeginError::NotSent(research_only()));
         }
         let service = &self.api.service;
-        let request = service.post(&DIALECT.path, &wire::submit(&ask, &self.model, key))?;
+        let request = service.post(&DIALECT.path, &wire::submit(ask, &self.model, key))?;
         let submit = Submit::new(service);
         let mut no_model = false;
         let refused = |answer: &crate::vendor::HttpAnswer| {
@@ -155,7 +154,11 @@ impl Provider for OpenAi {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), remote)))
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 

@@ -2,14 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_core::rules::RETRY_KEY;
 use outlast_core::{
-    AskKind, Checkpoint, Job, JobId, Key, NewJob, Profile, ResearchAsk, Visibility,
+    AskKind, Checkpoint, Job, JobId, Key, NewJob, Profile, RequestNote, Visibility,
 };
-use serde_json::Value;
-
-/// The field in which a request names the job it repeats.
-const RETRY_OF: &str = "retry_of";
 
 /// The current settings.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +21,7 @@ pub struct RetrySettings<'a> {
 
 /// Returns the job that this one repeats.
 pub fn retry_of(job: &Job) -> Option<JobId> {
-    job.new.ask.get(RETRY_OF)?.as_str()?.parse().ok()
+    job.new.ask.note(RequestNote::RetryOf)?.parse().ok()
 }
 
 /// Returns the key of a retry. One retry of a job is enough: a second retry finds the first.
@@ -40,18 +35,15 @@ pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
     let mut new = job.new.clone();
     new.profile = profile(job, settings.profiles);
     let is_same = new.profile == job.new.profile;
-    if let Value::Object(ask) = &mut new.ask {
-        ask.insert(RETRY_OF.to_owned(), Value::String(job.id.to_string()));
-        ask.remove(RETRY_KEY);
-        // If a request may have been accepted under this key, a provider that honours keys charges for it only once.
-        let may_be_charged = job.may_be_charged() && is_same;
-        if let (Checkpoint::Beginning { key }, true) = (&job.checkpoint, may_be_charged) {
-            ask.insert(RETRY_KEY.to_owned(), Value::String(key.clone()));
-        }
-    }
+    new.ask.set_note(RequestNote::RetryOf, Some(job.id.to_string()));
+    // If a request may have been accepted under this key, a provider that honours keys charges for it only once.
+    let sent_under = match &job.checkpoint {
+        Checkpoint::Beginning { key } if job.may_be_charged() && is_same => Some(key.clone()),
+        Checkpoint::Beginning { .. } | Checkpoint::NotBegun | Checkpoint::Running(_) => None,
+    };
+    new.ask.set_note(RequestNote::RetryKey, sent_under);
     new.life = new.life.map(|_| settings.life);
-    let ask: Result<ResearchAsk, _> = serde_json::from_value(job.new.ask.clone());
-    if ask.is_ok_and(|ask| ask.kind == AskKind::Research) {
+    if job.new.ask.research().is_some_and(|ask| ask.kind == AskKind::Research) {
         new.attempt_timeout = settings.attempt_timeout;
     }
     let was = std::mem::replace(&mut new.visibility, Visibility::Promised);

@@ -106,7 +106,7 @@ pub(crate) trait Columns {
             profile: Profile::new(self.text("profile")?),
             workflow: self.text("workflow")?,
             title: self.text("title")?,
-            ask,
+            ask: ask.into(),
             priority: self.small("priority")?,
             visibility: self.word(&id, "visibility")?,
             max_failures: self.small("max_failures")?,

@@ -34,7 +34,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
     let [one, two, three, four, five, six] = read_all(&store).await;
     let JobState::Succeeded { at: START, output } = &one.state else { panic!("{one:?}") };
     assert!(matches!(&output.body, Body::Report { text, .. } if text == "because"));
-    assert_eq!(one.new.ask, json!({ "question": "why", "weight": 0.1 }));
+    assert_eq!(*one.new.ask.json(), json!({ "question": "why", "weight": 0.1 }));
     assert_eq!((one.turn, one.new.priority, one.new.keep), (1, 3, Some(minutes(30))));
     assert!(matches!(two.state, JobState::Failed { .. }));
     assert_eq!((two.failures.len(), two.turn, two.fence), (1, 2, Fence(2)));

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use outlast_core::{
     Again, Body, Checkpoint, ConversationId, Dead, EndNotices, Insert, Inserted, Job, JobQuery,
-    JobState, Nature, NewJob, Output, Prune, Resumes, Scope, Settlement, Store, StoreError,
+    JobState, Nature, NewJob, Output, Prune, Request, Resumes, Scope, Settlement, Store,
+    StoreError,
 };
 use outlast_store::{Restore, RestoreError, SqliteStore};
 use outlast_testkit::clock::ManualClock;
 use outlast_testkit::store_suite::{
     LEASE, a_job, a_key, a_report, a_run, an_insert, profiles, worker,
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,7 +32,7 @@ async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
     }
     assert!(log() >= short + 9 * 4096, "no commit empties a short one");
     // More than a thousand pages, but far fewer than the number from which the writer helps.
-    let ask = serde_json::json!("word ".repeat(13_000));
+    let ask = Request::from(json!("word ".repeat(13_000)));
     for _ in 0..80 {
         insert(&store, NewJob { ask: ask.clone(), ..a_job() }).await;
     }
@@ -262,7 +264,7 @@ async fn b9a_a_restore_replaces_nothing_that_may_have_jobs() {
 async fn a_damaged_page_is_found() {
     let (store, dir) = a_store();
     for _ in 0..50 {
-        insert(&store, NewJob { ask: "x".repeat(2000).into(), ..a_job() }).await;
+        insert(&store, NewJob { ask: json!("x".repeat(2000)).into(), ..a_job() }).await;
     }
     store.close().await;
     let path = dir.path().join("jobs.db");
@@ -285,7 +287,7 @@ async fn a_large_prune_gives_its_room_back_and_delays_no_writer() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("jobs.db");
     let store = Arc::new(SqliteStore::open(&path, clock.clone()).unwrap());
-    let long: serde_json::Value = "x".repeat(60_000).into();
+    let long = Request::from(json!("x".repeat(60_000)));
     for number in 0..JOBS {
         let keep = Some(Duration::from_secs(if number < FEW { 30 } else { 60 }));
         let job = insert(&store, NewJob { keep, ask: long.clone(), ..a_job() }).await;

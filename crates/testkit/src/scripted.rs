@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, Nature, Output, Profile, Progress, Provider, ProviderError,
-    RemoteRun, Resumes, Run, Step, StopOutcome, Timestamp, Trouble, Usage,
+    RemoteRun, Request, Resumes, Run, Step, StopOutcome, Timestamp, Trouble, Usage,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -200,7 +200,7 @@ impl Provider for Handle {
         "scripted"
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         let left = self.0.state().panics_in_nature;
         if left > 0 {
             self.0.state().panics_in_nature = left - 1;
@@ -209,10 +209,10 @@ impl Provider for Handle {
         self.0.nature
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let (begin, number) = {
             let mut state = self.0.state();
-            state.asks.push(ask.clone());
+            state.asks.push(request.json().clone());
             state.keys.push(key.to_owned());
             (state.begins.pop_front().unwrap_or(Begin::Run), state.keys.len())
         };
@@ -236,7 +236,11 @@ impl Provider for Handle {
         Ok(self.0.follow(remote))
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         let scripted = {
             let mut state = self.0.state();
             state.resumed += 1;

@@ -10,8 +10,8 @@ use outlast_core::Again;
 use outlast_core::rules::job_of_key;
 use outlast_core::{
     BeginError, Body, Cost, Job, JobId, JobQuery, JobState, Nature, NewJob, Output, OwnerId,
-    Profile, Progress, Provider, ProviderError, RemoteRun, Resumes, Run, Scope, StateKind, Step,
-    StopOutcome, Timestamp, Trouble, Usage, Visibility,
+    Profile, Progress, Provider, ProviderError, RemoteRun, Request, Resumes, Run, Scope, StateKind,
+    Step, StopOutcome, Timestamp, Trouble, Usage, Visibility,
 };
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde_json::{Value, json};
@@ -160,7 +160,7 @@ impl Rows {
             profile: self.shared.profile.clone(),
             workflow: format!("{PROVIDER}/{server}"),
             title: tool.to_owned(),
-            ask: json!({ "tool": tool, "arguments": arguments }),
+            ask: json!({ "tool": tool, "arguments": arguments }).into(),
             priority: 0,
             visibility: Visibility::Task,
             max_failures: 0,
@@ -363,11 +363,11 @@ impl Provider for CallProvider {
         PROVIDER
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         Nature { again: Again::Never, resumes: Resumes::Never, stops: false }
     }
 
-    async fn begin(&self, _ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+    async fn begin(&self, _request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let gone = || BeginError::Unknown(unknown("the process that made the call is gone"));
         let job = job_of_key(key).ok_or_else(gone)?;
         let told = locked(&self.runs).remove(&job).ok_or_else(gone)?;
@@ -375,7 +375,11 @@ impl Provider for CallProvider {
         Ok(Box::new(CallRun { job, key: key.to_owned(), told, dropped }))
     }
 
-    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        _run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Err(unknown("a call ends with the process that made it"))
     }
 

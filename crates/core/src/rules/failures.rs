@@ -22,7 +22,7 @@ pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> F
 /// Returns the failure for a provider's error. The words of the request are removed from what upstream returned: the
 /// adapter may know no more than the id of a run, and a failure goes to the log and to the store.
 pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
-    let request = RequestWords::of(&job.new.ask);
+    let request = RequestWords::of(job.new.ask.json());
     let detail = error.detail.as_deref().map(|said| request.kept_out_of(said));
     let message = match error.reason.as_deref().and_then(|said| reason(said, &request)) {
         Some(reason) => format!("{}; the provider says: \"{reason}\"", error.sentence),

@@ -54,8 +54,7 @@ impl CostTold {
 /// Returns the notice of this job's end. Returns `None` for a job that has not ended, and for quick answers and held
 /// workflows, whose callers wait for them.
 pub fn notice(job: &Job) -> Option<Notice> {
-    let is_research =
-        job.new.ask.get("messages").is_some() && AskKind::stored(&job.new.ask) == AskKind::Research;
+    let is_research = !job.new.ask.is_workflow() && job.new.ask.kind() == AskKind::Research;
     let is_told = match job.new.visibility {
         Visibility::Promised | Visibility::Task => true,
         Visibility::Unpromised => is_research,
@@ -99,7 +98,7 @@ mod tests {
     fn g7_a_notice_names_the_job_its_end_and_its_cost_alone() {
         let (mut record, lease) = running(Checkpoint::Running(remote()));
         record.job.new.ask =
-            json!({"messages": [{"role": "user", "content": "the whole question"}]});
+            json!({"messages": [{"role": "user", "content": "the whole question"}]}).into();
         record.job.new.conversation = Some(ConversationId::new("c"));
         assert_eq!(told(&record), None, "it has not ended");
         settle(&mut record, &lease, &Settlement::Succeed { output: output(), raw: None }, NOW)
@@ -130,7 +129,7 @@ mod tests {
         for (visibility, ask, is_told) in cases {
             let mut cancelled = queued();
             cancelled.job.new.visibility = visibility;
-            cancelled.job.new.ask = ask.clone();
+            cancelled.job.new.ask = ask.clone().into();
             let mut failed = cancelled.clone();
             cancel(&mut cancelled, NOW);
             failed.job.failures.push(failure());

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn request_result_and_the_providers_last_word_take_room() {
         let mut new = queued().job.new;
-        new.ask = json!({ "query": "why" });
+        new.ask = json!({ "query": "why" }).into();
         assert_eq!(ask_bytes(&new), r#"{"query":"why"}"#.len() as u64);
         let raw = || Some(Arc::new(vec![0; 7]));
         let result = serde_json::to_string(&*output()).unwrap().len() as u64;

@@ -1,18 +1,11 @@
 //! The key under which a request is sent, for providers that begin one run for each key.
 
-use serde_json::Value;
-
-use crate::{Job, JobId};
-
-/// The field of a request that names the key of the job that it repeats, if that job's outcome was unknown (P6). A
-/// request sent under the same key is paid for once if the provider honours keys.
-pub const RETRY_KEY: &str = "retry_key";
+use crate::{Job, JobId, RequestNote};
 
 /// Returns the key of a job's next send; it changes after each failed attempt. The first send of a job that repeats
 /// another uses that job's key.
 pub(super) fn new_send_key(job: &Job) -> String {
-    let repeated = job.new.ask.get(RETRY_KEY).filter(|_| job.failures.is_empty());
-    match repeated.and_then(Value::as_str) {
+    match job.new.ask.note(RequestNote::RetryKey).filter(|_| job.failures.is_empty()) {
         Some(key) => key.to_owned(),
         None => format!("{}-{}", job.id, job.failures.len()),
     }
@@ -42,7 +35,7 @@ mod tests {
     #[test]
     fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
         let mut job = running(Checkpoint::NotBegun).0.job;
-        job.new.ask = serde_json::json!({ "messages": [], (RETRY_KEY): "old-0" });
+        job.new.ask = serde_json::json!({ "messages": [], "retry_key": "old-0" }).into();
         assert_eq!(new_send_key(&job), "old-0");
         // That run has failed: another one needs its own key.
         job.failures.push(crate::rules::tests::failure());

@@ -3,9 +3,7 @@
 use std::any::Any;
 
 use outlast_core::rules::{self, End, Retrying};
-use outlast_core::{
-    Again, Cost, Failure, Job, JobState, Nature, Output, ResearchAsk, Resumes, Settlement,
-};
+use outlast_core::{Again, Cost, Failure, Job, JobState, Nature, Output, Resumes, Settlement};
 
 use super::Attempt;
 use crate::report_check::ReportCheck;
@@ -81,8 +79,8 @@ fn warn_of_short_report(job: &Job, output: &Output) {
     if job.new.conversation.is_none() {
         return;
     }
-    let Ok(ask) = serde_json::from_value::<ResearchAsk>(job.new.ask.clone()) else { return };
-    let check = ReportCheck::of(&ask, output).filter(ReportCheck::is_short);
+    let Some(ask) = job.new.ask.research() else { return };
+    let check = ReportCheck::of(ask, output).filter(ReportCheck::is_short);
     if let Some(ReportCheck { words, min_words, .. }) = check {
         tracing::warn!(job.id = %job.id, words, min_words, "the report is shorter than was asked for");
     }

@@ -206,7 +206,7 @@ pub(crate) fn research() -> NewJob {
         profile: Scripted::profile(),
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),
-        ask: json!("why"),
+        ask: json!("why").into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

@@ -19,7 +19,7 @@ fn one_at_a_time() -> Options {
 }
 
 fn asking(name: &str, priority: i16) -> NewJob {
-    NewJob { ask: json!(name), priority, ..research() }
+    NewJob { ask: json!(name).into(), priority, ..research() }
 }
 
 /// B7, B15: from start to end, only the provider causes a pause.
@@ -225,7 +225,7 @@ async fn a_failed_try_and_a_short_report_are_logged() {
     let log = Overheard::start();
     let bench = Bench::new();
     let process = bench.process().await;
-    let ask = json!({"messages": [{"role": "user", "content": "why"}], "effort": "high"});
+    let ask = json!({"messages": [{"role": "user", "content": "why"}], "effort": "high"}).into();
     let conversation = Some(ConversationId::new("c"));
     let id = process.start(NewJob { ask, conversation, ..research() }).await;
     bench.quiet().await;

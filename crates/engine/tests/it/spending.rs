@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, BudgetLimit, Cost, Day, NanoUsd, Nature, NewJob, Profile, Provider, ProviderError,
-    RemoteRun, Run, Scope, SpendBy, SpendLimits, SpendQuery, StopOutcome, StoreError,
+    RemoteRun, Request, Run, Scope, SpendBy, SpendLimits, SpendQuery, StopOutcome, StoreError,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_store::{MemoryStore, SystemClock};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench::{Bench, research};
 use crate::overheard::Overheard;
@@ -31,24 +31,28 @@ impl Provider for Priced {
         self.provider.name()
     }
 
-    fn nature(&self, ask: &Value) -> Nature {
-        self.provider.nature(ask)
+    fn nature(&self, request: &Request) -> Nature {
+        self.provider.nature(request)
     }
 
-    fn typical_cost(&self, _ask: &Value) -> Cost {
+    fn typical_cost(&self, _request: &Request) -> Cost {
         self.typical
     }
 
-    fn default_cap(&self, _ask: &Value) -> Option<NanoUsd> {
+    fn default_cap(&self, _request: &Request) -> Option<NanoUsd> {
         self.caps.then_some(NanoUsd(55 * CENT))
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        self.provider.begin(ask, key).await
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.provider.begin(request, key).await
     }
 
-    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        self.provider.resume(ask, run).await
+    async fn resume(
+        &self,
+        request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
+        self.provider.resume(request, run).await
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -68,7 +72,7 @@ async fn engine(typical: Option<u64>, caps: bool, spend_limits: SpendLimits) -> 
 
 /// Returns a question with a budget in cents.
 fn asked(budget: Option<u64>) -> NewJob {
-    let ask = json!({ "messages": [], "budget": budget.map(|cents| cents * CENT) });
+    let ask = json!({ "messages": [], "budget": budget.map(|cents| cents * CENT) }).into();
     NewJob { ask, ..research() }
 }
 
@@ -121,7 +125,7 @@ async fn g6_what_is_free_is_started_whatever_the_limit() {
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
     let library = NewJob { profile: Profile::new("library 0123456789abcdef"), ..asked(None) };
     engine.start(library, None).await.unwrap();
-    let workflow = NewJob { ask: json!({ "message": "now" }), ..research() };
+    let workflow = NewJob { ask: json!({ "message": "now" }).into(), ..research() };
     engine.start(workflow, None).await.unwrap();
     assert_eq!(reserved(&engine).await, 0);
 }

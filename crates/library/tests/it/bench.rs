@@ -118,7 +118,7 @@ impl Report {
 }
 
 pub(crate) async fn begin(library: &Library, ask: &ResearchAsk) -> Box<dyn Run> {
-    library.begin(&serde_json::to_value(ask).unwrap(), "key").await.unwrap()
+    library.begin(&serde_json::to_value(ask).unwrap().into(), "key").await.unwrap()
 }
 
 pub(crate) async fn ask(library: &Library, ask: &ResearchAsk) -> Report {

@@ -94,8 +94,14 @@ async fn it_is_free_and_names_itself_honestly() {
     assert_eq!(output.cost, Cost::Reported(NanoUsd(0)));
     assert_eq!(output.usage, Usage { searches: 1, ..Usage::default() });
     assert_eq!(output.model.as_deref(), Some("library (extractive)"));
-    assert_eq!(bench.library().expected_model(&serde_json::Value::Null), output.model);
-    assert_eq!(bench.library().typical_cost(&serde_json::Value::Null), Cost::Reported(NanoUsd(0)));
+    assert_eq!(
+        bench.library().expected_model(&outlast_core::Request::from(serde_json::Value::Null)),
+        output.model
+    );
+    assert_eq!(
+        bench.library().typical_cost(&outlast_core::Request::from(serde_json::Value::Null)),
+        Cost::Reported(NanoUsd(0))
+    );
 }
 
 #[tokio::test]

@@ -35,20 +35,25 @@ async fn progress_has_real_counts_and_never_goes_down() {
 async fn after_a_crash_a_search_is_simply_repeated() {
     let library = Bench::new().library();
     let nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: true };
-    assert_eq!((library.name(), library.nature(&json!({}))), (Library::NAME, nature));
+    assert_eq!((library.name(), library.nature(&json!({}).into())), (Library::NAME, nature));
     let bench = many_files(1);
     let library = bench.library();
     let first = begin(&library, &research("soil")).await.remote();
     let second = begin(&library, &research("soil")).await.remote();
     assert!(first.id != second.id && first.provider == "library", "{first:?} {second:?}");
-    let error = library.resume(&serde_json::Value::Null, &first).await.err().unwrap();
+    let error = library
+        .resume(&outlast_core::Request::from(serde_json::Value::Null), &first)
+        .await
+        .err()
+        .unwrap();
     assert_eq!(error.trouble, Trouble::RunLost);
     assert!(matches!(library.stop(&first).await.unwrap(), StopOutcome::Ended { .. }));
 }
 
 #[tokio::test]
 async fn an_ask_of_another_kind_is_refused() {
-    let error = Bench::new().library().begin(&json!({ "messages": 5 }), "key").await.err().unwrap();
+    let error =
+        Bench::new().library().begin(&json!({ "messages": 5 }).into(), "key").await.err().unwrap();
     assert!(
         matches!(&error, BeginError::NotSent(error) if error.trouble == Trouble::Rejected),
         "{error}"

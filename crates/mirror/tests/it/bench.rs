@@ -8,14 +8,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
-    RemoteRun, Run, Scope, StopOutcome, StoreError, Visibility,
+    RemoteRun, Request, Run, Scope, StopOutcome, StoreError, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::{ConversationFile, JobFile, Mirror, MirrorOptions, StatusFile, StatusWord};
 use outlast_store::{SqliteStore, SystemClock};
 use outlast_testkit::scripted::{Handle, Scripted};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -176,20 +176,24 @@ impl Provider for Modelled {
         self.0.name()
     }
 
-    fn nature(&self, ask: &Value) -> Nature {
-        self.0.nature(ask)
+    fn nature(&self, request: &Request) -> Nature {
+        self.0.nature(request)
     }
 
-    fn expected_model(&self, _ask: &Value) -> Option<String> {
+    fn expected_model(&self, _request: &Request) -> Option<String> {
         Some(MODEL.to_owned())
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        self.0.begin(ask, key).await
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.0.begin(request, key).await
     }
 
-    async fn resume(&self, ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
-        self.0.resume(ask, run).await
+    async fn resume(
+        &self,
+        request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
+        self.0.resume(request, run).await
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -217,7 +221,8 @@ pub(crate) fn turn(id: &ConversationId, question: &str) -> NewJob {
         profile: Scripted::profile(),
         workflow: "deep_research".to_owned(),
         title: question.to_owned(),
-        ask: json!({ "messages": [{ "role": "user", "content": question }], "effort": "medium" }),
+        ask: json!({ "messages": [{ "role": "user", "content": question }], "effort": "medium" })
+            .into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

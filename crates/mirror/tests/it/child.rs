@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, Resumes, Run, Step,
-    StopOutcome, Timestamp,
+    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, Request, Resumes, Run,
+    Step, StopOutcome, Timestamp,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Scripted, report};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -110,18 +109,22 @@ impl Provider for Quick {
         "quick"
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         Nature { again: Again::Safe, resumes: Resumes::Always, stops: false }
     }
 
-    async fn begin(&self, _ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
+    async fn begin(&self, _request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let begun_at = Timestamp::from_millis(0);
         let remote =
             RemoteRun { provider: "quick".into(), id: key.to_owned(), cursor: None, begun_at };
         Ok(Box::new(QuickRun { remote, at: 0 }))
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(QuickRun { remote: run.clone(), at: 0 }))
     }
 

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use outlast_core::{Body, Job, JobState, NewJob, WorkflowAsk};
+use outlast_core::{Body, Job, JobState, NewJob};
 use outlast_engine::{Engine, Providers, Takes, Until, Worker};
 use outlast_provider::command::written_bytes;
 use serde_json::{Map, Value};
@@ -82,10 +82,9 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
 /// Checks the arguments of another server's tool against the schema that was last seen.
 async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> CommandResult<()> {
     let input = last_seen_input(&args.workflow, session.config, &session.engine).await;
-    let ask = serde_json::from_value::<WorkflowAsk>(job.ask.clone());
-    let (Some(input), Ok(ask)) = (input, ask) else { return Ok(()) };
+    let (Some(input), Ok(ask)) = (input, job.ask.to_workflow()) else { return Ok(()) };
     let hint = "give --arguments what the tool's schema asks for";
-    input.check(&ask).map_err(|why| CommandError::wrong(why, hint))
+    input.check(ask).map_err(|why| CommandError::wrong(why, hint))
 }
 
 /// Follows the job while a worker runs it, and shows its result.

@@ -27,7 +27,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
         profile,
         workflow: "deep_research".to_owned(),
         title: "Why is the sky blue?".to_owned(),
-        ask: asked,
+        ask: asked.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

@@ -4,9 +4,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use outlast_core::rules::RETRY_KEY;
-use outlast_core::{BeginError, ProviderError, ResearchAsk, Trouble};
-use serde_json::Value;
+use outlast_core::{BeginError, ProviderError, Request, RequestNote, ResearchAsk, Trouble};
 
 use super::Anthropic;
 use super::account::Ids;
@@ -31,14 +29,14 @@ impl Anthropic {
     /// Whatever goes wrong here, nothing that costs money was sent, so no error leaves anything in doubt.
     pub(super) async fn session(
         &self,
-        ask: &Value,
-        request: &ResearchAsk,
+        request: &Request,
+        ask: &ResearchAsk,
         key: &str,
     ) -> Result<String, BeginError> {
         let checks = Checks::after(self.service.waits(), 0);
         let mut lost = 0;
         loop {
-            match self.find_or_create_session(ask, request, key).await {
+            match self.find_or_create_session(request, ask, key).await {
                 Ok(id) => return Ok(id),
                 Err(CreateError::Lost(error)) if lost < LOST_ANSWERS => {
                     lost += 1;
@@ -54,22 +52,22 @@ impl Anthropic {
 
     async fn find_or_create_session(
         &self,
-        ask: &Value,
-        request: &ResearchAsk,
+        request: &Request,
+        ask: &ResearchAsk,
         key: &str,
     ) -> Result<String, CreateError> {
         let ids = self.account.ids(&self.service).await?;
-        if let Some(id) = self.find_earlier_session(ask, &ids, key).await? {
+        if let Some(id) = self.find_earlier_session(request, &ids, key).await? {
             return Ok(id);
         }
-        match self.create_session(&ids, request, key).await {
+        match self.create_session(&ids, ask, key).await {
             // An agent or environment that was archived is refused, and not found by its name any more.
             Err(CreateError::Failed(error)) if error.trouble == Trouble::Rejected => {
                 self.account.forget(&ids);
                 let renewed = self.account.ids(&self.service).await?;
                 match renewed == ids {
                     true => Err(CreateError::Failed(error)),
-                    false => self.create_session(&renewed, request, key).await,
+                    false => self.create_session(&renewed, ask, key).await,
                 }
             }
             made => made,
@@ -79,10 +77,10 @@ impl Anthropic {
     async fn create_session(
         &self,
         ids: &Ids,
-        request: &ResearchAsk,
+        ask: &ResearchAsk,
         key: &str,
     ) -> Result<String, CreateError> {
-        let definition = wire::session_definition(ids, request, key);
+        let definition = wire::session_definition(ids, ask, key);
         let body = self.service.create(&["v1", "sessions"], &definition).await?;
         let id = object::<Session>(&body).and_then(Session::into_id);
         id.ok_or_else(|| CreateError::Lost(self.service.no_id(&body)))
@@ -91,12 +89,12 @@ impl Anthropic {
     /// The session that was made under this key before, if the list shows one; further ones are archived.
     async fn find_earlier_session(
         &self,
-        ask: &Value,
+        request: &Request,
         ids: &Ids,
         key: &str,
     ) -> Result<Option<String>, ProviderError> {
         // The key of an earlier job may be of any age.
-        let since = match ask.get(RETRY_KEY).and_then(Value::as_str) == Some(key) {
+        let since = match request.note(RequestNote::RetryKey) == Some(key) {
             true => None,
             false => Some(self.service.now().before(LOOK_BACK).to_string()),
         };

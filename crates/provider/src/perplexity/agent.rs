@@ -6,10 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome,
+    RemoteRun, Request, Resumes, Run, StopOutcome,
 };
 use reqwest::Response;
-use serde_json::Value;
 
 use super::{VENDOR, report, search, wire};
 use crate::prices::Prices;
@@ -61,31 +60,31 @@ impl Provider for Agent {
         Self::NAME
     }
 
-    fn nature(&self, ask: &Value) -> Nature {
-        if AskKind::stored(ask) == AskKind::Results {
+    fn nature(&self, request: &Request) -> Nature {
+        if request.kind() == AskKind::Results {
             return search::NATURE;
         }
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
         Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
-    fn expected_model(&self, ask: &Value) -> Option<String> {
-        let ask = ResearchAsk::stored(ask).ok().filter(|ask| ask.kind != AskKind::Results)?;
+    fn expected_model(&self, request: &Request) -> Option<String> {
+        let ask = request.research().filter(|ask| ask.kind != AskKind::Results)?;
         let effort = wire::effort(ask.kind, ask.effort).unwrap_or(wire::DEEP_RESEARCH);
         Some(format!("perplexity agent ({effort})"))
     }
 
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+    fn typical_cost(&self, request: &Request) -> Cost {
+        let Some(ask) = request.research() else { return Cost::Unknown };
         typical(ask.kind, ask.effort)
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = ResearchAsk::stored(ask)?;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_research()?;
         if ask.kind == AskKind::Results {
-            return search::begin(&self.api.service, Self::NAME, &ask, key).await;
+            return search::begin(&self.api.service, Self::NAME, ask, key).await;
         }
-        let request = self.api.service.post(&DIALECT.path, &wire::submit(&ask))?;
+        let request = self.api.service.post(&DIALECT.path, &wire::submit(ask))?;
         let submit = Submit::new(&self.api.service);
         let response = submit.send(request, |answer| self.api.service.refusal(answer)).await?;
         if is_event_stream(&response) {
@@ -99,7 +98,11 @@ impl Provider for Agent {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
     }
 

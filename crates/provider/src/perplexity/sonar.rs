@@ -14,9 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, ResearchAsk, Resumes, Run, StopOutcome,
+    RemoteRun, Request, Resumes, Run, StopOutcome,
 };
-use serde_json::Value;
 
 use super::{VENDOR, search};
 use crate::prices::Prices;
@@ -58,8 +57,8 @@ impl Provider for Sonar {
         Self::NAME
     }
 
-    fn nature(&self, ask: &Value) -> Nature {
-        match AskKind::stored(ask) {
+    fn nature(&self, request: &Request) -> Nature {
+        match request.kind() {
             AskKind::Research => {
                 Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false }
             }
@@ -71,28 +70,32 @@ impl Provider for Sonar {
         }
     }
 
-    fn expected_model(&self, ask: &Value) -> Option<String> {
-        let kind = ResearchAsk::stored(ask).ok()?.kind;
+    fn expected_model(&self, request: &Request) -> Option<String> {
+        let kind = request.research()?.kind;
         (kind != AskKind::Results).then(|| model(kind).to_owned())
     }
 
-    fn typical_cost(&self, ask: &Value) -> Cost {
-        let Ok(ask) = ResearchAsk::stored(ask) else { return Cost::Unknown };
+    fn typical_cost(&self, request: &Request) -> Cost {
+        let Some(ask) = request.research() else { return Cost::Unknown };
         typical(ask.kind, ask.effort)
     }
 
-    async fn begin(&self, ask: &Value, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask = ResearchAsk::stored(ask)?;
+    async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
+        let ask = request.to_research()?;
         match ask.kind {
-            AskKind::Research => research::begin(&self.api, &ask, key).await,
-            AskKind::Results => search::begin(&self.api, Self::NAME, &ask, key).await,
+            AskKind::Research => research::begin(&self.api, ask, key).await,
+            AskKind::Results => search::begin(&self.api, Self::NAME, ask, key).await,
             AskKind::Search | AskKind::Ask | AskKind::Reason => {
-                answer::begin(&self.api, &ask, key).await
+                answer::begin(&self.api, ask, key).await
             }
         }
     }
 
-    async fn resume(&self, _ask: &Value, run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(ResearchRun::resumed(self.api.clone(), run.clone())))
     }
 

@@ -129,7 +129,7 @@ async fn an_answer_without_an_id_is_reported_as_unknown() {
 #[tokio::test]
 async fn an_ask_of_another_shape_is_never_sent() {
     let bench = Bench::new().await;
-    let ask = serde_json::json!({"prompt": "q"});
+    let ask = serde_json::json!({"prompt": "q"}).into();
     let Err(error) = bench.agent.begin(&ask, "key").await else { panic!("it was sent") };
     let BeginError::NotSent(error) = error else { panic!("{error:?}") };
     assert!(error.trouble.is_permanent());

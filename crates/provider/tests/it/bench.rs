@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Run, Source, Step,
-    StopOutcome,
+    BeginError, Body, Output, Progress, Provider, ProviderError, RemoteRun, Request, Run, Source,
+    Step, StopOutcome,
 };
 use outlast_provider::http::HttpOptions;
 use outlast_provider::perplexity::Agent;
@@ -53,7 +53,7 @@ impl Bench {
     }
 
     pub(crate) async fn resume(&self, remote: &RemoteRun) -> Box<dyn Run> {
-        self.agent.resume(&Value::Null, remote).await.unwrap()
+        self.agent.resume(&Request::from(Value::Null), remote).await.unwrap()
     }
 
     /// Waits until the simulator has counted so.
@@ -175,8 +175,15 @@ pub(crate) fn quick() -> Waits {
     Waits::of(&[Duration::from_millis(2)]).lost_after(LOST_AFTER)
 }
 
-pub(crate) fn ask(question: &str) -> Value {
-    json!({"messages": [{"role": "user", "content": question}], "effort": "low"})
+pub(crate) fn ask(question: &str) -> Request {
+    json!({"messages": [{"role": "user", "content": question}], "effort": "low"}).into()
+}
+
+/// Returns a request with one field changed.
+pub(crate) fn with(request: &Request, field: &str, value: impl Into<Value>) -> Request {
+    let mut json = request.json().clone();
+    json[field] = value.into();
+    json.into()
 }
 
 /// The text in a response object.

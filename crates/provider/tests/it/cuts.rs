@@ -58,7 +58,13 @@ async fn a_stream_cut_at_any_byte_gives_the_text_a_poll_gives() {
     }
     assert_eq!(server.lines().len(), length + 1, "the stream sufficed each time");
     let begun = patiently(agent.begin(&ask("q"), "key")).await.unwrap().remote();
-    let polled = follow(&mut *agent.resume(&serde_json::Value::Null, &begun).await.unwrap()).await;
+    let polled = follow(
+        &mut *agent
+            .resume(&outlast_core::Request::from(serde_json::Value::Null), &begun)
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(polled.text(), READ);
 }
 

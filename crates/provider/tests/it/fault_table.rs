@@ -4,8 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast_core::{BeginError, Provider, ProviderError, RemoteRun, Run, StopOutcome};
-use serde_json::Value;
+use outlast_core::{BeginError, Provider, ProviderError, RemoteRun, Request, Run, StopOutcome};
 
 use crate::bench::{PATIENCE, follow, patiently};
 use crate::canned::{Canned, Reply, Then, nothing, raw, reply};
@@ -26,7 +25,7 @@ pub(crate) type Make = fn(&Canned, Duration) -> Box<dyn Provider>;
 pub(crate) struct Dialect {
     pub(crate) name: &'static str,
     pub(crate) make: Make,
-    pub(crate) ask: Value,
+    pub(crate) ask: Request,
     /// The call of a request line.
     pub(crate) call: fn(&str) -> Call,
     /// The answers of a server without fault, by how many calls of the kind came before. The run goes on until its
@@ -101,7 +100,7 @@ pub(crate) async fn check(dialect: Dialect, rows: &[Row]) {
 }
 
 /// The outcome of the fault at this call.
-async fn outcome(provider: &dyn Provider, ask: &Value, at: Call) -> String {
+async fn outcome(provider: &dyn Provider, ask: &Request, at: Call) -> String {
     match patiently(provider.begin(ask, "key")).await {
         Err(error) => not_begun(&error),
         Ok(run) if at == Call::Cancel => stopped(provider, &run.remote()).await,

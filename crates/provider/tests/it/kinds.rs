@@ -18,7 +18,8 @@ async fn every_kind_of_ask_is_answered() {
         for filters in [json!({}), filters.clone()] {
             let narrowed = filters != json!({});
             let ask = json!({"kind": kind, "filters": filters,
-                "messages": [{"role": "user", "content": "q [[sim:ok;words=50;delay_ms=0]]"}]});
+                "messages": [{"role": "user", "content": "q [[sim:ok;words=50;delay_ms=0]]"}]})
+            .into();
             let mut run = bench.agent.begin(&ask, "key").await.unwrap();
             assert!(!follow(&mut *run).await.text().is_empty(), "{kind}");
             let body = bench.sim.requests().pop().unwrap().body;
@@ -35,7 +36,7 @@ async fn every_kind_of_ask_is_answered() {
 #[tokio::test]
 async fn c10_an_ask_has_a_typical_cost_before_it_is_made() {
     let bench = Bench::new().await;
-    let cost = |ask| bench.agent.typical_cost(&ask);
+    let cost = |ask: serde_json::Value| bench.agent.typical_cost(&ask.into());
     let messages = json!([{"role": "user", "content": "q"}]);
     let deep = json!({"messages": messages});
     assert_eq!(cost(deep), Cost::Estimate(NanoUsd(780_000_000)));
@@ -52,7 +53,7 @@ async fn an_ask_names_its_model_before_it_is_made() {
     let model = |rest: serde_json::Value| {
         let mut ask = json!({"messages": [{"role": "user", "content": "q"}]});
         ask.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-        bench.agent.expected_model(&ask)
+        bench.agent.expected_model(&ask.into())
     };
     let cases = [
         (json!({}), Some("perplexity agent (high)")),

@@ -34,8 +34,11 @@ async fn checks_share_one_connection() {
         raw(status, &head, body.as_bytes(), Then::Next)
     })
     .await;
-    let mut run =
-        server.agent(PATIENCE).resume(&serde_json::Value::Null, &remote(&server)).await.unwrap();
+    let mut run = server
+        .agent(PATIENCE)
+        .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote(&server))
+        .await
+        .unwrap();
     assert_eq!(follow(&mut *run).await.text(), "t");
     assert_eq!(server.lines().len(), 42);
     // The refusal of the stream is not read to its end, which costs one.
@@ -91,8 +94,11 @@ async fn a_body_of_100_megabytes_is_given_up_not_held() {
         raw(200, "content-type: application/json", b"[", Then::Repeat(HUNDRED_MEGABYTES))
     })
     .await;
-    let mut run =
-        server.agent(PATIENCE).resume(&serde_json::Value::Null, &remote(&server)).await.unwrap();
+    let mut run = server
+        .agent(PATIENCE)
+        .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote(&server))
+        .await
+        .unwrap();
     assert_eq!(follow(&mut *run).await.error().trouble, Trouble::TooLarge);
     assert_eq!(server.lines().len(), 1, "it would be as large the next time");
     assert!(server.sent() < 32 * 1024 * 1024 + UNDER_WAY, "{} bytes were taken", server.sent());
@@ -105,8 +111,11 @@ async fn a_body_that_announces_100_megabytes_is_not_read() {
         raw(200, &head, b"[", Then::Repeat(HUNDRED_MEGABYTES))
     })
     .await;
-    let mut run =
-        server.agent(PATIENCE).resume(&serde_json::Value::Null, &remote(&server)).await.unwrap();
+    let mut run = server
+        .agent(PATIENCE)
+        .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote(&server))
+        .await
+        .unwrap();
     assert_eq!(follow(&mut *run).await.error().trouble, Trouble::TooLarge);
     assert!(server.sent() < UNDER_WAY, "{} bytes were taken", server.sent());
 }

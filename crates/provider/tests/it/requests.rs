@@ -27,7 +27,7 @@ async fn a_submit_is_streamed_stored_in_the_background_and_states_the_effort() {
         if !effort.is_null() {
             ask["effort"] = effort.clone();
         }
-        bench.agent.begin(&ask, "key").await.unwrap();
+        bench.agent.begin(&ask.into(), "key").await.unwrap();
         let request = bench.sim.requests().pop().unwrap();
         assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/agent"));
         let body = request.body;

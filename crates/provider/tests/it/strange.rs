@@ -288,7 +288,10 @@ async fn an_id_cannot_lead_to_another_path() {
         let begun_at = server.clock.now();
         let provider = agent.name().to_owned();
         let remote = RemoteRun { provider, id: id.to_owned(), cursor: None, begun_at };
-        let mut run = agent.resume(&serde_json::Value::Null, &remote).await.unwrap();
+        let mut run = agent
+            .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote)
+            .await
+            .unwrap();
         follow(&mut *run).await.error();
         agent.stop(&remote).await.unwrap_err();
     }

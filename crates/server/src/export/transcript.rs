@@ -189,9 +189,8 @@ fn state_word<S: Serializer>(state: &StateKind, serializer: S) -> Result<S::Ok, 
 
 /// Returns the question, or the title of a job that is not research.
 pub fn question_of(job: &Job) -> String {
-    let ask = serde_json::from_value::<ResearchAsk>(job.new.ask.clone());
-    let asked = ask.map(|ask| ask.question().to_owned()).unwrap_or_default();
-    if asked.is_empty() { job.new.title.clone() } else { asked }
+    let question = job.new.ask.research().map_or("", ResearchAsk::question);
+    if question.is_empty() { &job.new.title } else { question }.to_owned()
 }
 
 fn source(number: u32, result: &SearchResult) -> Source {

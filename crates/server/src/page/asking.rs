@@ -210,7 +210,7 @@ async fn new_job(
 
 /// Returns the digest of the request, independent of the conversation's id.
 fn hash(new: &NewJob) -> [u8; 32] {
-    Sha256::digest(new.ask.to_string()).into()
+    Sha256::digest(new.ask.json().to_string()).into()
 }
 
 /// Explains in a sentence why a job was not accepted, with a next step.

@@ -26,7 +26,7 @@ pub(crate) fn research_job(
         profile,
         workflow: DEEP_RESEARCH.to_owned(),
         title: title(ask.question()),
-        ask: as_json(ask)?,
+        ask: as_json(ask)?.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 0,

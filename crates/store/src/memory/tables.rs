@@ -6,8 +6,8 @@ use outlast_core::rules::{EarlierCall, IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary,
     CountedSpend, Day, EndNotices, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId,
-    Profile, Prune, Record, RemoteRun, Rev, RunAllowance, Scope, SpendBy, SpendSum, StateKind,
-    StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search, session_of,
+    Profile, Prune, Record, RemoteRun, RequestNote, Rev, RunAllowance, Scope, SpendBy, SpendSum,
+    StateKind, StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -391,7 +391,7 @@ pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {
         visibility: job.new.visibility,
         state: job.state.kind(),
         was_claimed: job.was_claimed(),
-        session: session_of(&job.new.ask).map(str::to_owned),
+        session: job.new.ask.note(RequestNote::SessionId).map(str::to_owned),
         failures: count(job.failures.len()),
         progress: job.progress.clone(),
         created_at: job.created_at,

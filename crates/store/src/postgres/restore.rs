@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use outlast_core::rules::{self, Fate};
-use outlast_core::{EndNotices, Nature, Profile, Timestamp};
-use serde_json::Value;
+use outlast_core::{EndNotices, Nature, Profile, Request, Timestamp};
 use tokio_postgres::Transaction;
 
 use super::alone::Alone;
@@ -22,7 +21,7 @@ impl PostgresStore {
     pub async fn restore_in_place(
         url: &str,
         state_dir: Option<&Path>,
-        nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
+        nature: &(dyn Fn(&Profile, &Request) -> Option<Nature> + Sync),
         notices: EndNotices,
         force: bool,
     ) -> Result<Restored, RestoreError> {
@@ -67,7 +66,7 @@ impl From<Fault> for RestoreError {
 /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
 async fn decided(
     tx: &Transaction<'_>,
-    nature: &(dyn Fn(&Profile, &Value) -> Option<Nature> + Sync),
+    nature: &(dyn Fn(&Profile, &Request) -> Option<Nature> + Sync),
 ) -> Result<Vec<(Stored, Fate)>, Fault> {
     let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
     let now = Timestamp::from_millis(tx.query_one(now, &[]).await?.try_get(0)?);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
 use outlast_core::{
-    EndNotices, Job, Output, OwnerId, Record, StoreError, Timestamp, rules, session_of,
+    EndNotices, Job, Output, OwnerId, Record, RequestNote, StoreError, Timestamp, rules,
 };
 use serde_json::Value;
 use tokio_postgres::Row;
@@ -175,7 +175,7 @@ pub(super) fn added(
         Box::new(escaped(&new.workflow)),
         Box::new(escaped(&new.title)),
         Box::new(escaped(&new.title.to_lowercase())),
-        Box::new(session_of(&new.ask).map(escaped)),
+        Box::new(new.ask.note(RequestNote::SessionId).map(escaped)),
         Box::new(i64::from(new.priority)),
         Box::new(word(&new.visibility)?),
         Box::new(i64::from(new.max_failures)),

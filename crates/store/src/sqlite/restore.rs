@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_core::rules::{self, Fate};
-use outlast_core::{Clock, EndNotices, Nature, Profile, Rev, StoreError};
+use outlast_core::{Clock, EndNotices, Nature, Profile, Request, Rev, StoreError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
-use serde_json::Value;
 
 use super::backup::{Partial, fill, verify};
 use super::fault::{Fault, file_error};
@@ -38,7 +37,7 @@ pub struct Restore<'a> {
     /// The clock for the times of the changes.
     pub clock: &'a dyn Clock,
     /// Returns the nature of the provider of these jobs for a request; `None` if no provider is configured.
-    pub nature: &'a dyn Fn(&Profile, &Value) -> Option<Nature>,
+    pub nature: &'a dyn Fn(&Profile, &Request) -> Option<Nature>,
     /// Sets whether a notice is stored for the jobs that the restore ends.
     pub notices: EndNotices,
     /// Restores even if this may be a mistake: over a store with jobs, or to a store that is not an older copy.

@@ -69,7 +69,7 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     store.insert(paid(None)).await.unwrap();
     store.close().await;
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
+    let natures = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(nature);
     // The session of the closed store ends a moment after the close.
     let restoring = async {
         while let Err(error) = PostgresStore::restore_in_place(

@@ -264,7 +264,7 @@ async fn f1_a_restore_of_locked_tables_ends() {
     database.open().await.close().await;
     let client = database.client().await;
     client.batch_execute("begin; lock table jobs").await.unwrap();
-    let natures = |_: &outlast_core::Profile, _: &serde_json::Value| None;
+    let natures = |_: &outlast_core::Profile, _: &outlast_core::Request| None;
     let restoring =
         PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, true);
     let ended = tokio::time::timeout(Duration::from_secs(60), restoring).await;
@@ -344,7 +344,7 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     let claimed = store.take(&worker("w"), &profiles(), &resumed.id, LEASE).await.unwrap().unwrap();
     store.checkpoint(&claimed.lease, &Checkpoint::Running(a_run("r"))).await.unwrap();
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
+    let natures = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(nature);
     let in_use =
         PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, true)
             .await;

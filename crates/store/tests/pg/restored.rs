@@ -60,7 +60,7 @@ async fn add(store: &PostgresStore) -> Job {
 /// Restores the store without force; returns the number of jobs that were ended or resumed.
 async fn restore(url: &str, state_dir: Option<&Path>) -> usize {
     let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let natures = move |_: &outlast_core::Profile, _: &serde_json::Value| Some(nature);
+    let natures = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(nature);
     loop {
         match PostgresStore::restore_in_place(url, state_dir, &natures, EndNotices::Off, false)
             .await

@@ -167,7 +167,7 @@ pub fn a_job() -> NewJob {
         profile: Profile::new("research"),
         workflow: "deep_research".to_owned(),
         title: "What is a lease?".to_owned(),
-        ask: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }),
+        ask: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }).into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

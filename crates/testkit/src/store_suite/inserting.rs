@@ -20,7 +20,8 @@ pub async fn a_job_reads_back_as_it_was_inserted(fixture: Fixture) {
         profile: Profile::new("search"),
         workflow: "audit".to_owned(),
         title: "Ünïcode 'title'".to_owned(),
-        ask: json!({ "nested": [1, 2.5, 1e-7, null, { "deep": "\u{0}" }], "third": 0.1 + 0.2 }),
+        ask: json!({ "nested": [1, 2.5, 1e-7, null, { "deep": "\u{0}" }], "third": 0.1 + 0.2 })
+            .into(),
         priority: -7,
         visibility: Visibility::Unpromised,
         max_failures: 5,
@@ -178,7 +179,7 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
     let refused = insert(a_job()).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
     insert(NewJob { owner: bob(), ..a_job() }).await.unwrap();
-    let long = NewJob { owner: carol(), ask: json!("x".repeat(1_000)), ..a_job() };
+    let long = NewJob { owner: carol(), ask: json!("x".repeat(1_000)).into(), ..a_job() };
     let refused = insert(long).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "alone: {refused:?}");
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use outlast_core::{
     Body, Checkpoint, ConversationId, Cost, Insert, Job, JobId, JobPage, JobQuery, NewJob, Output,
-    Profile, Progress, Prune, Scope, Settlement, StateKind, Summary, SummaryCharge, Visibility,
+    Profile, Progress, Prune, RequestNote, Scope, Settlement, StateKind, Summary, SummaryCharge,
+    Visibility,
 };
 use serde_json::json;
 
@@ -131,7 +132,7 @@ pub async fn an_id_prefix_finds_its_jobs(fixture: Fixture) {
 pub async fn a_summary_contains_the_state_of_the_job(fixture: Fixture) {
     let conversation = Some(ConversationId::new("talk"));
     let mut new = NewJob { conversation, ..a_job() };
-    new.ask["session_id"] = "tuesday".into();
+    new.ask.set_note(RequestNote::SessionId, Some("tuesday".to_owned()));
     let job = fixture.add(new).await;
     assert_eq!(only(&fixture).await, expected(&job));
     let claimed = fixture.claim().await;
@@ -178,7 +179,8 @@ pub async fn i2_words_of_questions_and_reports_find_their_jobs(fixture: Fixture)
         {"role": "system", "content": "instructions"},
         {"role": "user", "content": "How do leases outlive their Wörker?"},
     ]});
-    let asked = fixture.add(NewJob { title: "How do leases".to_owned(), ask, ..a_job() }).await;
+    let asked =
+        fixture.add(NewJob { title: "How do leases".to_owned(), ask: ask.into(), ..a_job() }).await;
     let told = titled(&fixture, "Something else").await;
     for text in ["leases", "LEAS outl", "wörker", "lease how", "their, leases!"] {
         assert_eq!(ids(&worded(&fixture, text).await), [asked.id], "{text}");

@@ -241,7 +241,7 @@ fn b9a_a_lost_run_is_not_begun_again_by_itself() {
 #[test]
 fn e16_what_is_no_research_is_not_said_to_be_paid_for() {
     let mut job = running(under_way()).0.job;
-    job.new.ask = serde_json::json!({ "message": "go" });
+    job.new.ask = serde_json::json!({ "message": "go" }).into();
     for end in [End::Broken(error(Trouble::RunLost)), End::AttemptTimedOut] {
         let settled = verdict(&job, FLEETING, end, PLAIN, NOW);
         let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
@@ -327,7 +327,7 @@ fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
 #[test]
 fn e7_what_upstream_said_is_kept_without_what_was_asked() {
     let mut job = running(under_way()).0.job;
-    job.new.ask = serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]});
+    job.new.ask = serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]}).into();
     let said = "HTTP 500: cannot read \\\"where is ann's letter\\\", try later";
     let error = |problem| ProviderError { detail: Some(said.to_owned()), ..error(problem) };
     let ends = [

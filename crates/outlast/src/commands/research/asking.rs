@@ -71,7 +71,7 @@ pub(super) async fn new_job(
         profile,
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: ui::short(&without_hidden(question), 200),
-        ask: serde_json::to_value(&ask)?,
+        ask: serde_json::to_value(&ask)?.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: config.perplexity.max_job_retries,

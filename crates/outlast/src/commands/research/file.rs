@@ -19,13 +19,13 @@ pub(super) fn write(path: &Path, job: &Job, output: &Output) -> CommandResult<()
 }
 
 pub(super) fn text(job: &Job, output: &Output) -> String {
-    let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).unwrap_or_default();
+    let question = job.new.ask.research().map_or("", ResearchAsk::question);
     let (body, sources) = match &output.body {
         Body::Report { text, sources, .. } => (text.as_str(), sources.as_slice()),
         Body::Tool { .. } => ("", [].as_slice()),
     };
     let mut front = vec![
-        ("question", quoted(ask.question())),
+        ("question", quoted(question)),
         ("model", quoted(output.model.as_deref().unwrap_or("unknown"))),
         ("cost", quoted(&cost_text(output.cost))),
     ];

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use outlast_core::rules::Fate;
-use outlast_core::{Profile, StoreError};
+use outlast_core::{Profile, Request, StoreError};
 use outlast_store::{PostgresStore, Restore, RestoreError, Restored, RestoredJob, SystemClock};
 use serde_json::{Value, json};
 
@@ -67,7 +67,8 @@ async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> Comma
         return refuse("PostgreSQL's own programs restore a dump", hint);
     }
     let providers = natures(config)?;
-    let nature = |profile: &Profile, ask: &Value| Some(providers.get(profile)?.nature(ask));
+    let nature =
+        |profile: &Profile, request: &Request| Some(providers.get(profile)?.nature(request));
     let state_dir = Some(marks_of(config));
     let notices = config.end_notices();
     let restored =
@@ -81,7 +82,7 @@ fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Re
         path,
         state_dir: config.state_dir.as_deref(),
         clock: &SystemClock,
-        nature: &|profile, ask| Some(providers.get(profile)?.nature(ask)),
+        nature: &|profile, request| Some(providers.get(profile)?.nature(request)),
         notices: config.end_notices(),
         force: args.force,
     };

@@ -106,7 +106,8 @@ async fn g3_a_follow_up_includes_earlier_turns() {
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": "answer"},
         {"role": "user", "content": "second [[sim:ok;delay_ms=0]]"},
-    ]});
+    ]})
+    .into();
     let mut run = patiently(bench.anthropic.begin(&ask, "k")).await.unwrap();
     assert!(follow(&mut *run).await.end.is_ok());
     let sent = bench.requests("POST /v1/sessions/").remove(0).body;

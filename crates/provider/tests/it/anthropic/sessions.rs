@@ -8,7 +8,7 @@ use outlast_store::MemoryStore;
 use serde_json::json;
 
 use super::bench::{Bench, adapter};
-use crate::bench::{self, KEY, PATIENCE, ask, patiently};
+use crate::bench::{self, KEY, PATIENCE, ask, patiently, with};
 
 /// G3: made once for an account, and found by name by every other process.
 #[tokio::test]
@@ -135,8 +135,7 @@ async fn a_check_costs_nothing_and_warns_of_a_models_end() {
 async fn g6_a_session_has_the_budget_of_the_ask() {
     let bench = Bench::new().await;
     let versioned = adapter(&format!("{}/v1/", bench.sim.url()), PATIENCE, &bench.clock);
-    let mut ask = ask("q");
-    ask["budget"] = json!(1_250_000_000);
+    let ask = with(&ask("q"), "budget", 1_250_000_000);
     patiently(versioned.begin(&ask, "job-7")).await.unwrap();
     let session = &bench.requests("POST /v1/sessions")[0].body;
     let cost = json!({"type": "limit", "max_list_cost": {"amount": "125", "currency": "USD"}});
@@ -151,13 +150,11 @@ async fn g6_a_session_has_the_budget_of_the_ask() {
 async fn other_kinds_of_questions_and_tiny_budgets_are_refused_unsent() {
     let bench = Bench::new().await;
     for kind in [AskKind::Search, AskKind::Ask, AskKind::Reason, AskKind::Results] {
-        let mut ask = ask("q");
-        ask["kind"] = serde_json::to_value(kind).unwrap();
+        let ask = with(&ask("q"), "kind", serde_json::to_value(kind).unwrap());
         let refused = bench.anthropic.begin(&ask, "k").await;
         assert!(matches!(refused, Err(BeginError::NotSent(error)) if error.trouble.is_permanent()));
     }
-    let mut ask = ask("q");
-    ask["budget"] = json!(9_999_999);
+    let ask = with(&ask("q"), "budget", 9_999_999);
     assert!(matches!(bench.anthropic.begin(&ask, "k").await, Err(BeginError::NotSent(_))));
     assert!(bench.sim.requests().is_empty());
 }

@@ -37,7 +37,10 @@ impl Bench {
     }
 
     pub(crate) async fn resume(&self, remote: &RemoteRun) -> Box<dyn Run> {
-        self.gemini.resume(&serde_json::Value::Null, remote).await.unwrap()
+        self.gemini
+            .resume(&outlast_core::Request::from(serde_json::Value::Null), remote)
+            .await
+            .unwrap()
     }
 
     /// Waits until the simulator has counted so.

@@ -7,7 +7,7 @@ use outlast_provider::gemini::Gemini;
 use outlast_provider::vendor::{VendorOptions, Waits};
 
 use super::bench::{Bench, gemini};
-use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
+use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently, with};
 use crate::canned::{Canned, Then, reply, stream};
 
 /// G3: a report with numbered sources, usage and a cost that equals the vendor's own bill to the nano-dollar.
@@ -19,8 +19,7 @@ async fn g3_a_finished_run_is_a_report_with_sources_usage_and_the_bill_to_the_na
     {
         bench.sim.script(&["ok"]).unwrap();
         let before = bench.sim.stats().spent_nanos;
-        let mut ask = ask(&format!("How do heat pumps age? ({effort})"));
-        ask["effort"] = effort.into();
+        let ask = with(&ask(&format!("How do heat pumps age? ({effort})")), "effort", effort);
         let mut run = patiently(bench.gemini.begin(&ask, "key")).await.unwrap();
         let followed = follow(&mut *run).await;
         let output = followed.output();

@@ -58,7 +58,7 @@ async fn g3_a_submit_names_the_agent_of_its_effort_and_our_job() {
         (json!("medium"), "deep-research-preview-04-2026"),
         (json!("high"), "deep-research-max-preview-04-2026"),
     ] {
-        let question = json!({"messages": [{"role": "user", "content": format!("q {effort}")}], "effort": effort});
+        let question = json!({"messages": [{"role": "user", "content": format!("q {effort}")}], "effort": effort}).into();
         patiently(bench.gemini.begin(&question, key)).await.unwrap();
         let requests = bench.sim.requests();
         let sent = &requests.last().unwrap().body;
@@ -67,7 +67,7 @@ async fn g3_a_submit_names_the_agent_of_its_effort_and_our_job() {
         assert_eq!(sent["labels"], json!({"outlast_job": "0123456789abcdef0123456789abcdef"}));
     }
     let configured = with_model(bench.sim.url(), "deep-research-pro-preview-12-2025", &bench.clock);
-    let question = json!({"messages": [{"role": "user", "content": "q"}], "effort": "high"});
+    let question = json!({"messages": [{"role": "user", "content": "q"}], "effort": "high"}).into();
     patiently(configured.begin(&question, key)).await.unwrap();
     let sent = bench.sim.requests().pop().unwrap().body;
     assert_eq!(
@@ -123,7 +123,7 @@ async fn g3_a_check_reports_the_key_state_and_buys_nothing() {
 async fn g3_other_kinds_of_asks_are_refused_before_anything_is_sent() {
     let bench = Bench::new().await;
     for kind in ["search", "ask", "reason", "results"] {
-        let ask = json!({"kind": kind, "messages": [{"role": "user", "content": "q"}]});
+        let ask = json!({"kind": kind, "messages": [{"role": "user", "content": "q"}]}).into();
         let Err(BeginError::NotSent(error)) = patiently(bench.gemini.begin(&ask, "key")).await
         else {
             panic!("{kind} was sent")

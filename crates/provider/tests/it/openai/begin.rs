@@ -6,7 +6,7 @@ use outlast_provider::vendor::VendorOptions;
 use serde_json::json;
 
 use super::bench::{Bench, SEND_KEY, begun, openai};
-use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently};
+use crate::bench::{KEY, PATIENCE, ask, follow, options, patiently, with};
 use crate::canned::{Canned, reply};
 
 /// G3: the id is there long before the report, and the run names our job.
@@ -92,8 +92,7 @@ async fn g3_the_configured_model_is_asked_and_priced() {
 async fn g3_other_kinds_of_ask_are_never_sent() {
     let bench = Bench::new().await;
     for kind in ["search", "ask", "reason", "results"] {
-        let mut ask = ask("q");
-        ask["kind"] = kind.into();
+        let ask = with(&ask("q"), "kind", kind);
         let Err(error) = bench.openai.begin(&ask, SEND_KEY).await else {
             panic!("{kind} was sent")
         };

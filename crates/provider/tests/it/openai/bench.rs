@@ -45,7 +45,10 @@ impl Bench {
     }
 
     pub(crate) async fn resume(&self, remote: &RemoteRun) -> Box<dyn Run> {
-        self.openai.resume(&serde_json::Value::Null, remote).await.unwrap()
+        self.openai
+            .resume(&outlast_core::Request::from(serde_json::Value::Null), remote)
+            .await
+            .unwrap()
     }
 
     /// Waits until the simulator has counted so.

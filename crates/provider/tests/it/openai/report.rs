@@ -62,7 +62,8 @@ async fn g3_the_cost_is_the_bill() {
     let mut sum = 0;
     for (effort, searches) in [("low", 0), ("low", 3), ("medium", 7), ("high", 11)] {
         let question = format!("q {searches} [[sim:ok;searches={searches};delay_ms=0]]");
-        let ask = json!({"messages": [{"role": "user", "content": question}], "effort": effort});
+        let ask =
+            json!({"messages": [{"role": "user", "content": question}], "effort": effort}).into();
         let mut run = patiently(bench.openai.begin(&ask, SEND_KEY)).await.unwrap();
         let followed = follow(&mut *run).await;
         let Cost::Computed(NanoUsd(nanos)) = followed.output().cost else {
@@ -71,5 +72,5 @@ async fn g3_the_cost_is_the_bill() {
         sum += nanos;
         assert_eq!(bench.sim.stats().spent_nanos, sum, "{effort} {searches}");
     }
-    assert_eq!(bench.openai.typical_cost(&json!({"prompt": "q"})), Cost::Unknown);
+    assert_eq!(bench.openai.typical_cost(&json!({"prompt": "q"}).into()), Cost::Unknown);
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{BeginError, Provider, Run};
+use outlast_core::{BeginError, Provider, Request, Run};
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_testkit::clock::ManualClock;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench::{Followed, KEY, follow, options, patiently};
 
@@ -26,20 +26,20 @@ pub(crate) fn agent(url: &str, timeout: Duration) -> Agent {
     Agent::new(options(url, KEY, timeout, &Arc::default())).unwrap()
 }
 
-pub(crate) fn ask(kind: &str) -> Value {
-    json!({"kind": kind, "messages": [{"role": "user", "content": "why?"}]})
+pub(crate) fn ask(kind: &str) -> Request {
+    json!({"kind": kind, "messages": [{"role": "user", "content": "why?"}]}).into()
 }
 
-pub(crate) async fn begin(provider: &dyn Provider, ask: &Value) -> Box<dyn Run> {
+pub(crate) async fn begin(provider: &dyn Provider, ask: &Request) -> Box<dyn Run> {
     patiently(provider.begin(ask, "key-1")).await.unwrap()
 }
 
-pub(crate) async fn not_begun(provider: &dyn Provider, ask: &Value) -> BeginError {
+pub(crate) async fn not_begun(provider: &dyn Provider, ask: &Request) -> BeginError {
     let Err(error) = patiently(provider.begin(ask, "key-1")).await else { panic!("it began") };
     error
 }
 
 /// Asks and follows.
-pub(crate) async fn answered(provider: &dyn Provider, ask: &Value) -> Followed {
+pub(crate) async fn answered(provider: &dyn Provider, ask: &Request) -> Followed {
     follow(&mut *begin(provider, ask).await).await
 }

@@ -47,7 +47,10 @@ async fn a5_a_check_without_a_connection_is_repeated() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let mut run = sonar(&url, PATIENCE).resume(&serde_json::Value::Null, &run).await.unwrap();
+    let mut run = sonar(&url, PATIENCE)
+        .resume(&outlast_core::Request::from(serde_json::Value::Null), &run)
+        .await
+        .unwrap();
     run.next().await.unwrap();
     let checks = tokio::time::timeout(SOON, run.next()).await;
     assert!(checks.is_err(), "no answer, and the run goes on asking: {checks:?}");

@@ -11,10 +11,10 @@ use outlast_core::{
 use outlast_provider::perplexity::Sonar;
 use outlast_provider::vendor::VendorOptions;
 use outlast_testkit::clock::ManualClock;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::bench::{SOON, answered, ask, begin, not_begun, sonar, sonar_by};
-use crate::bench::{KEY, LOST_AFTER, PATIENCE, follow, options};
+use crate::bench::{KEY, LOST_AFTER, PATIENCE, follow, options, with};
 use crate::canned::{Canned, Reply, Then, raw, reply};
 
 const CREATED: &str = r#"{"id":"job-1","model":"sonar-deep-research","status":"CREATED"}"#;
@@ -38,8 +38,7 @@ async fn showing(states: &'static [&'static str]) -> Canned {
 async fn a1_research_is_submitted_under_its_key_and_checked_until_it_is_done() {
     let server = showing(&[CREATED, RUNNING, RUNNING, DONE]).await;
     let sonar = sonar(&server.url, PATIENCE);
-    let mut ask = ask("research");
-    ask["effort"] = json!("minimal");
+    let ask = with(&ask("research"), "effort", "minimal");
     let mut run = begin(&sonar, &ask).await;
     assert_eq!((run.remote().id.as_str(), run.remote().provider.as_str()), ("job-1", Sonar::NAME));
     assert_eq!(server.lines().len(), 1, "an id is enough to begin with");
@@ -76,7 +75,7 @@ async fn recovery_depends_on_the_kind_of_request() {
     let sonar = sonar("http://127.0.0.1:1", PATIENCE);
     let research = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
     let quick = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-    let old = json!({"messages": []});
+    let old = json!({"messages": []}).into();
     assert_eq!(sonar.nature(&old), research, "asks had no kind once");
     for (kind, nature) in [
         ("research", research),
@@ -87,7 +86,7 @@ async fn recovery_depends_on_the_kind_of_request() {
     ] {
         assert_eq!(sonar.nature(&ask(kind)), nature, "{kind}");
     }
-    let unknown: Value = json!({"kind": "dance", "messages": []});
+    let unknown = json!({"kind": "dance", "messages": []}).into();
     let BeginError::NotSent(error) = not_begun(&sonar, &unknown).await else { panic!("sent") };
     assert!(error.trouble.is_permanent());
 }
@@ -126,8 +125,13 @@ async fn a_resumed_run_is_checked_at_once() {
     for id in ["job-1", "job/1?x", "../cancel", "..", "."] {
         let provider = Sonar::NAME.to_owned();
         let remote = RemoteRun { provider, id: id.to_owned(), cursor: None, begun_at: clock.now() };
-        let followed =
-            follow(&mut *sonar.resume(&serde_json::Value::Null, &remote).await.unwrap()).await;
+        let followed = follow(
+            &mut *sonar
+                .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote)
+                .await
+                .unwrap(),
+        )
+        .await;
         assert_eq!(followed.text(), "# Report [1]");
     }
     let ids = ["job-1", "job%2F1%3Fx", "..%2Fcancel", "%252E%252E", "%252E"];

@@ -4,7 +4,7 @@ use outlast_core::{Again, BeginError, Cost, NanoUsd, Nature, Provider, Resumes, 
 use serde_json::json;
 
 use super::bench::{agent, answered, ask, begin, not_begun, sonar};
-use crate::bench::PATIENCE;
+use crate::bench::{PATIENCE, with};
 use crate::canned::{Canned, Then, raw, reply};
 
 const FOUND: &str = r#"{"id":"s-1","results":[
@@ -61,9 +61,9 @@ async fn a_search_sends_its_question_and_its_filters() {
         server.seen()[0].body,
         json!({"query": "why?", "max_results": 10, "max_tokens_per_page": 1024})
     );
-    let mut narrow = ask("results");
-    narrow["filters"] = json!({"recency": "day", "domains": ["-x.example"], "after": "10/01/2026",
+    let filters = json!({"recency": "day", "domains": ["-x.example"], "after": "10/01/2026",
         "before": "11/01/2026", "academic": true, "country": "CH", "max_results": 3, "max_tokens_per_page": 256});
+    let narrow = with(&ask("results"), "filters", filters);
     answered(&sonar, &narrow).await.output();
     assert_eq!(
         server.seen()[1].body,
@@ -111,7 +111,7 @@ fn c10_an_ask_names_its_model_and_its_typical_cost() {
         let cost = Cost::Estimate(NanoUsd(thousandths * 1_000_000));
         assert_eq!(sonar.typical_cost(&ask(kind)), cost, "{kind}");
     }
-    let unreadable = serde_json::json!({"prompt": "q"});
+    let unreadable = serde_json::json!({"prompt": "q"}).into();
     assert_eq!(sonar.expected_model(&unreadable), None);
     assert_eq!(sonar.typical_cost(&unreadable), Cost::Unknown);
 }

@@ -1,12 +1,12 @@
 //! Against the simulator: runs that cost something, counted by the simulator.
 
-use outlast_core::{BeginError, Body, Cost, Provider, Trouble};
+use outlast_core::{BeginError, Body, Cost, Provider, Request, Trouble};
 use outlast_provider::perplexity::Sonar;
 use outlast_simulator::{Options, Simulator, SonarMode};
 use serde_json::{Value, json};
 
 use super::bench::{answered, begin, not_begun, sonar};
-use crate::bench::{KEY, PATIENCE, follow, patiently};
+use crate::bench::{KEY, PATIENCE, follow, patiently, with};
 
 async fn live() -> (Simulator, Sonar) {
     simulated(SonarMode::Live).await
@@ -19,9 +19,9 @@ async fn simulated(mode: SonarMode) -> (Simulator, Sonar) {
     (sim, sonar)
 }
 
-fn ask(kind: &str, scenario: &str) -> Value {
+fn ask(kind: &str, scenario: &str) -> Request {
     let question = format!("How do heat pumps age? [[sim:{scenario}]]");
-    json!({"kind": kind, "messages": [{"role": "user", "content": question}]})
+    json!({"kind": kind, "messages": [{"role": "user", "content": question}]}).into()
 }
 
 /// The provider's own answer, past the adapter.
@@ -68,7 +68,7 @@ async fn a_streamed_answer_is_the_one_given_whole() {
     {
         let ask = ask(kind, "ok;words=120;delay_ms=0");
         let followed = answered(&sonar, &ask).await;
-        let whole = json!({"model": model, "messages": ask["messages"]});
+        let whole = json!({"model": model, "messages": ask.json()["messages"]});
         let whole = said(&sim, "/chat/completions", Some(whole)).await;
         assert_eq!(followed.text(), report(&whole), "{kind}");
         assert_eq!(followed.output().model.as_deref(), Some(model));
@@ -80,8 +80,8 @@ async fn a_streamed_answer_is_the_one_given_whole() {
 #[tokio::test]
 async fn results_come_with_titles_dates_and_snippets() {
     let (sim, sonar) = live().await;
-    let mut ask = ask("results", "ok");
-    ask["filters"] = json!({"max_results": 4, "recency": "year"});
+    let filters = json!({"max_results": 4, "recency": "year"});
+    let ask = with(&ask("results", "ok"), "filters", filters);
     let followed = answered(&sonar, &ask).await;
     assert_eq!(followed.sources().len(), 4);
     assert!(followed.sources().iter().all(|source| source.snippet.is_some()));
@@ -111,7 +111,8 @@ async fn a5_a_run_is_resumed_through_checks_that_fail() {
     let (sim, sonar) = live().await;
     let faults = "http;on=poll;times=2;status=503|http;on=poll;times=1;status=429;body=html";
     let begun = begin(&sonar, &ask("research", &format!("{faults}|ok;delay_ms=0"))).await.remote();
-    let mut run = sonar.resume(&serde_json::Value::Null, &begun).await.unwrap();
+    let mut run =
+        sonar.resume(&outlast_core::Request::from(serde_json::Value::Null), &begun).await.unwrap();
     follow(&mut *run).await.output();
     assert_eq!((sim.stats().polls, sim.stats().submits), (4, 1));
 }

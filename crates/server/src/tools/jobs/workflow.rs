@@ -117,7 +117,7 @@ impl Workflow {
             profile: self.profile.clone(),
             workflow: self.name.clone(),
             title,
-            ask,
+            ask: ask.into(),
             priority,
             visibility,
             max_failures: self.max_failures,

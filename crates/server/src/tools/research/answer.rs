@@ -1,6 +1,6 @@
 //! The answers of the four tools that ask: one format, and a text that is complete without it.
 
-use outlast_core::{Body, Checkpoint, Cost, Job, Output, ResearchAsk, Timestamp, Waits, rules};
+use outlast_core::{Body, Checkpoint, Cost, Job, Output, Timestamp, Waits, rules};
 use outlast_engine::Expected;
 use outlast_engine::ReportCheck;
 use outlast_mirror::{
@@ -111,8 +111,7 @@ pub(super) fn queued(
 
 /// Returns the quality check of a report, if one was requested.
 pub(super) fn report_check(job: &Job, output: &Output) -> Option<ReportCheck> {
-    let ask: ResearchAsk = serde_json::from_value(job.new.ask.clone()).ok()?;
-    ReportCheck::of(&ask, output)
+    ReportCheck::of(job.new.ask.research()?, output)
 }
 
 /// Returns the printable sources of a report.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Effort, NanoUsd, Profile, ResearchAsk};
+use outlast_core::{Effort, NanoUsd, Profile, Request, ResearchAsk};
 use serde_json::{Value, json};
 
 use super::{Research, ResearchMode, ResearchOptions, ResearchSet};
@@ -138,9 +138,9 @@ fn recipient(set: &Research) -> Recipient<'_> {
 /// Renders the available providers, and the usual cost of a question to each.
 fn providers(set: &Research) -> String {
     let ask = ResearchAsk { effort: Some(Effort::Medium), ..ResearchAsk::default() };
-    let ask = serde_json::to_value(ask).unwrap_or_default();
+    let request = Request::from(serde_json::to_value(ask).unwrap_or_default());
     let listed = set.profiles().map(|profile| {
-        let cost = match set.engine.expects(profile, &ask).cost.amount() {
+        let cost = match set.engine.expects(profile, &request).cost.amount() {
             Some(NanoUsd(0)) => "free".to_owned(),
             Some(amount) if amount < NanoUsd(10_000_000) => format!("about {amount}"),
             Some(NanoUsd(nanos)) => format!("about ${:.2}", nanos as f64 / 1e9),

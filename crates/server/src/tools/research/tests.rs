@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    Resumes, Run, Source, Step, StopOutcome, Store, Timestamp, Usage,
+    Request, Resumes, Run, Source, Step, StopOutcome, Store, Timestamp, Usage,
 };
 use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::MirrorOptions;
@@ -37,24 +37,28 @@ impl Provider for Oracle {
         "oracle"
     }
 
-    fn nature(&self, _ask: &Value) -> Nature {
+    fn nature(&self, _request: &Request) -> Nature {
         Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
     }
 
-    fn expected_model(&self, _ask: &Value) -> Option<String> {
+    fn expected_model(&self, _request: &Request) -> Option<String> {
         Some("delphi".to_owned())
     }
 
-    fn typical_cost(&self, _ask: &Value) -> Cost {
+    fn typical_cost(&self, _request: &Request) -> Cost {
         self.typical_cost
     }
 
-    async fn begin(&self, ask: &Value, _key: &str) -> Result<Box<dyn Run>, BeginError> {
-        self.asks.lock().unwrap().push(ask.clone());
+    async fn begin(&self, request: &Request, _key: &str) -> Result<Box<dyn Run>, BeginError> {
+        self.asks.lock().unwrap().push(request.json().clone());
         Ok(Box::new(self.clone()))
     }
 
-    async fn resume(&self, _ask: &Value, _run: &RemoteRun) -> Result<Box<dyn Run>, ProviderError> {
+    async fn resume(
+        &self,
+        _request: &Request,
+        _run: &RemoteRun,
+    ) -> Result<Box<dyn Run>, ProviderError> {
         Ok(Box::new(self.clone()))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Body, Failure, Job, JobState, Output, Standing, Waits};
+use outlast_core::{Body, Failure, Job, JobState, Output, Request, Standing, Waits};
 use outlast_engine::Reading;
 use serde::Serialize;
 use serde_json::Value;
@@ -147,8 +147,8 @@ fn failed(failure: &Failure, id: &str, run_left: Option<String>) -> String {
 }
 
 /// Returns true if the caller wants the report without the model's thinking.
-pub(in crate::tools) fn strips_thinking(ask: &Value) -> bool {
-    ask.get("strip_thinking").and_then(Value::as_bool).unwrap_or(false)
+pub(in crate::tools) fn strips_thinking(request: &Request) -> bool {
+    request.research().is_some_and(|ask| ask.strip_thinking)
 }
 
 /// Returns the report and, after a blank line, the sources of its citations.
