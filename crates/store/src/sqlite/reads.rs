@@ -79,13 +79,14 @@ fn rows_of(
     now: Timestamp,
     among: Among<'_>,
 ) -> Result<Vec<(u64, Summary)>, Fault> {
-    let (select, values) = page_of(scope, query, now, among)?;
+    let (select, values) = page_of(connection, scope, query, now, among)?;
     let mut statement = connection.prepare_cached(&select)?;
     statement.query_and_then(params_from_iter(values), |row| row.summary())?.collect()
 }
 
 /// Builds the statement of [`rows_of`].
 fn page_of(
+    connection: &Connection,
     scope: &Scope,
     query: &JobQuery,
     now: Timestamp,
@@ -93,7 +94,7 @@ fn page_of(
 ) -> Result<(String, Vec<Value>), Fault> {
     let (mut conditions, mut values) = conditions(scope, query, now);
     let (mut from, mut order) = (table(query), "seq");
-    if let Some(expression) = search::expression(scope, query) {
+    if let Some(expression) = search::expression(connection, scope, query)? {
         // Start from the words and keep their order, so that the search ends with the page.
         from = "search CROSS JOIN jobs ON jobs.seq = search.rowid AND search MATCH ?";
         order = "search.rowid";
@@ -133,8 +134,8 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         values.push(Value::Text(owner.as_str().to_owned()));
     }
     if let Some(Cursor(seq)) = query.after {
-        let words = search::expression(scope, query);
-        conditions.push(if words.is_some() { "search.rowid < ?" } else { "seq < ?" }.to_owned());
+        let has_words = !search::wanted_words(query).is_empty();
+        conditions.push(if has_words { "search.rowid < ?" } else { "seq < ?" }.to_owned());
         values.push(Value::Integer(columns::signed(seq)));
     }
     conditions.extend(listing::of_states(&query.states));
@@ -315,7 +316,7 @@ mod tests {
             ),
         ];
         for (scope, query, expected) in table {
-            let (select, _) = page_of(scope, &query, START, Among::All).unwrap();
+            let (select, _) = page_of(&connection, scope, &query, START, Among::All).unwrap();
             let plan = sql::plan(&connection, &select);
             assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:?}");
             let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE"));

@@ -73,22 +73,63 @@ pub(super) fn put(connection: &Connection, seq: i64, job: &Job) -> Result<(), Fa
     sql::execute(connection, insert, (seq, words)).map(drop)
 }
 
+/// The maximum number of words that replace the beginning of words. The index reads the jobs of given words one by one, in the
+/// order of the list, but those of a beginning all at once.
+const MAX_WORDS: usize = 2_000;
+
 /// Builds the expression that finds the jobs with the words of a query, and few others. Returns `None` if there is no word to
 /// search for.
-pub(super) fn expression(scope: &Scope, query: &JobQuery) -> Option<String> {
-    let words: BTreeSet<String> = search::words(query.words.as_deref()?);
+pub(super) fn expression(
+    connection: &Connection,
+    scope: &Scope,
+    query: &JobQuery,
+) -> Result<Option<String>, Fault> {
+    let words = wanted_words(query);
     if words.is_empty() {
-        return None;
+        return Ok(None);
     }
     // Quoted, so that no word is an operator. No word contains a quote.
-    let wanted = words.iter().map(|word| match search::is_beginning(word) {
-        true => format!("\"{word}\" *"),
-        false => format!("\"{word}\""),
-    });
-    let marks = search::wanted_marks(scope, query).into_iter().map(|mark| format!("\"{mark}\""));
-    let all = wanted.chain(marks).collect::<Vec<_>>().join(" ");
-    match search::is_without_success(query) {
-        true => Some(format!("{all} NOT \"{}\"", search::SUCCEEDED_MARK)),
-        false => Some(all),
+    let quoted = |word: &String| format!("\"{word}\"");
+    let mut all = Vec::new();
+    for word in &words {
+        all.push(match search::is_beginning(word) {
+            false => quoted(word),
+            true => match words_beginning_with(connection, word)? {
+                None => format!("\"{word}\" *"),
+                Some(found) if found.is_empty() => quoted(word),
+                Some(found) => {
+                    format!("({})", found.iter().map(quoted).collect::<Vec<_>>().join(" OR "))
+                }
+            },
+        });
     }
+    all.extend(search::wanted_marks(scope, query).iter().map(quoted));
+    let all = all.join(" AND ");
+    Ok(Some(match search::is_without_success(query) {
+        true => format!("({all}) NOT \"{}\"", search::SUCCEEDED_MARK),
+        false => all,
+    }))
+}
+
+/// Returns the words that a query searches for.
+pub(super) fn wanted_words(query: &JobQuery) -> BTreeSet<String> {
+    query.words.as_deref().map(search::words).unwrap_or_default()
+}
+
+/// Returns all words of the index that begin with this text, unless there are very many.
+fn words_beginning_with(connection: &Connection, text: &str) -> Result<Option<Vec<String>>, Fault> {
+    // Each step is a search for one word. To read on would read every job of a word.
+    const NEXT: &str = "SELECT term FROM search_words WHERE term >= ?1 LIMIT 1";
+    let (mut found, mut from) = (Vec::new(), text.to_owned());
+    while let Some(word) = sql::optional::<String>(connection, NEXT, [&from])? {
+        if !word.starts_with(text) {
+            break;
+        }
+        if found.len() == MAX_WORDS {
+            return Ok(None);
+        }
+        from = format!("{word}\u{1}");
+        found.push(word);
+    }
+    Ok(Some(found))
 }
