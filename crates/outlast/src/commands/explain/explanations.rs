@@ -61,7 +61,7 @@ A workflow whose server no longer knows its task ends with this code too."#,
         meaning: "An attempt or the whole job took longer than its limit: `PERPLEXITY_POLLING_TIMEOUT_MS`, `PERPLEXITY_ASYNC_MAX_WAIT_MS`, or the `timeout` of a workflow.\n\
               After an attempt that timed out, the next attempt resumes the same run.\n\
               A quick search without an answer within 30 s, and an HTTP request whose body took longer than 30 s (status 408), end with this code too.\n\
-              Retryable, unless the answer says that the provider's run may still finish, and not that the same call resumes it.",
+              Retryable. It is not if the answer says that the provider's run may still finish, and not that the same call resumes it.",
         money: "probably: the provider's run, or the search, may be charged. An HTTP request costs nothing.",
         next: "for a search, repeat the call: it returns the answer if there is one by then.\n\
               For a job, ask for less or raise the limit, then run `outlast jobs retry ID`: it resumes the run if that may still finish.",
@@ -84,7 +84,7 @@ A workflow whose server no longer knows its task ends with this code too."#,
     Explanation {
         code: "SERVICE_UNAVAILABLE",
         meaning: "The provider is down or unreachable and all attempts are used up, the job store cannot be used at the moment, or this server is shutting down (HTTP status 503).\n\
-              Retryable, unless the store did not confirm the call: the job may have been stored, and the sentence and `job_id` in `outlast/error` name it.",
+              Retryable. If the store did not confirm the call, it is not: the job may have been stored, and the sentence and `job_id` in `outlast/error` name it.",
         money: "none, except for such a job.",
         next: "if the call was not confirmed, look for its job first (`outlast jobs show ID`). Otherwise try again; after a server shut down, the same call continues where it was.\n\
               If the error stays, `outlast doctor` tests the network, the address and the proxy.",
