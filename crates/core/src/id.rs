@@ -101,6 +101,8 @@ impl Profile {
 
     /// The word that takes the place of the provider for a workflow.
     pub const WORKFLOW: &str = "workflow";
+    /// The word that takes the place of the provider for a call of a wrapped server.
+    pub const WRAP: &str = "wrap";
 
     /// Returns the provider, which is the first word: `perplexity` in every dialect, `library`; for a workflow,
     /// `workflow`.

@@ -149,6 +149,9 @@ impl Job {
     /// a check showed it.
     pub fn stop_text(&self) -> Option<String> {
         let JobState::Cancelled { remote, cost, .. } = self.state else { return None };
+        if self.new.profile.provider() == Profile::WRAP {
+            return Some(wrapped_stop_text(remote).to_owned());
+        }
         if !self.may_be_charged() {
             return None;
         }
@@ -191,6 +194,27 @@ impl Job {
                 "The provider could not be told to stop, so its run may still finish, and be charged.".to_owned()
             }
         })
+    }
+}
+
+/// Returns what is known of a cancelled call of a wrapped server. Such a job begins after its call was sent.
+fn wrapped_stop_text(remote: RemoteStop) -> &'static str {
+    match remote {
+        RemoteStop::NotNeeded | RemoteStop::MaybeBegun | RemoteStop::Owed => {
+            "The server is being asked to stop the call, which may still be carried out."
+        }
+        RemoteStop::Told | RemoteStop::GoesOn => {
+            "The server was asked to stop the call and did not confirm it: the call may still be carried out."
+        }
+        RemoteStop::Ended => {
+            "The call was stopped: the server answered that it failed or was cancelled, or had not received it yet."
+        }
+        RemoteStop::Completed => {
+            "The server had already carried out the call when it was asked to stop it."
+        }
+        RemoteStop::Unsupported => {
+            "The server could not be asked to stop the call, which may have been carried out."
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::call::{Call, CallDigest, CallRow, Caller, own_id, tool_error};
 use crate::frame::ToFront;
 use crate::keeper::{Event, Keeper};
 use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
-use crate::rows::{Row, RowEvent};
+use crate::rows::{CancelledJob, Row, RowEvent};
 
 impl Keeper {
     /// Begins a call of the client: a new one, or one that continues (H5).
@@ -117,7 +117,7 @@ impl Keeper {
                 if call.is_received {
                     self.forget_call(number);
                 } else if is_cancelled {
-                    self.job_cancelled(id);
+                    self.job_cancelled(CancelledJob { id, stopped: None });
                 } else if call.is_under_way()
                     && call.deadline.is_some_and(|at| at <= Instant::now())
                 {

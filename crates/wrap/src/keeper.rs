@@ -13,19 +13,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_client::Endpoint;
-use outlast_core::JobId;
+use outlast_core::{JobId, StopOutcome};
 use sha2::{Digest as _, Sha256};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::Call;
 use crate::frame::{Hello, ToFront, ToKeeper};
 use crate::journal::{self, Journal, LeftJournal, Unreceived};
 use crate::line::MAX_LINE_TEXT;
+use crate::message::Message;
 use crate::paths;
 use crate::result_tool::ResultTool;
-use crate::rows::{CallRows, Found, Row, Rows};
+use crate::rows::{CallRows, CancelledJob, Found, Row, Rows};
 use crate::server::{Backlog, ServerProcess};
 use crate::session::Session;
 use crate::settings::WrapSettings;
@@ -135,6 +136,16 @@ pub(crate) struct Request {
     pub(crate) id: String,
 }
 
+/// The stop of a call whose job was cancelled.
+#[derive(Debug)]
+pub(crate) struct CallStop {
+    pub(crate) job: JobId,
+    /// Set when the server has answered the call, or has never received it.
+    pub(crate) outcome: Option<StopOutcome>,
+    /// Receives the outcome.
+    pub(crate) asker: Option<oneshot::Sender<StopOutcome>>,
+}
+
 /// The state of the greeting of the current server.
 #[derive(Debug, Default)]
 pub(crate) struct Handshake {
@@ -142,6 +153,18 @@ pub(crate) struct Handshake {
     pub(crate) greeting_id: String,
     /// The lines that wait until it is answered.
     pub(crate) waiting: Vec<Vec<u8>>,
+}
+
+impl Handshake {
+    /// Removes a request that was not sent yet. Returns false if it was sent.
+    pub(crate) fn take_back(&mut self, id: &str) -> bool {
+        let has_id = |line: &Vec<u8>| {
+            Message::read(line).and_then(|message| message.id).is_some_and(|it| it.get() == id)
+        };
+        let before = self.waiting.len();
+        self.waiting.retain(|line| !has_id(line));
+        self.waiting.len() < before
+    }
 }
 
 /// The state of a host process; it handles one event at a time.
@@ -178,6 +201,8 @@ pub(crate) struct Keeper {
     pub(crate) is_adopted: bool,
 
     pub(crate) calls: BTreeMap<u64, Call>,
+    /// The calls that the server was asked to stop.
+    pub(crate) stops: BTreeMap<u64, CallStop>,
     /// The calls that no client has received, of this host process and of earlier ones.
     pub(crate) journal: Journal,
     pub(crate) data_dir: PathBuf,
@@ -216,14 +241,14 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     paths::sweep(&data_dir);
     let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
     let (events, happened) = mpsc::channel(256);
-    let (dropped, cancelled) = mpsc::unbounded_channel();
+    let (cancels, cancelled) = mpsc::unbounded_channel();
     let accepting = outlast_engine::spawn(fronts::accept(listener, events.clone()));
     journal::sweep(&data_dir);
     tool_changes::sweep(&data_dir);
     let tools = ToolDigests::new(&data_dir, &server.0);
     let journal = Journal::open(&socket);
     let place = (data_dir, identity);
-    let rows = Rows::new(rows, dropped);
+    let rows = Rows::new(rows, cancels);
     let mut keeper = Keeper::new(command, [idle, give_up], events, rows, journal, place, tools);
     keeper.new_front(first, hello);
     let done = keeper.work(happened, cancelled).await;
@@ -276,6 +301,7 @@ impl Keeper {
             greeted: None,
             is_adopted: false,
             calls: BTreeMap::new(),
+            stops: BTreeMap::new(),
             last_call: 0,
             looked_up: HashMap::new(),
             journal,
@@ -299,7 +325,7 @@ impl Keeper {
     async fn work(
         &mut self,
         mut happened: mpsc::Receiver<Event>,
-        mut cancelled: mpsc::UnboundedReceiver<JobId>,
+        mut cancelled: mpsc::UnboundedReceiver<CancelledJob>,
     ) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut terminate = signal(SignalKind::terminate())?;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use outlast_core::{JobId, Progress};
+use outlast_core::{Cost, Progress, StopOutcome};
 use tokio::time::Instant;
 
-use crate::call::{Outcome, looks_own, number_of, own_id, with_id};
+use crate::call::{Outcome, looks_own, number_of, own_id, stored, with_id};
 use crate::frame::ToFront;
-use crate::keeper::{Keeper, Question};
+use crate::keeper::{CallStop, Keeper, Question};
 use crate::message::{
     CancelParams, Kind, Message, MetaParams, ProgressParams, ToolsPage, id_key, read_or_default,
     repaired, replaced, response,
 };
-use crate::rows::RowEvent;
+use crate::rows::{CancelledJob, RowEvent};
 
 impl Keeper {
     pub(crate) fn server_line(&mut self, line: Vec<u8>) {
@@ -78,6 +78,7 @@ impl Keeper {
         if let Some(number) = number_of(&key)
             && !self.outstanding.contains_key(&key)
         {
+            self.report_stop(number, Some(stop_outcome(&line)));
             // If there is no such call, it was cancelled or belongs to a client that has left.
             return self.call_ended(number, Outcome::Answered(Arc::new(line)));
         }
@@ -190,15 +191,56 @@ impl Keeper {
     }
 
     /// Cancels a call at the server after its owner cancelled the job.
-    pub(crate) fn job_cancelled(&mut self, job: JobId) {
-        let found = self.call_where(|call| call.has_row(job) && call.is_under_way());
-        let Some(number) = found else { return };
-        let note = format!(
-            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{},\"reason\":\"cancelled by its owner\"}}}}\n",
-            own_id(number)
-        );
-        self.send_now(note.into_bytes());
+    pub(crate) fn job_cancelled(&mut self, cancelled: CancelledJob) {
+        let CancelledJob { id: job, stopped: asker } = cancelled;
+        let known = self.stops.iter().find(|(_, stop)| stop.job == job);
+        let call = known.map(|(number, _)| *number);
+        // Without a call, the outcome is unknown.
+        let Some(number) = call.or_else(|| self.call_where(|call| call.has_row(job))) else {
+            return;
+        };
+        if call.is_none() {
+            let outcome = self.stop_call(number);
+            self.stops.insert(number, CallStop { job, outcome, asker: None });
+        }
+        if let Some(stop) = self.stops.get_mut(&number)
+            && asker.is_some()
+        {
+            stop.asker = asker;
+            self.report_stop(number, None);
+        }
+    }
+
+    /// Asks the server to stop a call. Returns the outcome if it is already known.
+    fn stop_call(&mut self, number: u64) -> Option<StopOutcome> {
+        match self.calls.get(&number).and_then(|call| call.outcome.as_ref()) {
+            Some(Outcome::Answered(line)) => return Some(stop_outcome(line)),
+            Some(Outcome::Lost(_)) => return Some(StopOutcome::Unknown),
+            None => {}
+        }
+        let own = own_id(number);
+        let was_sent = !self.handshake.as_mut().is_some_and(|handshake| handshake.take_back(&own));
+        if was_sent {
+            let note = format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{own},\"reason\":\"cancelled by its owner\"}}}}\n"
+            );
+            self.send_now(note.into_bytes());
+        }
         self.call_ended(number, Outcome::Lost("the call was cancelled by its owner".to_owned()));
+        (!was_sent).then_some(StopOutcome::Ended { cost: Cost::Unknown })
+    }
+
+    /// Reports the outcome of a stop to the worker that asked, when both are known.
+    fn report_stop(&mut self, number: u64, outcome: Option<StopOutcome>) {
+        let Some(stop) = self.stops.get_mut(&number) else { return };
+        stop.outcome = stop.outcome.or(outcome);
+        if let Some(outcome) = stop.outcome
+            && let Some(asker) = stop.asker.take()
+        {
+            // Fails only if the worker no longer waits.
+            let _ = asker.send(outcome);
+            self.stops.remove(&number);
+        }
     }
 
     /// Answers the questions that no client was there to answer.
@@ -217,6 +259,13 @@ impl Keeper {
             self.send_now(answer);
         }
     }
+}
+
+/// Returns the meaning of a server's answer to a call that it was asked to stop.
+fn stop_outcome(line: &[u8]) -> StopOutcome {
+    let (cost, answer) = (Cost::Unknown, stored(line));
+    let is_result = answer.is_some_and(|answer| !answer.is_error());
+    if is_result { StopOutcome::Completed { cost } } else { StopOutcome::Ended { cost } }
 }
 
 fn progress(params: &ProgressParams<'_>) -> Progress {

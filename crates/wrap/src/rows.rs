@@ -14,15 +14,16 @@ use outlast_core::{
     Step, StopOutcome, Timestamp, Trouble, Usage, Visibility,
 };
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, oneshot};
 use tokio::time::Instant;
 
 #[cfg(test)]
 mod tests;
 
 /// The name of our runs in the store, and the first part of every profile.
-const PROVIDER: &str = "wrap";
+const PROVIDER: &str = Profile::WRAP;
 /// The time limit of a call, which is practically unlimited.
 const MAX_CALL: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The time within which a running host process has claimed a job that it created. It is listed as a worker from its
@@ -32,6 +33,8 @@ const TAKEN_BY_NOW: Duration = Duration::from_secs(3);
 const HOST_LOOK: Duration = Duration::from_secs(1);
 /// The maximum number of left jobs that one look ends.
 const MAX_LEFT: u32 = 100;
+/// The time that a server has to answer a call after it was asked to stop it. Most servers do not answer.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 /// The time that the worker may take to settle the calls that have ended.
 const LEAVING: Duration = Duration::from_secs(5);
 /// Up to this size, the blocks of a result are stored a second time, for people who list jobs.
@@ -58,6 +61,19 @@ pub trait CallRows: Send + Sync {
 pub(crate) struct StoredAnswer {
     pub(crate) key: &'static str,
     pub(crate) value: Arc<str>,
+}
+
+impl StoredAnswer {
+    /// Returns true if the call failed.
+    pub(crate) fn is_error(&self) -> bool {
+        #[derive(Default, Deserialize)]
+        struct ToolResult {
+            #[serde(default, rename = "isError")]
+            is_error: bool,
+        }
+        let result: ToolResult = serde_json::from_str(&self.value).unwrap_or_default();
+        self.key == "error" || result.is_error
+    }
 }
 
 /// An event of a call for its row.
@@ -94,6 +110,14 @@ pub(crate) enum KnownHost {
     MayRun,
 }
 
+/// A job that its owner cancelled. The server is asked to stop its call.
+#[derive(Debug)]
+pub(crate) struct CancelledJob {
+    pub(crate) id: JobId,
+    /// Receives the outcome when it is known.
+    pub(crate) stopped: Option<oneshot::Sender<StopOutcome>>,
+}
+
 /// The rows of this host process.
 #[derive(Clone)]
 pub(crate) struct Rows {
@@ -104,7 +128,7 @@ struct Shared {
     store: Arc<dyn CallRows>,
     profile: Profile,
     runs: Runs,
-    dropped: mpsc::UnboundedSender<JobId>,
+    cancelled: mpsc::UnboundedSender<CancelledJob>,
     opened: OnceCell<Opened>,
     stop: Shutdown,
 }
@@ -117,20 +141,23 @@ struct Opened {
 }
 
 impl Rows {
-    /// Creates the rows. `dropped` receives the id of each job that was cancelled.
-    pub(crate) fn new(store: Arc<dyn CallRows>, dropped: mpsc::UnboundedSender<JobId>) -> Self {
+    /// Creates the rows. `cancelled` receives each job that was cancelled.
+    pub(crate) fn new(
+        store: Arc<dyn CallRows>,
+        cancelled: mpsc::UnboundedSender<CancelledJob>,
+    ) -> Self {
         // A profile of this process alone: no other worker takes the jobs of a host process that is running.
         let profile = Profile::new(format!("{PROVIDER}/{}", uuid::Uuid::new_v4().simple()));
         let (runs, opened) = (Runs::default(), OnceCell::new());
-        let shared = Shared { store, profile, runs, dropped, opened, stop: Shutdown::new() };
+        let shared = Shared { store, profile, runs, cancelled, opened, stop: Shutdown::new() };
         Self { shared: Arc::new(shared) }
     }
 
     async fn opened(&self) -> Result<&Opened, String> {
-        let Shared { store, profile, runs, dropped, opened, stop } = &*self.shared;
+        let Shared { store, profile, runs, cancelled, opened, stop } = &*self.shared;
         opened
             .get_or_try_init(async || {
-                let providers = providers(profile, runs.clone(), dropped.clone());
+                let providers = providers(profile, runs.clone(), cancelled.clone());
                 let engine = store.engine(providers, stop.clone()).await?;
                 let worker = Worker::new(&engine, Takes::HeldCallsOnly);
                 let worker = outlast_engine::spawn(async move {
@@ -186,7 +213,7 @@ impl Rows {
             if matches!(reading.job.state, JobState::Cancelled { .. }) {
                 if locked(&self.shared.runs).remove(&id).is_some() {
                     // Fails only when the host process exits.
-                    let _ = self.shared.dropped.send(id);
+                    let _ = self.shared.cancelled.send(CancelledJob { id, stopped: None });
                 }
                 return;
             }
@@ -276,9 +303,9 @@ async fn is_left_behind(job: &Job, engine: &Engine, host: KnownHost) -> Result<b
 /// Ends the unfinished calls of a host process that was killed: they may or may not have happened.
 pub async fn end_calls(profile: &Profile, store: &dyn CallRows) -> Result<(), String> {
     // Fails only if no one listens, and no call here has a caller.
-    let (dropped, _) = mpsc::unbounded_channel();
+    let (cancelled, _) = mpsc::unbounded_channel();
     let stop = Shutdown::new();
-    let engine = store.engine(providers(profile, Runs::default(), dropped), stop.clone()).await?;
+    let engine = store.engine(providers(profile, Runs::default(), cancelled), stop.clone()).await?;
     // The queue has no jobs of this profile, but only a queue worker exits by itself.
     let worker = Worker::new(&engine, Takes::TheQueue);
     let ended = worker.run(Until::IdleFor(Duration::ZERO)).await.map_err(|error| error.to_string());
@@ -286,8 +313,12 @@ pub async fn end_calls(profile: &Profile, store: &dyn CallRows) -> Result<(), St
     ended
 }
 
-fn providers(profile: &Profile, runs: Runs, dropped: mpsc::UnboundedSender<JobId>) -> Providers {
-    let provider: Arc<dyn Provider> = Arc::new(CallProvider { runs, dropped });
+fn providers(
+    profile: &Profile,
+    runs: Runs,
+    cancelled: mpsc::UnboundedSender<CancelledJob>,
+) -> Providers {
+    let provider: Arc<dyn Provider> = Arc::new(CallProvider { runs, cancelled });
     [(profile.clone(), provider)].into()
 }
 
@@ -319,7 +350,6 @@ fn output(answer: &StoredAnswer) -> Output {
         0..=SHOWN_BYTES => serde_json::from_str(&answer.value).unwrap_or_default(),
         _ => Value::Null,
     };
-    let is_error = answer.key == "error" || parsed["isError"] == true;
     let content = match (&parsed["content"], answer.key) {
         (Value::Array(blocks), _) => blocks.clone(),
         (_, "error") => vec![json!({ "type": "text", "text": parsed["message"] })],
@@ -327,7 +357,7 @@ fn output(answer: &StoredAnswer) -> Output {
     };
     let structured = Some(json!({ RAW: { (answer.key): &*answer.value } }));
     Output {
-        body: Body::Tool { content, structured, is_error },
+        body: Body::Tool { content, structured, is_error: answer.is_error() },
         model: None,
         usage: Usage::default(),
         cost: Cost::Unknown,
@@ -349,7 +379,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The calls of this host process as a provider: a run is a call that was already sent.
 struct CallProvider {
     runs: Runs,
-    dropped: mpsc::UnboundedSender<JobId>,
+    cancelled: mpsc::UnboundedSender<CancelledJob>,
 }
 
 fn unknown(sentence: &str) -> ProviderError {
@@ -371,8 +401,8 @@ impl Provider for CallProvider {
         let gone = || BeginError::Unknown(unknown("the process that made the call is gone"));
         let job = job_of_key(key).ok_or_else(gone)?;
         let told = locked(&self.runs).remove(&job).ok_or_else(gone)?;
-        let dropped = Some(self.dropped.clone());
-        Ok(Box::new(CallRun { job, key: key.to_owned(), told, dropped }))
+        let cancelled = Some(self.cancelled.clone());
+        Ok(Box::new(CallRun { job, key: key.to_owned(), told, cancelled }))
     }
 
     async fn resume(
@@ -383,8 +413,15 @@ impl Provider for CallProvider {
         Err(unknown("a call ends with the process that made it"))
     }
 
-    async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
-        Ok(StopOutcome::Unknown)
+    async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
+        let Some(id) = job_of_key(&run.id) else { return Ok(StopOutcome::Unknown) };
+        let (stopped, outcome) = oneshot::channel();
+        // Fails only when the host process exits.
+        let _ = self.cancelled.send(CancelledJob { id, stopped: Some(stopped) });
+        Ok(match tokio::time::timeout(STOP_WAIT, outcome).await {
+            Ok(outcome) => outcome.unwrap_or(StopOutcome::Unknown),
+            Err(_) => StopOutcome::CannotStop,
+        })
     }
 }
 
@@ -392,8 +429,8 @@ struct CallRun {
     job: JobId,
     key: String,
     told: mpsc::UnboundedReceiver<RowEvent>,
-    /// Receives the job's id when the run is dropped before its end.
-    dropped: Option<mpsc::UnboundedSender<JobId>>,
+    /// Receives the job's id when the run is cancelled before its end.
+    cancelled: Option<mpsc::UnboundedSender<CancelledJob>>,
 }
 
 #[async_trait]
@@ -410,7 +447,7 @@ impl Run for CallRun {
     async fn next(&mut self) -> Result<Step, ProviderError> {
         let event = self.told.recv().await;
         if !matches!(event, Some(RowEvent::Progress(_))) {
-            self.dropped = None;
+            self.cancelled = None;
         }
         match event {
             Some(RowEvent::Progress(progress)) => Ok(Step::Progress(progress)),
@@ -425,9 +462,9 @@ impl Run for CallRun {
 
 impl Drop for CallRun {
     fn drop(&mut self) {
-        if let Some(dropped) = self.dropped.take() {
+        if let Some(cancelled) = self.cancelled.take() {
             // Fails only when the host process exits.
-            let _ = dropped.send(self.job);
+            let _ = cancelled.send(CancelledJob { id: self.job, stopped: None });
         }
     }
 }

@@ -3,12 +3,15 @@
 mod watch;
 mod retry;
 
+use std::time::Duration;
+
 use outlast_core::{
-    Cancelled, Job, JobId, JobQuery, JobState, Prune, RemoteStop, Scope, StateKind, Summary,
-    Timestamp, Waits,
+    Cancelled, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop, Scope, StateKind,
+    Summary, Timestamp, Waits,
 };
 use outlast_engine::{Providers, Reading};
 use outlast_server::PaidRun;
+use tokio::time::Instant;
 
 use super::engine::{Session, with_engine};
 use super::find;
@@ -18,6 +21,11 @@ use crate::error::{CommandError, CommandResult, DONE};
 use crate::open_store::OpenStore;
 use crate::ui;
 use crate::wire::research_providers;
+
+/// The time within which a host process records the reaction of its server to a cancel: a server has 2 s to answer.
+const STOP_WAIT: Duration = Duration::from_secs(4);
+/// The interval of the checks for it.
+const STOP_LOOK: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(global: &Global, command: JobsCommand) -> CommandResult {
     let config = super::configured(global, &[])?;
@@ -146,7 +154,7 @@ async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
         return Err(anyhow::anyhow!("job {} was removed", job.id).into());
     };
     let (job, was_ended) = match cancelled {
-        Cancelled::Now(job) => (job, false),
+        Cancelled::Now(job) => (after_stop(session, job).await?, false),
         Cancelled::Already(job) => (job, true),
     };
     if was_ended && job.state.kind() != StateKind::Cancelled {
@@ -165,12 +173,30 @@ async fn cancel(session: &Session<'_>, args: JobArgs) -> CommandResult {
     if let Some(told) = job.stop_text() {
         ui::remark(&told);
     }
+    let is_wrapped = job.new.profile.provider() == Profile::WRAP;
     if matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. })
+        && !is_wrapped
         && !engine.has_worker(&job.new.profile).await?
     {
         ui::remark("No worker is there to tell it: `outlast worker --until-idle` does so.");
     }
     DONE
+}
+
+/// Returns a cancelled call of a wrapped server after its host process has recorded the server's reaction.
+async fn after_stop(session: &Session<'_>, mut job: Job) -> CommandResult<Job> {
+    let is_stopping =
+        |job: &Job| matches!(job.state, JobState::Cancelled { remote: RemoteStop::Owed, .. });
+    let limit = Instant::now() + STOP_WAIT;
+    while job.new.profile.provider() == Profile::WRAP && is_stopping(&job) {
+        if Instant::now() >= limit {
+            break;
+        }
+        tokio::time::sleep(STOP_LOOK).await;
+        let Some(now) = session.engine.job(&session.own(), &job.id).await? else { break };
+        job = now;
+    }
+    Ok(job)
 }
 
 async fn prune(session: &Session<'_>, args: PruneArgs) -> CommandResult {

@@ -56,5 +56,5 @@ async fn h4_a_job_that_is_cancelled_before_it_is_taken_is_reported() {
     let row = rows.make("s", "t", "{}").await.unwrap();
     Store::cancel(&*store, &Scope::Owner(OwnerId::new("local")), &row.id).await.unwrap();
     let told = tokio::time::timeout(Duration::from_secs(30), cancelled.recv()).await;
-    assert_eq!(told.unwrap(), Some(row.id));
+    assert_eq!(told.unwrap().unwrap().id, row.id);
 }

@@ -105,6 +105,35 @@ async fn h4_a_cancelled_job_is_reported_to_the_server() {
     .await;
 }
 
+/// A3: a stop is stated only if the server confirmed it.
+#[tokio::test]
+async fn a3_a_cancel_of_a_wrapped_call_reports_the_reaction_of_the_server() {
+    let cases = [
+        ("wait", "goes_on", "did not confirm it"),
+        ("stoppable", "ended", "The call was stopped"),
+        ("late", "completed", "had already carried out the call"),
+    ];
+    let wrapping = impatient();
+    let mut wrapped = wrapping.start().await;
+    for (tool, word, expected) in cases {
+        let job = wrapped.handed_off(tool, waiting(&wrapping, "never")).await;
+        // Claimed a moment after it was stored.
+        while !wrapping.run(&["jobs", "show", &job, "--json"]).await.contains("\"running\"") {}
+        let printed = wrapping.run_with_stderr(&["jobs", "cancel", &job]).await;
+        assert!(printed.contains("cancelled") && printed.contains(expected), "{tool}: {printed}");
+        assert!(!printed.contains("worker"), "{tool}: {printed}");
+        let shown = wrapping.run(&["jobs", "show", &job, "--json"]).await;
+        assert!(shown.contains(&format!("\"cancelled_run\": \"{word}\"")), "{tool}: {shown}");
+        let again = wrapping.run_with_stderr(&["jobs", "cancel", &job]).await;
+        assert!(again.contains("cancelled before") && again.contains(expected), "{again}");
+    }
+    let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
+    wrapping.release("go");
+    while !wrapping.run(&["jobs", "show", &job, "--json"]).await.contains("\"succeeded\"") {}
+    let printed = wrapping.run_with_stderr(&["jobs", "cancel", &job]).await;
+    assert!(printed.contains("has ended already: succeeded"), "{printed}");
+}
+
 #[tokio::test]
 async fn h4_progress_stops_at_the_hand_off_and_goes_on_for_the_next_caller() {
     let wrapping = impatient();

@@ -152,6 +152,14 @@ impl Wrapping {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs `outlast ...` to its end, and returns what it printed on both outputs.
+    pub(super) async fn run_with_stderr(&self, arguments: &[&str]) -> String {
+        let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
+        let output =
+            self.command(binary(), &arguments).stdin(Stdio::null()).output().await.unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    }
+
     /// Returns the processes that were started in this environment, with their commands.
     pub(super) fn processes(&self) -> Vec<(i32, String)> {
         let mark = format!("OUTLAST_DATA_DIR={}", self.path("data").display());

@@ -7,6 +7,7 @@ import json, os, signal, sys, threading, time
 LOG = os.environ.get("WRAPPED_LOG")
 out_lock = threading.Lock()
 answers = {}
+cancelled = set()
 
 
 def note(suffix, line):
@@ -46,6 +47,13 @@ def call(id, name, arguments, token):
     text = str(arguments.get("text", name))
     if name in ("wait", "schema") or name == "fail" and "until" in arguments:
         until(arguments["until"])
+    if name == "stoppable":
+        while id not in cancelled:
+            time.sleep(0.01)
+        return send({"jsonrpc": "2.0", "id": id, "error": {"code": 0, "message": "Request cancelled"}})
+    if name == "late":
+        while id not in cancelled:
+            time.sleep(0.01)
     if name == "progress":
         for n in range(1, arguments["count"] + 1):
             if token is not None:
@@ -130,6 +138,8 @@ def handle(line):
         if id in answers:
             answers[id + "-result"] = message.get("result", message.get("error"))
             answers[id].set()
+    elif method == "notifications/cancelled":
+        cancelled.add(params.get("requestId"))
     elif method == "initialize":
         if os.environ.get("WRAPPED_SILENT"):
             return
