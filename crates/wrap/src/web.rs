@@ -111,11 +111,9 @@ pub(crate) fn start(
         }
         web.delete().await;
         let _ = exits.send(true);
-        let ended = match *web.lost.borrow() {
-            true => Event::SessionLost(generation),
-            false => Event::ServerExited(generation, 0),
-        };
-        drop(web.events.send(ended).await);
+        if !*web.lost.borrow() {
+            drop(web.events.send(Event::ServerExited(generation, 0)).await);
+        }
     });
     Ok(ServerProcess { generation, input: Some(input), backlog: to_server, group: None, exited })
 }
@@ -253,7 +251,9 @@ impl Web {
         if answer.status() == StatusCode::NOT_FOUND && session.id.is_some() {
             let why = "has forgotten the session, which is opened again";
             self.fail(id.as_deref(), why, Certainty::NotCarriedOut).await;
-            // The calls under way are gone with the session, as if the server had been restarted.
+            // The calls under way are gone with the session, as if the server had been restarted. Known before the
+            // client's next message, which opens a new session.
+            drop(self.events.send(Event::SessionLost(self.generation)).await);
             self.lost.send_replace(true);
             return;
         }
