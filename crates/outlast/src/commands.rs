@@ -51,8 +51,12 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
     if matches!(command, Command::Guard) {
         return Ok(own_processes::guard());
     }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut runtime = match &command {
+        // Both processes of `wrap` only relay. One thread does that without waking another one for each message.
+        Command::Wrap(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
         match command {
             Command::Serve(args) => serve::run(&global, args).await,

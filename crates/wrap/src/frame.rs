@@ -1,17 +1,27 @@
-//! The frames between front and host process: a letter, a length, and that number of bytes.
+//! The frames between front and host process: a letter, a length, and that number of bytes. Frames that wait at the same
+//! time are written at once, because each write wakes the process at the other end.
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::line::MAX_LINE;
+use crate::server::Backlog;
 use crate::settings::WrapSettings;
 
 /// The maximum length of a frame. A line grows a little on its way: by our ids, and by `get_result` in a list of tools.
 const MAX_FRAME: usize = MAX_LINE + 1024 * 1024;
+
+/// A message of up to this size is written together with others.
+pub(crate) const MAX_BATCH: usize = 64 * 1024;
+/// The time for which a frame that is not urgent waits for another one.
+const LAZY: Duration = Duration::from_millis(1);
 
 /// Returns true if the other end is closed. Data that was sent before may still wait to be read.
 pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
@@ -89,25 +99,86 @@ pub(crate) struct Greeting {
     pub(crate) params: String,
 }
 
-/// Writes a frame, in a single write if it is small.
-async fn write(to: &mut (impl AsyncWrite + Unpin), letter: u8, parts: &[&[u8]]) -> io::Result<()> {
-    let length: usize = parts.iter().map(|part| part.len()).sum();
+/// A message that is sent as a frame.
+pub(crate) trait Frame {
+    /// Adds everything before the payload to a batch.
+    fn encode_start(&self, batch: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Returns the bytes that may be many.
+    fn payload(&self) -> &[u8];
+
+    /// Returns the number of bytes that wait with it.
+    fn size(&self) -> usize {
+        self.payload().len()
+    }
+
+    /// Returns false if it may wait a moment for another one, because nothing depends on it.
+    fn is_urgent(&self) -> bool;
+}
+
+/// Adds the letter, the length and the first bytes of a frame to a batch.
+fn start(batch: &mut Vec<u8>, letter: u8, first: &[u8], payload: &[u8]) -> io::Result<()> {
+    let length = first.len() + payload.len();
     if length > MAX_FRAME {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a message that is too long"));
     }
-    let length_bytes = u32::try_from(length).map_err(io::Error::other)?.to_be_bytes();
-    let mut head = Vec::with_capacity(5 + length.min(64 * 1024));
-    head.push(letter);
-    head.extend_from_slice(&length_bytes);
-    if length <= 64 * 1024 {
-        parts.iter().for_each(|part| head.extend_from_slice(part));
-        return to.write_all(&head).await;
-    }
-    to.write_all(&head).await?;
-    for part in parts {
-        to.write_all(part).await?;
-    }
+    batch.push(letter);
+    batch.extend_from_slice(&u32::try_from(length).map_err(io::Error::other)?.to_be_bytes());
+    batch.extend_from_slice(first);
     Ok(())
+}
+
+/// Writes one message.
+async fn write(message: &impl Frame, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    let mut start = Vec::new();
+    message.encode_start(&mut start)?;
+    start.extend_from_slice(message.payload());
+    to.write_all(&start).await
+}
+
+/// Writes messages until their channel is closed. After an error of the connection, they are only removed from the
+/// backlog.
+pub(crate) async fn write_frames<F: Frame>(
+    to: &mut (impl AsyncWrite + Unpin),
+    mut messages: mpsc::UnboundedReceiver<F>,
+    backlog: &Backlog,
+) {
+    let (mut batch, mut is_broken) = (Vec::new(), false);
+    while let Some(first) = messages.recv().await {
+        let (mut next, mut size, mut is_urgent) = (Some(first), 0, false);
+        while let Some(message) = next.take() {
+            size += message.size();
+            is_urgent |= message.is_urgent();
+            if let Err(error) = message.encode_start(&mut batch) {
+                tracing::error!(%error, bytes = message.size(), "dropped a message");
+            } else if message.size() <= MAX_BATCH {
+                batch.extend_from_slice(message.payload());
+            } else {
+                // Not copied: it may be very long.
+                is_broken = is_broken || to.write_all(&batch).await.is_err();
+                is_broken = is_broken || to.write_all(message.payload()).await.is_err();
+                batch.clear();
+                break;
+            }
+            if batch.len() > MAX_BATCH {
+                break;
+            }
+            next = match messages.try_recv() {
+                Ok(message) => Some(message),
+                Err(_) if is_urgent => None,
+                Err(_) => timeout(LAZY, messages.recv()).await.ok().flatten(),
+            };
+        }
+        is_broken = is_broken || to.write_all(&batch).await.is_err();
+        batch.clear();
+        backlog.remove(size);
+    }
+}
+
+/// Returns true if the whole next frame has arrived.
+pub(crate) fn has_frame(buffer: &[u8]) -> bool {
+    let length = buffer.get(1..5).and_then(|bytes| bytes.try_into().ok());
+    length.is_some_and(|length| buffer.len() - 5 >= u32::from_be_bytes(length) as usize)
 }
 
 /// Reads a frame; `None` at the end.
@@ -137,28 +208,41 @@ fn number(payload: &[u8]) -> io::Result<u64> {
     bytes.map(u64::from_be_bytes).ok_or_else(bad)
 }
 
-impl ToKeeper {
-    pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+impl Frame for ToKeeper {
+    fn encode_start(&self, batch: &mut Vec<u8>) -> io::Result<()> {
         match self {
-            Self::Hello(hello) => write(to, b'h', &[&serde_json::to_vec(hello)?]).await,
-            Self::Line(line) => write(to, b'i', &[line]).await,
-            Self::AreYouThere => write(to, b'q', &[]).await,
-            Self::End => write(to, b'c', &[]).await,
-            Self::Delivered(call) => write(to, b'k', &[&call.to_be_bytes()]).await,
-            Self::Signal(signal) => write(to, b's', &[&signal.to_be_bytes()]).await,
+            Self::Hello(hello) => {
+                let hello = serde_json::to_vec(hello)?;
+                start(batch, b'h', &hello, &[])
+            }
+            Self::Line(line) => start(batch, b'i', &[], line),
+            Self::AreYouThere => start(batch, b'q', &[], &[]),
+            Self::End => start(batch, b'c', &[], &[]),
+            Self::Delivered(call) => start(batch, b'k', &call.to_be_bytes(), &[]),
+            Self::Signal(signal) => start(batch, b's', &signal.to_be_bytes(), &[]),
         }
     }
 
-    /// Returns the number of bytes that wait with it.
-    pub(crate) fn size(&self) -> usize {
+    fn payload(&self) -> &[u8] {
         match self {
-            Self::Line(line) => line.len(),
+            Self::Line(line) => line,
             Self::Hello(_)
             | Self::AreYouThere
             | Self::End
             | Self::Delivered(_)
-            | Self::Signal(_) => 0,
+            | Self::Signal(_) => &[],
         }
+    }
+
+    fn is_urgent(&self) -> bool {
+        // A client that goes on calls again within that time.
+        !matches!(self, Self::Delivered(_))
+    }
+}
+
+impl ToKeeper {
+    pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        write(self, to).await
     }
 
     pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
@@ -175,18 +259,37 @@ impl ToKeeper {
     }
 }
 
+impl Frame for ToFront {
+    fn encode_start(&self, batch: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Welcome => start(batch, b'y', &[], &[]),
+            Self::Refused => start(batch, b'n', &[], &[]),
+            Self::Line(line) => start(batch, b'o', &[], line),
+            Self::Answer(call, line) => start(batch, b'a', &call.to_be_bytes(), line),
+            Self::Stderr(bytes) => start(batch, b'e', &[], bytes),
+            Self::Done(id) => start(batch, b'd', id, &[]),
+            Self::ResultTool(name) => start(batch, b't', name.as_bytes(), &[]),
+            Self::Exit(code) => start(batch, b'x', &code.to_be_bytes(), &[]),
+        }
+    }
+
+    fn payload(&self) -> &[u8] {
+        match self {
+            Self::Line(bytes) | Self::Answer(_, bytes) | Self::Stderr(bytes) => bytes,
+            Self::Welcome | Self::Refused | Self::Done(_) | Self::ResultTool(_) | Self::Exit(_) => {
+                &[]
+            }
+        }
+    }
+
+    fn is_urgent(&self) -> bool {
+        true
+    }
+}
+
 impl ToFront {
     pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        match self {
-            Self::Welcome => write(to, b'y', &[]).await,
-            Self::Refused => write(to, b'n', &[]).await,
-            Self::Line(line) => write(to, b'o', &[line]).await,
-            Self::Answer(call, line) => write(to, b'a', &[&call.to_be_bytes(), line]).await,
-            Self::Stderr(bytes) => write(to, b'e', &[bytes]).await,
-            Self::Done(id) => write(to, b'd', &[id]).await,
-            Self::ResultTool(name) => write(to, b't', &[name.as_bytes()]).await,
-            Self::Exit(code) => write(to, b'x', &[&code.to_be_bytes()]).await,
-        }
+        write(self, to).await
     }
 
     pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
@@ -206,13 +309,5 @@ impl ToFront {
             b'x' => Self::Exit(i32::from_be_bytes(payload.try_into().map_err(|_| bad())?)),
             _ => return Err(bad()),
         }))
-    }
-
-    /// Returns the number of bytes that wait with it.
-    pub(crate) fn size(&self) -> usize {
-        match self {
-            Self::Line(bytes) | Self::Answer(_, bytes) | Self::Stderr(bytes) => bytes.len(),
-            _ => 0,
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! front reports to the client what is known and starts a new one.
 
 mod pipes;
+mod standard;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

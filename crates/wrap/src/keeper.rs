@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::Call;
-use crate::frame::{Hello, ToFront, ToKeeper};
+use crate::frame::{Frame as _, Hello, ToFront, ToKeeper};
 use crate::journal::{self, Journal, LeftJournal, Unreceived};
 use crate::line::MAX_LINE_TEXT;
 use crate::message::Message;

@@ -13,6 +13,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 
+use crate::frame::MAX_BATCH;
 use crate::keeper::{Event, ServerCommand};
 use crate::line::{MAX_LINE, read_line};
 use crate::web;
@@ -210,9 +211,15 @@ async fn write_lines(
     backlog: Arc<Backlog>,
     closes: mpsc::UnboundedSender<&'static str>,
 ) {
-    while let Some(line) = lines.recv().await {
-        let written = stdin.write_all(&line).await;
-        backlog.remove(line.len());
+    while let Some(mut batch) = lines.recv().await {
+        // Lines that wait at the same time are written at once.
+        while batch.len() < MAX_BATCH
+            && let Ok(line) = lines.try_recv()
+        {
+            batch.extend_from_slice(&line);
+        }
+        let written = stdin.write_all(&batch).await;
+        backlog.remove(batch.len());
         if written.is_err() {
             let _ = closes.send("closed its input");
             // Its remaining output is still read.

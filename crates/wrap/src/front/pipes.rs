@@ -9,7 +9,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use crate::frame::{ToFront, ToKeeper, is_hung_up};
+use super::standard::{self, Output};
+use crate::frame::{Frame as _, MAX_BATCH, ToFront, ToKeeper, has_frame, is_hung_up, write_frames};
 use crate::line::{MAX_LINE, discard_line, read_line};
 use crate::server::Backlog;
 
@@ -43,7 +44,7 @@ pub(super) fn read_stdin() -> Input {
     // A line may be long, so few of them wait here.
     let (lines, input) = mpsc::channel(1);
     outlast_engine::spawn(async move {
-        let mut stdin = BufReader::with_capacity(64 * 1024, tokio::io::stdin());
+        let mut stdin = BufReader::with_capacity(64 * 1024, standard::input());
         let mut line = Vec::new();
         while let Ok(1..) = read_line(&mut stdin, &mut line).await {
             let line = std::mem::take(&mut line);
@@ -73,21 +74,13 @@ pub(super) async fn client_gone() {
     }
 }
 
-/// Standard output. It takes one whole line at a time, of any length.
-#[derive(Clone, Debug)]
-pub(super) struct Stdout(Arc<tokio::sync::Mutex<tokio::io::Stdout>>);
-
-impl Default for Stdout {
-    fn default() -> Self {
-        Self(Arc::new(tokio::sync::Mutex::new(tokio::io::stdout())))
-    }
-}
+/// Standard output. It takes whole lines, of any length.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stdout(Arc<tokio::sync::Mutex<Output>>);
 
 impl Stdout {
-    pub(super) async fn write(&self, line: &[u8]) -> std::io::Result<()> {
-        let mut stdout = self.0.lock().await;
-        stdout.write_all(line).await?;
-        stdout.flush().await
+    pub(super) async fn write(&self, lines: &[u8]) -> std::io::Result<()> {
+        self.0.lock().await.write(lines).await
     }
 }
 
@@ -122,15 +115,53 @@ impl Link {
 
 async fn write(
     mut stream: OwnedWriteHalf,
-    mut messages: mpsc::UnboundedReceiver<ToKeeper>,
+    messages: mpsc::UnboundedReceiver<ToKeeper>,
     backlog: Arc<Backlog>,
 ) {
-    while let Some(message) = messages.recv().await {
-        let written = message.write(&mut stream).await;
-        backlog.remove(message.size());
-        if written.is_err() {
-            return;
+    write_frames(&mut stream, messages, &backlog).await;
+}
+
+/// Lines for the client that arrived together and are written at once, with the reports that follow.
+struct Batch {
+    stdout: Stdout,
+    lines: Vec<u8>,
+    delivered: Vec<ToKeeper>,
+    done: Vec<Happened>,
+}
+
+impl Batch {
+    fn new(stdout: Stdout) -> Self {
+        Self { stdout, lines: Vec::new(), delivered: Vec::new(), done: Vec::new() }
+    }
+
+    async fn add(&mut self, line: &[u8]) -> std::io::Result<()> {
+        if line.len() > MAX_BATCH {
+            // Not copied: it may be very long.
+            let lines = std::mem::take(&mut self.lines);
+            self.stdout.write(&lines).await?;
+            return self.stdout.write(line).await;
         }
+        self.lines.extend_from_slice(line);
+        Ok(())
+    }
+
+    async fn write(
+        &mut self,
+        out: &mpsc::UnboundedSender<ToKeeper>,
+        happened: &mpsc::UnboundedSender<Happened>,
+    ) -> std::io::Result<()> {
+        if !self.lines.is_empty() {
+            self.stdout.write(&self.lines).await?;
+            self.lines.clear();
+        }
+        // Both fail only when their reader is gone, which is noticed elsewhere.
+        for message in self.delivered.drain(..) {
+            let _ = out.send(message);
+        }
+        for event in self.done.drain(..) {
+            let _ = happened.send(event);
+        }
+        Ok(())
     }
 }
 
@@ -143,18 +174,20 @@ async fn read(
 ) {
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
     let mut stderr = tokio::io::stderr();
+    let mut batch = Batch::new(stdout);
     let end = loop {
+        let is_more_here = has_frame(stream.buffer()) && batch.lines.len() < MAX_BATCH;
+        if !is_more_here && batch.write(&out, &happened).await.is_err() {
+            break Happened::ClientGone;
+        }
         let Ok(Some(message)) = ToFront::read(&mut stream).await else {
             break Happened::KeeperGone;
         };
         let written = match message {
-            ToFront::Line(line) => stdout.write(&line).await,
+            ToFront::Line(line) => batch.add(&line).await,
             ToFront::Answer(call, line) => {
-                let written = stdout.write(&line).await;
-                if written.is_ok() {
-                    let _ = out.send(ToKeeper::Delivered(call));
-                }
-                written
+                batch.delivered.push(ToKeeper::Delivered(call));
+                batch.add(&line).await
             }
             // A client that no longer reads standard error still gets its answers.
             ToFront::Stderr(bytes) => {
@@ -163,11 +196,11 @@ async fn read(
                 Ok(())
             }
             ToFront::Done(id) => {
-                let _ = happened.send(Happened::Done(String::from_utf8_lossy(&id).into_owned()));
+                batch.done.push(Happened::Done(String::from_utf8_lossy(&id).into_owned()));
                 Ok(())
             }
             ToFront::ResultTool(name) => {
-                let _ = happened.send(Happened::ResultTool(name));
+                batch.done.push(Happened::ResultTool(name));
                 Ok(())
             }
             ToFront::Welcome => Ok(()),
@@ -177,6 +210,10 @@ async fn read(
         if written.is_err() {
             break Happened::ClientGone;
         }
+    };
+    let end = match batch.write(&out, &happened).await {
+        Ok(()) => end,
+        Err(_) => Happened::ClientGone,
     };
     let _ = happened.send(end);
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Event, Keeper};
-use crate::frame::{Hello, ToFront, ToKeeper, is_hung_up};
+use crate::frame::{Frame as _, Hello, ToFront, ToKeeper, is_hung_up, write_frames};
 use crate::journal::{self, LeftJournal};
 use crate::message::{Message, id_key};
 use crate::server::Backlog;
@@ -109,22 +109,10 @@ async fn gone_for(limit: Duration, stream: &UnixStream) {
 
 async fn write(
     mut stream: OwnedWriteHalf,
-    mut messages: mpsc::UnboundedReceiver<ToFront>,
+    messages: mpsc::UnboundedReceiver<ToFront>,
     backlog: Arc<Backlog>,
 ) {
-    let mut is_broken = false;
-    while let Some(message) = messages.recv().await {
-        if !is_broken {
-            match message.write(&mut stream).await {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
-                    tracing::error!(%error, bytes = message.size(), "dropped a message to the client");
-                }
-                Err(_) => is_broken = true,
-            }
-        }
-        backlog.remove(message.size());
-    }
+    write_frames(&mut stream, messages, &backlog).await;
     drop(stream.shutdown().await);
 }
 
