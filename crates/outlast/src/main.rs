@@ -12,6 +12,7 @@ mod open_store;
 mod metered;
 mod front;
 mod detached;
+mod client_files;
 mod kill_points;
 mod test_clock;
 

@@ -1,13 +1,8 @@
 //! `outlast init`: adds one entry to a client's configuration file, and removes it without a trace.
 
-pub(super) mod clients;
-pub(super) mod file;
-
-pub(super) mod edit;
-pub(super) mod layout;
-pub(super) mod json;
-pub(super) mod codex;
-pub(super) mod diff;
+mod clients;
+mod json_entry;
+mod toml_entry;
 
 #[cfg(test)]
 mod tests;
@@ -18,12 +13,13 @@ use anyhow::Context as _;
 use outlast_server::ToolSet;
 
 use crate::cli::{Client, Global, InitArgs};
+use crate::client_files::diff;
+use crate::client_files::document::Document;
+use crate::client_files::json::Refusal;
 use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName, settings};
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
-use file::Document;
-use json::Refusal;
 
 pub(super) fn run(global: &Global, args: InitArgs) -> CommandResult {
     let InitArgs { client, library, tools, print, dry_run, remove } = args;

@@ -1,10 +1,8 @@
 //! `outlast wrap --install` and `--uninstall`: makes one server's entry in a client's file go through wrap, and
-//! restores the original bytes. `server.rs` has the meaning of an entry, `place.rs` its position.
+//! restores the original bytes. `server.rs` has the meaning of an entry, `client_files/place.rs` its position.
 
 mod server;
-pub(super) mod place;
 mod record;
-mod toml_entry;
 
 #[cfg(test)]
 mod tests;
@@ -13,15 +11,15 @@ use anyhow::Context as _;
 use clap::ValueEnum as _;
 use serde_json::Value;
 
-use super::init::diff;
-use super::init::file::Document;
-use super::init::json::Refusal;
 use super::init::{own_path, passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
+use crate::client_files::diff;
+use crate::client_files::document::Document;
+use crate::client_files::json::Refusal;
+use crate::client_files::place::{Place, servers};
 use crate::config::Places;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
-use place::{Place, servers};
 use record::{Record, Replaced};
 use server::{Server, Wrapper, unwrapped};
 

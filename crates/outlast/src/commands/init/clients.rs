@@ -1,15 +1,11 @@
-//! The clients: the place and format of each one's server list, and the way in which it passes on a key.
+//! The content of the entry for each client, and the way in which the client passes on a key.
 
-use std::path::PathBuf;
-
-use clap::ValueEnum as _;
-
-use super::codex;
-use super::edit::{self, Entry};
-use super::json::{Refusal, parse};
-use super::layout::Field;
+use super::json_entry::{self, Entry};
+use super::toml_entry;
 use crate::cli::Client;
-use crate::config::Places;
+use crate::client_files::clients::Format;
+use crate::client_files::json::{Refusal, parse};
+use crate::client_files::layout::Field;
 
 /// The variable that names the providers that may be asked.
 const PROVIDERS: &str = "OUTLAST_PROVIDERS";
@@ -25,14 +21,6 @@ const OLD_MODE: &str = "PERPLEXITY_ENABLE_ASYNC_DEEP_RESEARCH";
 /// Returns the old name under which an entry may already set this variable.
 pub(super) fn old_name(variable: &str) -> Option<&'static str> {
     (variable == MODE.0).then_some(OLD_MODE)
-}
-
-/// The format of a client's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// JSON, perhaps with comments; the entry is in the object of this name.
-    Json(&'static str),
-    Toml,
 }
 
 /// The way of the key from the client to this program without the key being in the client's file.
@@ -65,54 +53,6 @@ pub(super) struct Program {
 }
 
 impl Client {
-    /// Returns the name on the command line.
-    pub(crate) fn id(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
-    /// Returns the product name.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::ClaudeDesktop => "Claude Desktop",
-            Self::Cursor => "Cursor",
-            Self::Vscode => "VS Code",
-            Self::Codex => "Codex",
-            Self::Windsurf => "Windsurf",
-            Self::Zed => "Zed",
-            Self::GeminiCli => "Gemini CLI",
-        }
-    }
-
-    /// Returns the file with the user's servers.
-    pub(crate) fn file(self, places: &Places) -> PathBuf {
-        match self {
-            Self::ClaudeCode => places.home.join(".claude.json"),
-            Self::ClaudeDesktop => {
-                places.application_support.join("Claude").join("claude_desktop_config.json")
-            }
-            Self::Cursor => places.home.join(".cursor").join("mcp.json"),
-            Self::Vscode => places.application_support.join("Code").join("User").join("mcp.json"),
-            Self::Codex => places.codex.join("config.toml"),
-            Self::Windsurf => places.home.join(".codeium").join("windsurf").join("mcp_config.json"),
-            Self::Zed => places.xdg_config.join("zed").join("settings.json"),
-            Self::GeminiCli => places.home.join(".gemini").join("settings.json"),
-        }
-    }
-
-    pub(crate) fn format(self) -> Format {
-        match self {
-            Self::ClaudeCode
-            | Self::ClaudeDesktop
-            | Self::Cursor
-            | Self::Windsurf
-            | Self::GeminiCli => Format::Json("mcpServers"),
-            Self::Vscode => Format::Json("servers"),
-            Self::Zed => Format::Json("context_servers"),
-            Self::Codex => Format::Toml,
-        }
-    }
-
     pub(super) fn key_way(self) -> KeyWay {
         match self {
             // Without the default, an unset variable would make the whole file unreadable.
@@ -165,32 +105,32 @@ impl Client {
 impl Format {
     pub(super) fn put(self, text: &str, entry: &Entry) -> Result<String, Refusal> {
         match self {
-            Self::Json(container) => edit::put(text, container, entry),
-            Self::Toml => codex::put(text, entry),
+            Self::Json(container) => json_entry::put(text, container, entry),
+            Self::Toml => toml_entry::put(text, entry),
         }
     }
 
     pub(super) fn take(self, text: &str) -> Result<Option<String>, Refusal> {
         match self {
-            Self::Json(container) => edit::take(text, container),
-            Self::Toml => codex::take(text),
+            Self::Json(container) => json_entry::take(text, container),
+            Self::Toml => toml_entry::take(text),
         }
     }
 
     /// Returns true if the text is `before` with only our entry added.
     pub(super) fn is_only_added(self, before: &str, text: &str) -> bool {
         match self {
-            Self::Json(container) => edit::is_only_added(before, text, container),
-            Self::Toml => codex::is_only_added(before, text),
+            Self::Json(container) => json_entry::is_only_added(before, text, container),
+            Self::Toml => toml_entry::is_only_added(before, text),
         }
     }
 
     /// Returns the command of the entry; `None` if there is no entry.
     pub(super) fn command(self, text: &str) -> Result<Option<String>, Refusal> {
         match self {
-            Self::Toml => codex::command(text),
+            Self::Toml => toml_entry::command(text),
             Self::Json(container) => {
-                let ours = edit::ours(&parse(text)?, container);
+                let ours = json_entry::ours(&parse(text)?, container);
                 let ours = ours.map(|ours| ours.to_serde_value().unwrap_or_default());
                 Ok(ours.map(|ours| ours["command"].as_str().unwrap_or_default().to_owned()))
             }

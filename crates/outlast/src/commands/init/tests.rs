@@ -6,11 +6,12 @@ use clap::ValueEnum as _;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::clients::{Format, Program};
-use super::edit::Entry;
-use super::json::parse;
-use super::layout::Field;
+use super::clients::Program;
+use super::json_entry::Entry;
 use crate::cli::Client;
+use crate::client_files::clients::Format;
+use crate::client_files::json::parse;
+use crate::client_files::layout::Field;
 
 const JSON: Format = Format::Json("mcpServers");
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::init::file::place;
+use crate::client_files::document::place;
 
 /// One entry before and after its install.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

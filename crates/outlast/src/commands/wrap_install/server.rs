@@ -8,7 +8,8 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::cli::{Cli, Client, Command};
-use crate::commands::init::layout::Field;
+use crate::client_files::layout::Field;
+use crate::client_files::place::Change;
 
 /// The variable in which a wrapped entry keeps its address.
 const URL_VARIABLE: &str = "OUTLAST_WRAP_URL";
@@ -19,30 +20,6 @@ const ADDRESS_MEMBERS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 /// Members of an address that only the client itself can act on.
 const ONLY_THE_CLIENT: [&str; 6] =
     ["oauth", "auth", "authProviderType", "headersHelper", "oauth_resource", "scopes"];
-
-/// One change to a member of the entry.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    /// The object inside the entry of which it is a member; `None` for the entry itself.
-    pub(super) within: Option<&'static str>,
-    pub(super) name: String,
-    /// The new value; `None` removes the member.
-    pub(super) to: Option<Field>,
-}
-
-impl Change {
-    fn set(name: &str, to: Field) -> Self {
-        Self { within: None, name: name.to_owned(), to: Some(to) }
-    }
-
-    fn set_in(member: &'static str, name: &str, to: &str) -> Self {
-        Self { within: Some(member), ..Self::set(name, Field::Text(to.to_owned())) }
-    }
-
-    fn remove(name: &str) -> Self {
-        Self { within: None, name: name.to_owned(), to: None }
-    }
-}
 
 /// The program or address of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]

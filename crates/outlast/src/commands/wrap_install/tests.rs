@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::place::{Place, servers};
 use super::server::{Server, Wrapper, unwrapped};
 use crate::cli::Client;
+use crate::client_files::place::{Place, servers};
 
 fn found(client: Client, text: &str, name: &str) -> (Place, Value) {
     let listed = servers(client, text, Some("/p")).unwrap();

@@ -4,19 +4,41 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::server::Change;
-use super::toml_entry;
+use super::clients::Format;
+use super::json::{self, Refusal, member, object_at, parse, span};
+use super::layout::Field;
+use super::toml;
 use crate::cli::Client;
-use crate::commands::init::clients::Format;
-use crate::commands::init::codex;
-use crate::commands::init::edit;
-use crate::commands::init::json::{Refusal, member, parse, span};
+
+/// One change to a member of the entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    /// The object inside the entry of which it is a member; `None` for the entry itself.
+    pub(crate) within: Option<&'static str>,
+    pub(crate) name: String,
+    /// The new value; `None` removes the member.
+    pub(crate) to: Option<Field>,
+}
+
+impl Change {
+    pub(crate) fn set(name: &str, to: Field) -> Self {
+        Self { within: None, name: name.to_owned(), to: Some(to) }
+    }
+
+    pub(crate) fn set_in(member: &'static str, name: &str, to: &str) -> Self {
+        Self { within: Some(member), ..Self::set(name, Field::Text(to.to_owned())) }
+    }
+
+    pub(crate) fn remove(name: &str) -> Self {
+        Self { within: None, name: name.to_owned(), to: None }
+    }
+}
 
 /// The position of one entry: the objects that contain it, and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     is_toml: bool,
-    pub(super) path: Vec<String>,
+    pub(crate) path: Vec<String>,
 }
 
 /// Returns the servers of a client's file, by their positions. Those of Claude Code's `project` come first, as it
@@ -35,7 +57,7 @@ pub(crate) fn servers(
             });
             (all, of_project.into_iter().chain([of_all]).collect::<Vec<_>>())
         }
-        Format::Toml => (toml_entry::meaning(text)?, vec![vec![codex::CONTAINER.to_owned()]]),
+        Format::Toml => (toml::meaning(text)?, vec![vec![toml::CONTAINER.to_owned()]]),
     };
     let is_toml = client.format() == Format::Toml;
     let mut found = Vec::new();
@@ -56,27 +78,27 @@ impl Place {
     }
 
     /// Returns the folder to which the server belongs, if it is not for all.
-    pub(super) fn project(&self) -> Option<&str> {
+    pub(crate) fn project(&self) -> Option<&str> {
         (self.path.first()? == "projects").then(|| self.path.get(1).map(String::as_str))?
     }
 
     /// Returns the bytes of the entry.
-    pub(super) fn span(&self, text: &str) -> Result<Range<usize>, Refusal> {
+    pub(crate) fn span(&self, text: &str) -> Result<Range<usize>, Refusal> {
         let missing = || Refusal::at(text, 0, format!("there is no `{}`", self.name()));
         if self.is_toml {
-            return toml_entry::span(text, &self.path)?.ok_or_else(missing);
+            return toml::span(text, &self.path)?.ok_or_else(missing);
         }
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         let Some((name, above)) = path.split_last() else { return Err(missing()) };
         let root = parse(text)?;
-        let object = edit::object_at(&root, above).ok_or_else(missing)?;
+        let object = object_at(&root, above).ok_or_else(missing)?;
         member(&object, name).map(|node| span(&node)).ok_or_else(missing)
     }
 
     /// Returns the meaning of an entry with this text.
-    pub(super) fn meaning(&self, entry: &str) -> Result<Value, Refusal> {
+    pub(crate) fn meaning(&self, entry: &str) -> Result<Value, Refusal> {
         if self.is_toml {
-            let whole = toml_entry::meaning(entry)?;
+            let whole = toml::meaning(entry)?;
             let inside = self.path.iter().try_fold(&whole, |value, name| value.get(name));
             return Ok(inside.or_else(|| whole.get(self.name())).cloned().unwrap_or_default());
         }
@@ -84,17 +106,17 @@ impl Place {
     }
 
     /// Returns the text with these changes inside the entry.
-    pub(super) fn changed(&self, text: &str, changes: &[Change]) -> Result<String, Refusal> {
+    pub(crate) fn changed(&self, text: &str, changes: &[Change]) -> Result<String, Refusal> {
         if self.is_toml {
-            return toml_entry::changed(text, &self.path, changes);
+            return toml::changed(text, &self.path, changes);
         }
         let mut text = text.to_owned();
         for Change { within, name, to } in changes {
             let here = self.path.iter().map(String::as_str);
             let path: Vec<&str> = here.chain(*within).collect();
             text = match to {
-                Some(to) => edit::set(&text, &path, name, to)?,
-                None => edit::remove(&text, &path, name)?,
+                Some(to) => json::set(&text, &path, name, to)?,
+                None => json::remove(&text, &path, name)?,
             };
         }
         Ok(text)

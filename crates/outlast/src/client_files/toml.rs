@@ -1,26 +1,37 @@
-//! One server's tables in Codex's TOML file: finds their lines, and changes only those.
+//! Codex's TOML file: parsing, the lines of one server's tables, and changes to those lines alone.
 
 use std::ops::Range;
 
 use serde_json::Value;
-use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike};
+use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, TableLike, Value as TomlValue};
 
-use super::server::Change;
-use crate::commands::init::codex;
-use crate::commands::init::json::Refusal;
-use crate::commands::init::layout::Field;
+use super::json::Refusal;
+use super::layout::Field;
+use super::place::Change;
+
+/// The table that contains the entry's table.
+pub(crate) const CONTAINER: &str = "mcp_servers";
+
+/// Parses a document.
+pub(crate) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let at = error.span().map_or(text.len(), |span| span.start);
+        let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
+        Refusal::at(text, at, why)
+    })
+}
 
 /// Returns the meaning of a text, as JSON.
-pub(super) fn meaning(text: &str) -> Result<Value, Refusal> {
-    codex::parse(text)?;
+pub(crate) fn meaning(text: &str) -> Result<Value, Refusal> {
+    parse(text)?;
     let table: toml::Table = text.parse().map_err(|_| Refusal::at(text, 0, "this is not TOML"))?;
     serde_json::to_value(table).map_err(|error| Refusal::at(text, 0, error.to_string()))
 }
 
 /// Returns the lines of the entry, without the end of the last one; `None` if there is no entry.
-pub(super) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, Refusal> {
+pub(crate) fn span(text: &str, path: &[String]) -> Result<Option<Range<usize>>, Refusal> {
     let Ok(document) = Document::parse(text) else {
-        return codex::parse(text).map(|_| None);
+        return parse(text).map(|_| None);
     };
     let mut parts = Parts { ours: Vec::new(), others: Vec::new() };
     parts.read(document.as_table(), Some(path));
@@ -81,18 +92,18 @@ impl Parts {
 }
 
 /// Returns the text with these changes inside the entry.
-pub(super) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
+pub(crate) fn changed(text: &str, path: &[String], changes: &[Change]) -> Result<String, Refusal> {
     let Some(span) = span(text, path)? else { return Ok(text.to_owned()) };
     // The lines of one entry are a document by themselves, so no other line goes through the library.
     let lines = &text[span.clone()];
-    let mut document = codex::parse(&lines.replace("\r\n", "\n"))?;
+    let mut document = parse(&lines.replace("\r\n", "\n"))?;
     let Some(table) = entry(&mut document, path) else {
         return Err(Refusal::at(text, span.start, "this entry must be a table"));
     };
     for change in changes {
         carry_out(table, change);
     }
-    let lines = codex::with_line_ends_of(text, document.to_string());
+    let lines = with_line_ends_of(text, document.to_string());
     // The end of the last line already follows the entry.
     let lines = lines.trim_end_matches(['\r', '\n']);
     Ok(format!("{}{lines}{}", &text[..span.start], &text[span.end..]))
@@ -104,16 +115,16 @@ fn carry_out(table: &mut dyn TableLike, Change { within, name, to }: &Change) {
             table.insert(member, InlineTable::new().into());
         }
         if let Some(inner) = table.get_mut(member).and_then(Item::as_table_like_mut) {
-            assign(inner, name, to.as_ref());
+            assign_or_remove(inner, name, to.as_ref());
         }
         return;
     }
-    assign(table, name, to.as_ref());
+    assign_or_remove(table, name, to.as_ref());
 }
 
-fn assign(table: &mut dyn TableLike, name: &str, to: Option<&Field>) {
+fn assign_or_remove(table: &mut dyn TableLike, name: &str, to: Option<&Field>) {
     match to {
-        Some(to) => codex::assign(table, name, to),
+        Some(to) => assign(table, name, to),
         None => drop(table.remove(name)),
     }
 }
@@ -127,4 +138,57 @@ fn entry<'a>(document: &'a mut DocumentMut, path: &[String]) -> Option<&'a mut d
         item = item.get_mut(part)?;
     }
     item.get_mut(name)?.as_table_like_mut()
+}
+
+/// Parses the document for editing. A document that would not be written as it was read is left unchanged.
+pub(crate) fn exact(text: &str) -> Result<DocumentMut, Refusal> {
+    let document = parse(&text.replace("\r\n", "\n"))?;
+    if with_line_ends_of(text, document.to_string()) == text {
+        return Ok(document);
+    }
+    Err(Refusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
+}
+
+/// Converts our text to the line ends of the file. The library writes one kind only.
+pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
+    if file.contains("\r\n") { text.replace('\n', "\r\n") } else { text }
+}
+
+/// Sets the value of a table's member.
+pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
+    match table.get_mut(name) {
+        Some(item) => bring_up_to_date(item, field),
+        None => drop(table.insert(name, value(field).into())),
+    }
+}
+
+fn bring_up_to_date(item: &mut Item, field: &Field) {
+    let wanted = value(field);
+    let same = |found: &TomlValue| match (found, field) {
+        (TomlValue::String(found), Field::Text(wanted)) => found.value() == wanted,
+        (TomlValue::Array(found), Field::List(wanted)) => {
+            found.iter().map(TomlValue::as_str).eq(wanted.iter().map(|text| Some(text.as_str())))
+        }
+        _ => false,
+    };
+    match item.as_value_mut() {
+        Some(found) if same(found) => {}
+        Some(found) => {
+            let decor = found.decor().clone();
+            *found = wanted;
+            *found.decor_mut() = decor;
+        }
+        None => *item = wanted.into(),
+    }
+}
+
+/// Returns a value as the library writes it.
+pub(crate) fn value(field: &Field) -> TomlValue {
+    match field {
+        Field::Text(text) => text.as_str().into(),
+        Field::List(items) => items.iter().map(String::as_str).collect(),
+        Field::Map(members) => {
+            TomlValue::InlineTable(members.iter().map(|(name, it)| (*name, value(it))).collect())
+        }
+    }
 }

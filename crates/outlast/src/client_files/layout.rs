@@ -7,10 +7,10 @@ use super::json::span;
 
 /// The layout of new text at one place.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// True if members share a line, instead of having a line each.
     is_one_line: bool,
-    pub(super) eol: &'static str,
+    pub(crate) eol: &'static str,
     /// The indent of one level.
     unit: String,
     /// The white space before a member here.
@@ -19,12 +19,12 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Returns the layout of a document that is still to be written, after this text.
-    pub(super) fn fresh(text: &str) -> Self {
+    pub(crate) fn fresh(text: &str) -> Self {
         Self { is_one_line: false, eol: eol(text), unit: "  ".to_owned(), indent: String::new() }
     }
 
     /// Returns the layout of a new member of this object.
-    pub(super) fn inside(text: &str, root: &CstRootNode, object: &CstObject) -> Self {
+    pub(crate) fn inside(text: &str, root: &CstRootNode, object: &CstObject) -> Self {
         let start = span(&object.clone().into()).start;
         let members = object.properties();
         let is_one_line = match (members.is_empty(), root.object_value()) {
@@ -42,14 +42,14 @@ impl Layout {
     }
 
     /// Returns the layout of an existing value here.
-    pub(super) fn around(text: &str, root: &CstRootNode, at: usize) -> Self {
+    pub(crate) fn around(text: &str, root: &CstRootNode, at: usize) -> Self {
         let value = root.value().map(|value| value.to_string()).unwrap_or_default();
         let indent = line_indent(text, at).to_owned();
         Self { is_one_line: !value.contains('\n'), eol: eol(text), unit: unit(text, root), indent }
     }
 
     /// Returns the white space before and after a new last member; `rest` is the space up to the closing brace.
-    pub(super) fn around_member(&self, rest: &str, only_member: bool) -> (String, String) {
+    pub(crate) fn around_member(&self, rest: &str, only_member: bool) -> (String, String) {
         if self.is_one_line {
             return (if only_member { "" } else { " " }.to_owned(), String::new());
         }
@@ -60,7 +60,7 @@ impl Layout {
     }
 
     /// Formats a value as text.
-    pub(super) fn rendered(&self, field: &Field) -> String {
+    pub(crate) fn rendered(&self, field: &Field) -> String {
         match field {
             Field::Text(text) => Self::quoted(text),
             Field::List(items) => {
@@ -72,7 +72,7 @@ impl Layout {
     }
 
     /// Formats an object as text.
-    pub(super) fn object(&self, members: &[(&str, Field)]) -> String {
+    pub(crate) fn object(&self, members: &[(&str, Field)]) -> String {
         let Self { eol, unit, indent, .. } = self;
         let inner = Self { indent: format!("{indent}{unit}"), ..self.clone() };
         let members: Vec<String> = members
@@ -87,7 +87,7 @@ impl Layout {
     }
 
     /// Formats a text in quotes.
-    pub(super) fn quoted(text: &str) -> String {
+    pub(crate) fn quoted(text: &str) -> String {
         serde_json::Value::from(text).to_string()
     }
 }
@@ -133,7 +133,7 @@ pub(crate) enum Field {
 
 impl Field {
     /// Returns its meaning as JSON.
-    pub(super) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         match self {
             Self::Text(text) => text.as_str().into(),
             Self::List(items) => items.as_slice().into(),

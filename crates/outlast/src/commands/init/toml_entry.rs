@@ -1,14 +1,12 @@
-//! The entry in Codex's TOML file: a table at the end if it is new, changed in place later.
+//! The entry of this program in Codex's TOML file: a table at the end if it is new, changed in place later.
 
-use toml_edit::{DocumentMut, Item, TableLike, Value};
+use toml_edit::{DocumentMut, Item, TableLike};
 
 use super::clients::old_name;
-use super::edit::{Entry, NAME};
-use super::json::Refusal;
-use super::layout::Field;
-
-/// The table that contains the entry's table.
-pub(crate) const CONTAINER: &str = "mcp_servers";
+use super::json_entry::{Entry, NAME};
+use crate::client_files::json::Refusal;
+use crate::client_files::layout::Field;
+use crate::client_files::toml::{CONTAINER, assign, exact, parse, value, with_line_ends_of};
 
 /// Adds the entry, or updates the existing one.
 pub(super) fn put(text: &str, entry: &Entry) -> Result<String, Refusal> {
@@ -88,68 +86,8 @@ fn block(path: &str, table: &Field) -> String {
     lines
 }
 
-pub(crate) fn parse(text: &str) -> Result<DocumentMut, Refusal> {
-    text.parse().map_err(|error: toml_edit::TomlError| {
-        let at = error.span().map_or(text.len(), |span| span.start);
-        let why = error.message().lines().next().unwrap_or("this is not TOML").to_owned();
-        Refusal::at(text, at, why)
-    })
-}
-
 fn ours(document: &DocumentMut) -> Option<&dyn TableLike> {
     document.get(CONTAINER)?.as_table_like()?.get(NAME)?.as_table_like()
-}
-
-/// Parses the document for editing. A document that would not be written as it was read is left unchanged.
-fn exact(text: &str) -> Result<DocumentMut, Refusal> {
-    let document = parse(&text.replace("\r\n", "\n"))?;
-    if with_line_ends_of(text, document.to_string()) == text {
-        return Ok(document);
-    }
-    Err(Refusal::at(text, 0, "this file cannot be changed without touching other lines of it"))
-}
-
-/// Converts our text to the line ends of the file. The library writes one kind only.
-pub(crate) fn with_line_ends_of(file: &str, text: String) -> String {
-    if file.contains("\r\n") { text.replace('\n', "\r\n") } else { text }
-}
-
-/// Sets the value of a table's member.
-pub(crate) fn assign(table: &mut dyn TableLike, name: &str, field: &Field) {
-    match table.get_mut(name) {
-        Some(item) => bring_up_to_date(item, field),
-        None => drop(table.insert(name, value(field).into())),
-    }
-}
-
-fn bring_up_to_date(item: &mut Item, field: &Field) {
-    let wanted = value(field);
-    let same = |found: &Value| match (found, field) {
-        (Value::String(found), Field::Text(wanted)) => found.value() == wanted,
-        (Value::Array(found), Field::List(wanted)) => {
-            found.iter().map(Value::as_str).eq(wanted.iter().map(|text| Some(text.as_str())))
-        }
-        _ => false,
-    };
-    match item.as_value_mut() {
-        Some(found) if same(found) => {}
-        Some(found) => {
-            let decor = found.decor().clone();
-            *found = wanted;
-            *found.decor_mut() = decor;
-        }
-        None => *item = wanted.into(),
-    }
-}
-
-fn value(field: &Field) -> Value {
-    match field {
-        Field::Text(text) => text.as_str().into(),
-        Field::List(items) => items.iter().map(String::as_str).collect(),
-        Field::Map(members) => {
-            Value::InlineTable(members.iter().map(|(name, it)| (*name, value(it))).collect())
-        }
-    }
 }
 
 /// Returns a blank line before the added text, if it needs one.
