@@ -2,7 +2,9 @@
 
 use std::pin::Pin;
 
-use crate::{Cancelled, Inserted, Job, JobId, Settlement, StoreError, Timestamp};
+use crate::{
+    Cancelled, ConversationId, Inserted, Job, JobId, Scope, Settlement, StoreError, Timestamp,
+};
 
 /// Work that follows an event and that the caller of the write waits for.
 pub type FollowUp<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -42,6 +44,10 @@ pub enum StoreEvent<'a> {
     Cancelled(&'a Cancelled),
     /// The remote run of a cancelled job, or the outcome of its stop, was recorded.
     StopRecorded,
+    /// A conversation is about to be deleted. This is the one event before its write.
+    Deleting { scope: &'a Scope, conversation: &'a ConversationId },
+    /// The deletion of a conversation has ended, successfully or not.
+    Deleted { conversation: &'a ConversationId },
     /// The store refused a write, or could not perform it.
     WriteFailed(&'a StoreError),
 }

@@ -78,10 +78,18 @@ impl Engine {
         takes_up: Option<RemoteRun>,
         carrier: Option<Carrier>,
     ) -> Result<Started, StoreError> {
-        let Options { max_unfinished, max_bytes, .. } = self.shared.options;
+        let Options { max_unfinished, max_bytes, dispatch, observers, .. } = &self.shared.options;
         let reservation = self.shared.reservation(&job);
-        let insert = Insert { job, key, max_unfinished, max_bytes, takes_up, reservation, carrier };
-        let inserted = self.shared.insert(insert).await?;
+        let insert = Insert {
+            job,
+            key,
+            max_unfinished: *max_unfinished,
+            max_bytes: *max_bytes,
+            takes_up,
+            reservation,
+            carrier,
+        };
+        let inserted = dispatch.insert(&*self.shared.store, observers, insert).await?;
         let started = match inserted {
             Inserted::New(job) => {
                 tracing::info!(

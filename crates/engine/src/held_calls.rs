@@ -192,7 +192,13 @@ impl HeldCalls {
         }
         let mut taken = Vec::new();
         for id in asked_for {
-            match shared.take(worker, profiles, &id).await {
+            let taking = async {
+                match shared.options.dispatch.may_take(&*shared.store, &id).await? {
+                    true => shared.take(worker, profiles, &id).await,
+                    false => Ok(None),
+                }
+            };
+            match taking.await {
                 Ok(claimed) => taken.extend(claimed),
                 Err(error) => {
                     tracing::warn!(job.id = %id, %error, "a held call cannot be taken, will try again");

@@ -12,6 +12,8 @@ mod report_check;
 
 mod options;
 mod shared;
+mod dispatch;
+mod handover;
 mod observers;
 mod writes;
 mod reads;
@@ -31,7 +33,9 @@ mod follower;
 mod shutdown;
 mod task;
 
+pub use dispatch::Dispatch;
 pub use engine::{Engine, Started};
+pub use handover::{DetachedWorkers, WaitingJobs};
 pub use idle::Until;
 pub use observers::Observers;
 pub use options::{Options, Providers};

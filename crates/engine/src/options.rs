@@ -7,6 +7,7 @@ use std::time::Duration;
 use outlast_core::rules::Sharing;
 use outlast_core::{Notifier, Profile, Provider, SpendLimits};
 
+use crate::dispatch::Dispatch;
 use crate::observers::Observers;
 use crate::wakeups::PollLimits;
 
@@ -34,6 +35,8 @@ pub struct Options {
     pub polls: PollLimits,
     /// The notifier of ends; `None` if there are no notices.
     pub notifier: Option<Arc<dyn Notifier>>,
+    /// The process that runs the jobs.
+    pub dispatch: Dispatch,
     /// The observers of this engine's writes, in the order in which they are notified.
     pub observers: Observers,
 }
@@ -50,6 +53,7 @@ impl Default for Options {
             sweep_interval: Duration::from_secs(300),
             polls: PollLimits { in_all: 10_000, per_job: 100, sharing: Sharing::OneOwner },
             notifier: None,
+            dispatch: Dispatch::Here,
             observers: Observers::default(),
         }
     }

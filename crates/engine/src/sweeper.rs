@@ -11,7 +11,7 @@ use crate::wakeups::WorkerSignals;
 impl Engine {
     /// Removes finished jobs for good.
     pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.shared.store.prune(scope, prune).await
+        self.shared.prune(scope, prune).await
     }
 }
 

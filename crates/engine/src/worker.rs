@@ -99,11 +99,20 @@ impl Worker {
             () = rescuer::watch(&self.shared, signals, &self.id, &self.keeper) => Ok(()),
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
+            () = self.look_for_lost_jobs() => Ok(()),
             () = self.is_held_up() => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
         leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
         worked
+    }
+
+    /// Looks for jobs again whenever a detached worker may not run those that were left to it. Runs until dropped.
+    async fn look_for_lost_jobs(&self) {
+        loop {
+            self.shared.options.dispatch.must_look_again().await;
+            self.shared.wakeups.publish_due();
+        }
     }
 
     /// Waits until a worker that was asked to stop has waited too long for its store. A claim that is dropped here
@@ -196,6 +205,13 @@ impl Worker {
 
     /// Claims this many jobs concurrently, so that they share the store's commit, and begins to work on them.
     async fn claim(&self, jobs: usize, tries: &mut JoinSet<()>) -> Result<Claims, StoreError> {
+        if jobs == 0 {
+            return Ok(Claims::AllOfThem);
+        }
+        let dispatch = &self.shared.options.dispatch;
+        if !dispatch.may_claim(&*self.shared.store, &self.profiles).await? {
+            return Ok(Claims::NoMore);
+        }
         let taken = Instant::now();
         let claims = (0..jobs).map(|_| self.shared.claim(&self.id, &self.profiles));
         let mut outcome = Ok(Claims::AllOfThem);

@@ -1,20 +1,13 @@
 //! The writes of an engine to its store that observers are notified of.
 
 use outlast_core::{
-    Cancelled, Checkpoint, Claimed, Cost, Insert, Inserted, Job, JobId, Lease, Profile, Progress,
+    Cancelled, Checkpoint, Claimed, Cost, Job, JobId, Lease, Profile, Progress, Prune, Pruned,
     RemoteRun, RemoteStop, Scope, Settlement, StoreError, StoreEvent, WorkerId,
 };
 
 use crate::shared::Shared;
 
 impl Shared {
-    /// See [`outlast_core::Store::insert`].
-    pub(crate) async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let inserted = self.store.insert(insert).await;
-        self.options.observers.notify_result(&inserted, StoreEvent::Inserted).await;
-        inserted
-    }
-
     /// Claims a job from the queue. A claim writes nothing if there is no job.
     pub(crate) async fn claim(
         &self,
@@ -87,6 +80,17 @@ impl Shared {
         let cancelled = self.store.cancel(scope, id).await;
         self.options.observers.notify_result(&cancelled, StoreEvent::Cancelled).await;
         cancelled
+    }
+
+    /// Removes finished jobs. Observers are notified of a conversation alone, before and after.
+    pub(crate) async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
+        let Prune::Conversation(conversation) = prune else {
+            return self.store.prune(scope, prune).await;
+        };
+        self.options.observers.notify(StoreEvent::Deleting { scope, conversation }).await;
+        let pruned = self.store.prune(scope, prune).await;
+        self.options.observers.notify(StoreEvent::Deleted { conversation }).await;
+        pruned
     }
 
     pub(crate) async fn record_late_run(

@@ -5,8 +5,10 @@
 //! between, the next follower finishes the deletion. A process without a mirror leaves no note: then the files
 //! stay, as a folder that is not in the store.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{MutexGuard, PoisonError};
 
 use outlast_core::{ConversationId, Scope};
 
@@ -16,26 +18,36 @@ use crate::mirror::{AbsentConversation, Mirror};
 use crate::unwritten::MirrorError;
 
 impl Mirror {
-    /// Records that a conversation is about to be deleted; returns false if it has no files of the mirror.
-    pub(crate) async fn note_deletion(&self, scope: &Scope, id: &ConversationId) -> bool {
-        let Some(name) = FolderName::of(id).filter(|_| scope.sees(&self.owner)) else {
-            return false;
-        };
+    /// Records that a conversation is about to be deleted, if it has files of the mirror.
+    pub(crate) async fn note_deletion(&self, scope: &Scope, id: &ConversationId) {
+        let Some(name) = FolderName::of(id).filter(|_| scope.sees(&self.owner)) else { return };
         match self.conversation(id).await {
             Ok(Some(_)) => {}
-            Ok(None) => return false,
+            Ok(None) => return,
             Err(error) => {
                 tracing::warn!(conversation.id = %id, %error, "failed to prepare a deletion; the files of the conversation may remain");
-                return false;
+                return;
             }
         }
+        self.deleting().insert(id.clone());
         let noted = make_private_dir(&self.deletion_notes).and_then(|()| {
             open_private().create(true).truncate(true).open(self.deletion_note(&name))
         });
         if let Err(error) = noted {
             tracing::warn!(conversation.id = %id, %error, "failed to record a deletion; if this process crashes now, the files remain");
         }
-        true
+    }
+
+    /// Finishes the deletion if this process has noted it.
+    pub(crate) async fn finish_own_deletion(&self, id: &ConversationId) {
+        let is_noted = self.deleting().remove(id);
+        if is_noted {
+            self.finish_deletion(id).await;
+        }
+    }
+
+    fn deleting(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
+        self.deleting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the files of a deleted conversation, or writes them if the conversation is in the store after

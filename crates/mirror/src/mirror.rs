@@ -1,18 +1,17 @@
-//! The mirror: a store wrapper that keeps the files of one owner's conversations in step with the store.
+//! The mirror: an observer that keeps the files of one owner's conversations in step with the store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, Insert, Inserted, Job, OwnerId, Profile, Provider, Prune, Pruned, Scope, Store,
-    StoreError, StoreMethod, StoreWrapper,
+    ConversationId, FollowUp, Inserted, Job, Observer, OwnerId, Profile, Provider, Scope, Store,
+    StoreError, StoreEvent,
 };
 
 use crate::cursor::Cursor;
@@ -37,9 +36,8 @@ pub struct MirrorOptions {
     pub owner: OwnerId,
 }
 
-/// A store and the files of one owner's conversations. When an insert returns, the files of a promised turn are
-/// written (C2); when a prune returns, those of a deleted conversation are gone. Other changes of a job are
-/// written by [`Mirror::run`].
+/// The files of one owner's conversations. When a start returns, the files of a promised turn are written (C2); when
+/// a deletion returns, those of the conversation are gone. Other changes of a job are written by [`Mirror::run`].
 pub struct Mirror {
     pub(crate) store: Arc<dyn Store>,
     /// Used to look up the expected model.
@@ -54,6 +52,8 @@ pub struct Mirror {
     pub(crate) is_follower: AtomicBool,
     /// The directory with one file for each conversation that is being deleted.
     pub(crate) deletion_notes: PathBuf,
+    /// The conversations that this process is deleting.
+    pub(crate) deleting: Mutex<HashSet<ConversationId>>,
     unwritten: Unwritten,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum AbsentConversation {
 }
 
 impl Mirror {
-    /// Wraps a store. Creates no file yet: a process that only lists jobs leaves no trace.
+    /// Creates the mirror of a store. Creates no file yet: a process that only lists jobs leaves no trace.
     pub fn open(
         store: Arc<dyn Store>,
         providers: HashMap<Profile, Arc<dyn Provider>>,
@@ -88,6 +88,7 @@ impl Mirror {
             follower_lock: dir.join("holder.lock"),
             is_follower: AtomicBool::new(false),
             deletion_notes: dir.join("going"),
+            deleting: Mutex::default(),
             cursor: Cursor { dir },
             unwritten: Unwritten::default(),
         })
@@ -162,35 +163,33 @@ impl Mirror {
     }
 }
 
-#[async_trait]
-impl StoreWrapper for Mirror {
-    fn inner(&self) -> &dyn Store {
-        &*self.store
-    }
-
-    // Only an insert and a prune update files immediately; the follower handles every other change.
-    fn after(&self, _: StoreMethod, _: Option<&StoreError>) {}
-
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let inserted = self.store.insert(insert).await?;
-        // Existing jobs too: the process that created one may have crashed before its files were written.
-        let (Inserted::New(job) | Inserted::Existing { job, .. }) = &inserted;
-        if let Some(id) = job.new.conversation.as_ref().filter(|_| self.must_be_written(job)) {
-            self.write(id).await;
+impl Observer for Mirror {
+    // Only an insert and a deletion update files immediately; the follower handles every other change.
+    fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
+        match *event {
+            // Existing jobs too: the process that created one may have crashed before its files were written.
+            StoreEvent::Inserted(Inserted::New(job) | Inserted::Existing { job, .. }) => {
+                let id = job.new.conversation.as_ref().filter(|_| self.must_be_written(job))?;
+                Some(Box::pin(async move {
+                    self.write(id).await;
+                }))
+            }
+            StoreEvent::Deleting { scope, conversation } => {
+                Some(Box::pin(self.note_deletion(scope, conversation)))
+            }
+            StoreEvent::Deleted { conversation } => {
+                Some(Box::pin(self.finish_own_deletion(conversation)))
+            }
+            StoreEvent::Claimed { .. }
+            | StoreEvent::Taken(_)
+            | StoreEvent::Renewed { .. }
+            | StoreEvent::Checkpointed
+            | StoreEvent::Noted
+            | StoreEvent::Settled { .. }
+            | StoreEvent::Cancelled(_)
+            | StoreEvent::StopRecorded
+            | StoreEvent::WriteFailed(_) => None,
         }
-        Ok(inserted)
-    }
-
-    async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        let deleted = match prune {
-            Prune::Conversation(id) if self.note_deletion(scope, id).await => Some(id),
-            Prune::Conversation(_) | Prune::Expired | Prune::EndedBefore(_) => None,
-        };
-        let pruned = self.store.prune(scope, prune).await;
-        if let Some(id) = deleted {
-            self.finish_deletion(id).await;
-        }
-        pruned
     }
 }
 

@@ -1,5 +1,6 @@
 //! Kill points: places on the one path where a process can be made to kill itself with SIGKILL, so that tests need
-//! neither sleeps nor luck. They are in a wrapper around the store, so the path itself does not depend on them.
+//! neither sleeps nor luck. They are in a wrapper around the store and in observers between the others, so the path
+//! itself does not depend on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::ValueEnum;
 use outlast_core::{
-    Checkpoint, Claimed, Insert, Inserted, Job, JobId, Lease, Profile, Settlement, Store,
-    StoreError, StoreMethod, StoreWrapper, WorkerId,
+    Checkpoint, Claimed, FollowUp, Insert, Inserted, Job, JobId, Lease, Observer, Profile,
+    Settlement, Store, StoreError, StoreEvent, StoreMethod, StoreWrapper, WorkerId,
 };
 use rustix::process::Signal;
 
@@ -21,6 +22,12 @@ const SENT: &str = "sent";
 pub(crate) enum KillPoint {
     /// The job is durable, its caller has no answer
     AfterInsert,
+    /// The insert is counted, no other process is notified of it
+    AfterCounting,
+    /// Other processes are notified of the insert, files of its conversation are not written
+    AfterNotifying,
+    /// The files of its conversation are written, its caller has no answer
+    AfterFiles,
     /// A worker holds it
     AfterClaim,
     /// It is recorded that the request is about to be sent
@@ -48,6 +55,27 @@ impl KillPoint {
         // Not reached. If it were, a test that waits for a death by SIGKILL would see another exit.
         tracing::error!(?died, "a kill point did not kill");
         std::process::abort();
+    }
+}
+
+/// An observer that kills its process when it is notified of an insert.
+pub(crate) struct KillingObserver {
+    pub(crate) point: KillPoint,
+}
+
+impl Observer for KillingObserver {
+    fn observe<'a>(&'a self, event: &StoreEvent<'a>) -> Option<FollowUp<'a>> {
+        match (event, self.point) {
+            // After the work of the observers before it.
+            (StoreEvent::Inserted(_), KillPoint::AfterFiles) => {
+                Some(Box::pin(async { KillPoint::die() }))
+            }
+            (StoreEvent::Inserted(_), _) => {
+                KillPoint::die();
+                None
+            }
+            _ => None,
+        }
     }
 }
 

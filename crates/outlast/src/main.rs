@@ -10,7 +10,6 @@ mod data_dir;
 mod wire;
 mod open_store;
 mod metered;
-mod front;
 mod detached;
 mod client_files;
 mod kill_points;

@@ -100,7 +100,9 @@ impl Observer for WriteCounter {
                 self.start_timer(job.id);
                 return None;
             }
-            StoreEvent::Noted => return None,
+            StoreEvent::Noted | StoreEvent::Deleting { .. } | StoreEvent::Deleted { .. } => {
+                return None;
+            }
             StoreEvent::WriteFailed(error) => {
                 self.metrics.store_refused(error);
                 return None;

@@ -18,12 +18,10 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
 use crate::data_dir;
-use crate::detached::Workers;
 use crate::detached::socket::SocketFolder;
 use crate::detached::telling::ChangeNotifier;
 use crate::error::{CommandError, CommandResult, OrUsage as _, refuse};
-use crate::front::{FrontStore, RunsJobs};
-use crate::kill_points::{KillPoint, KillPointStore};
+use crate::kill_points::{KillPoint, KillPointStore, KillingObserver};
 use crate::metered::WriteCounter;
 use crate::wire::notifier;
 
@@ -40,6 +38,8 @@ pub(crate) struct OpenEngine {
 pub(crate) struct OpenStore {
     store: Arc<dyn Store>,
     pub(crate) backend: Backend,
+    /// The point at which this process is killed, in a test.
+    kill_point: Option<KillPoint>,
 }
 
 /// The concrete store, for operations that only some stores have.
@@ -117,7 +117,11 @@ impl OpenStore {
                 };
                 let opened = PostgresStore::open(options).await;
                 let store = Arc::new(opened.map_err(|error| cannot_open(error, url))?);
-                Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })
+                Ok(Self {
+                    store: store.clone(),
+                    backend: Backend::Postgres(store),
+                    kill_point: None,
+                })
             }
         }
     }
@@ -150,7 +154,11 @@ impl OpenStore {
         match read.map_err(|error| cannot_open(error, &config.store))? {
             Some(store) => {
                 let store = Arc::new(store);
-                Ok(Self { store: store.clone(), backend: Backend::Postgres(store) })
+                Ok(Self {
+                    store: store.clone(),
+                    backend: Backend::Postgres(store),
+                    kill_point: None,
+                })
             }
             None => Self::open(config).await,
         }
@@ -170,28 +178,19 @@ impl OpenStore {
 
     fn memory(clock: Option<Arc<dyn Clock>>, notices: EndNotices) -> Self {
         let store = MemoryStore::new(or_system(clock)).with_notices(notices);
-        Self { store: Arc::new(store), backend: Backend::Memory }
+        Self { store: Arc::new(store), backend: Backend::Memory, kill_point: None }
     }
 
     fn sqlite_store(store: SqliteStore) -> Self {
         let store = Arc::new(store);
-        Self { store: store.clone(), backend: Backend::Sqlite(store) }
+        Self { store: store.clone(), backend: Backend::Sqlite(store), kill_point: None }
     }
 
     /// Returns the same store, which kills this process at a point.
     pub(crate) fn with_kill_point(self, point: Option<KillPoint>) -> Self {
         let Some(point) = point else { return self };
-        Self { store: Arc::new(KillPointStore { store: self.store, point }), ..self }
-    }
-
-    /// Returns the same store, whose jobs may be left to a detached worker, and the part that leaves them.
-    pub(crate) fn fronted(
-        self,
-        workers: Option<(Workers, RunsJobs)>,
-    ) -> (Self, Option<Arc<FrontStore>>) {
-        let Some((workers, runs)) = workers else { return (self, None) };
-        let front = Arc::new(FrontStore::new(self.store, workers, runs));
-        (Self { store: front.clone(), backend: self.backend }, Some(front))
+        let store = Arc::new(KillPointStore { store: self.store, point });
+        Self { store, kill_point: Some(point), backend: self.backend }
     }
 
     /// Returns the observers of this process's writes: they count the writes, and notify other processes on the store.
@@ -207,10 +206,19 @@ impl OpenStore {
         }
         let mut observers = Observers::default();
         observers.add(Arc::new(WriteCounter::new(Arc::clone(metrics))));
+        self.kill_after(KillPoint::AfterCounting, &mut observers);
         if let Some(folder) = folder {
             observers.add(Arc::new(ChangeNotifier { folder, own }));
         }
+        self.kill_after(KillPoint::AfterNotifying, &mut observers);
         observers
+    }
+
+    /// Adds the observer that kills this process here, if this is the chosen point.
+    fn kill_after(&self, point: KillPoint, observers: &mut Observers) {
+        if self.kill_point == Some(point) {
+            observers.add(Arc::new(KillingObserver { point }));
+        }
     }
 
     /// Creates an engine over it.
@@ -222,13 +230,13 @@ impl OpenStore {
         stop: Shutdown,
     ) -> CommandResult<OpenEngine> {
         config.clock.follow(&self.store);
-        let options = Options { notifier: notifier(config)?, ..options };
+        let mut options = Options { notifier: notifier(config)?, ..options };
         let mirror = self.mirror(config, &providers)?;
-        let store = match &mirror {
-            Some(mirror) => Arc::clone(mirror) as Arc<dyn Store>,
-            None => Arc::clone(&self.store),
-        };
-        let made = Engine::new(store, providers, options, stop).await;
+        if let Some(mirror) = &mirror {
+            options.observers.add(mirror.clone());
+        }
+        self.kill_after(KillPoint::AfterFiles, &mut options.observers);
+        let made = Engine::new(Arc::clone(&self.store), providers, options, stop).await;
         let (engine, follower) =
             made.map_err(|error| unusable(error, "read the job store".to_owned(), &config.store))?;
         Ok(OpenEngine { engine, follower, mirror })

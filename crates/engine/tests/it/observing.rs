@@ -1,4 +1,4 @@
-//! Observers of the engine's writes (35.A1): they are notified of each write, and one that fails loses nothing.
+//! Observers of the engine's writes: they are notified of each write, and one that fails loses nothing.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +25,8 @@ impl Observer for Recorder {
             StoreEvent::Settled { .. } => "settled",
             StoreEvent::Cancelled(_) => "cancelled",
             StoreEvent::StopRecorded => "stop recorded",
+            StoreEvent::Deleting { .. } => "deleting",
+            StoreEvent::Deleted { .. } => "deleted",
             StoreEvent::WriteFailed(_) => "failed",
         });
         None

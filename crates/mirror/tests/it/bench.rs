@@ -75,7 +75,6 @@ impl TestDir {
 /// One simulated process.
 pub(crate) struct Process {
     pub(crate) engine: Engine,
-    /// The store itself, without the mirror around it.
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) provider: Arc<Scripted>,
@@ -104,9 +103,11 @@ impl Process {
         };
         let mirror = Mirror::open(store.clone(), providers.clone(), mirror);
         let mirror = Arc::new(mirror.unwrap());
+        let mut options = options;
+        options.observers.add(mirror.clone());
         let stop = Shutdown::new();
         let (engine, follower) =
-            Engine::new(mirror.clone(), providers, options, stop.clone()).await.unwrap();
+            Engine::new(store.clone(), providers, options, stop.clone()).await.unwrap();
         Self {
             engine,
             store,

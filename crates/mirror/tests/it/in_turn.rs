@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ConversationId, Insert, Inserted, Job, Key, Scope, Store, StoreError, StoreMethod, StoreWrapper,
+    ConversationId, Insert, Inserted, Job, Key, Observer as _, Scope, Store, StoreError,
+    StoreEvent, StoreMethod, StoreWrapper,
 };
 use outlast_engine::Providers;
 use outlast_mirror::{Mirror, MirrorOptions};
@@ -52,7 +53,7 @@ fn process(store: Arc<dyn Store>, dir: &std::path::Path) -> Arc<Mirror> {
     Arc::new(Mirror::open(store, Providers::new(), options).unwrap())
 }
 
-async fn insert(process: Arc<Mirror>) -> Job {
+async fn insert(store: Arc<dyn Store>, process: Arc<Mirror>) -> Job {
     let insert = Insert {
         job: turn(&ConversationId::new("conversation-1"), "why?"),
         key: Some(Key::given("again", [7; 32])),
@@ -62,8 +63,11 @@ async fn insert(process: Arc<Mirror>) -> Job {
         reservation: None,
         carrier: None,
     };
-    let (Inserted::New(job) | Inserted::Existing { job, .. }) =
-        Store::insert(&*process, insert).await.unwrap();
+    let inserted = store.insert(insert).await.unwrap();
+    if let Some(files) = process.observe(&StoreEvent::Inserted(&inserted)) {
+        files.await;
+    }
+    let (Inserted::New(job) | Inserted::Existing { job, .. }) = inserted;
     job
 }
 
@@ -76,15 +80,15 @@ async fn an_older_state_is_never_written_over_a_newer_one() {
     let slow_reads = Arc::new(SlowReads { store: store.clone(), next: Mutex::default() });
     let slow = process(slow_reads.clone(), dir.path());
     let quick = process(store.clone(), dir.path());
-    let job = insert(slow.clone()).await;
+    let job = insert(store.clone(), slow.clone()).await;
 
     // The slow process has read that the job is pending, and is delayed before it writes.
     let held_up = Arc::new(HeldUp::default());
     *slow_reads.next.lock().unwrap() = Some(held_up.clone());
-    let older = tokio::spawn(insert(slow));
+    let older = tokio::spawn(insert(store.clone(), slow));
     held_up.has_read.notified().await;
     store.cancel(&owner(), &job.id).await.unwrap();
-    let mut newer = tokio::spawn(insert(quick));
+    let mut newer = tokio::spawn(insert(store.clone(), quick));
     let waits = tokio::time::timeout(Duration::from_millis(300), &mut newer).await;
     assert!(waits.is_err(), "the quick process waits for the lock");
     held_up.go_on.notify_one();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{Clock, Profile};
-use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Dispatch, Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_server::{
     Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions, Research,
     ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet,
@@ -25,7 +25,6 @@ use crate::detached::own_jobs::OwnJobs;
 use crate::detached::socket::SocketFolder;
 use crate::detached::{Workers, telling};
 use crate::error::{CommandResult, DONE};
-use crate::front::{FrontStore, RunsJobs};
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, Patience, check_owner, options};
 use crate::test_clock::TestClock;
@@ -79,11 +78,13 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         }
     };
 
-    let runs = match &http {
-        None => runs_jobs(&config),
-        Some(_) => RunsJobs::Here,
+    let workers = workers(global, &config, &args, flags.to_vec()).map(Arc::new);
+    let detaches = http.is_none() && detaches(&config);
+    let dispatch = match &workers {
+        None => Dispatch::Here,
+        Some(workers) if detaches => Dispatch::detached(workers.clone()),
+        Some(workers) => Dispatch::here_while_current(workers.clone()),
     };
-    let workers = workers(global, &config, &args, flags.to_vec());
 
     let stop = Shutdown::new();
     let clock = args.clock_file.map(|file| Arc::new(TestClock { file }) as Arc<dyn Clock>);
@@ -95,12 +96,10 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let store = OpenStore::open_by(&config, clock, judgement, Patience::AsConfigured).await?;
     let metrics = Arc::new(Metrics::default());
     let store = store.with_kill_point(args.kill_at);
-    let folder = SocketFolder::of(&config).filter(|folder| {
-        folder.is_beside_a_file || workers.is_some() && runs == RunsJobs::InDetachedWorker
-    });
+    let folder = SocketFolder::of(&config)
+        .filter(|folder| folder.is_beside_a_file || workers.is_some() && detaches);
     let observers = store.observers(&metrics, folder.clone(), SocketFolder::front_name());
-    let (store, front) = store.fronted(workers.map(|workers| (workers, runs)));
-    let mut options = Options { observers, ..options(&config) };
+    let mut options = Options { dispatch, observers, ..options(&config) };
     if let Some((_, http)) = &http {
         options.polls.sharing = http.callers.sharing();
     }
@@ -124,9 +123,6 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let page_asks = http.is_some() && !profiles.is_empty();
     let takes = if args.no_worker { Takes::HeldCallsOnly } else { takes(&config, page_asks) };
     let worker = outlast_engine::spawn(Worker::new(&engine, takes).run(Until::Asked));
-    if let Some(front) = &front {
-        outlast_engine::spawn(keep_looking(Arc::clone(front), engine.clone()));
-    }
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, Some(own_jobs)));
     log_providers(&profiles);
     log_mode(&config, takes);
@@ -164,8 +160,8 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     if tokio::time::timeout(LEAVING, worker).await.is_err() {
         tracing::warn!("left while the worker was still busy; the next process takes over");
     }
-    if let Some(front) = front {
-        front.close().await;
+    if let Some(workers) = workers {
+        workers.stop_later().await;
     }
     telling::end(listener).await;
     mirror_task.finish().await;
@@ -175,21 +171,13 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     DONE
 }
 
-/// Looks for jobs whenever the front requests it.
-pub(super) async fn keep_looking(front: Arc<FrontStore>, engine: Engine) {
-    loop {
-        front.must_look_again().await;
-        engine.look_for_jobs();
-    }
-}
-
-/// Returns the process that runs the jobs of a stdio server.
-fn runs_jobs(config: &Config) -> RunsJobs {
+/// Returns true if a stdio server leaves its jobs to a detached worker.
+fn detaches(config: &Config) -> bool {
     match config.detach {
         // Any worker would end with this process, the first process of a container.
-        Detach::Auto if std::process::id() == 1 => RunsJobs::Here,
-        Detach::Auto | Detach::Always => RunsJobs::InDetachedWorker,
-        Detach::Never => RunsJobs::Here,
+        Detach::Auto => std::process::id() != 1,
+        Detach::Always => true,
+        Detach::Never => false,
     }
 }
 

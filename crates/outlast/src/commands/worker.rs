@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::Profile;
-use outlast_engine::{Options, Shutdown, Takes, Until, Worker};
+use outlast_engine::{Dispatch, Options, Shutdown, Takes, Until, Worker};
 use outlast_server::{Face, Metrics, Server, serve_http};
 use outlast_store::Judgement;
 
 use super::configured;
-use super::serve::{self, keep_looking};
+use super::serve;
 use super::signals::drain_on_signals;
 use crate::cli::{Global, WorkerArgs, WorkerCommand};
 use crate::config::{Config, settings};
@@ -22,7 +22,6 @@ use crate::detached::log_relay::LogRelay;
 use crate::detached::socket::SocketFolder;
 use crate::detached::{self, Identity, Workers, telling};
 use crate::error::{CommandResult, DONE};
-use crate::front::RunsJobs;
 use crate::logging::{self, Relay};
 use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, Patience, options};
@@ -77,8 +76,12 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
         Some(_) => (workers, None),
         None => (None, workers),
     };
-    let (store, front) = store.fronted(workers.map(|workers| (workers, RunsJobs::Here)));
-    let options = Options { observers, ..options(&config) };
+    let workers = workers.map(Arc::new);
+    let dispatch = match &workers {
+        None => Dispatch::Here,
+        Some(workers) => Dispatch::here_while_current(workers.clone()),
+    };
+    let options = Options { dispatch, observers, ..options(&config) };
     let OpenEngine { engine, follower, mirror } = store
         .engine(&config, options, metered::providers(providers, &metrics), stop.clone())
         .await?;
@@ -87,9 +90,6 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let folder = folder.filter(|_| identity.is_none());
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, None));
     outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
-    if let Some(front) = &front {
-        outlast_engine::spawn(keep_looking(Arc::clone(front), engine.clone()));
-    }
     let serving = http.map(|(listener, http)| {
         let face =
             Face { owner: config.owner.clone(), engine: engine.clone(), sets: vec![], page: None };
@@ -115,8 +115,8 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     if let Some(serving) = serving {
         drop(serving.await);
     }
-    if let Some(front) = front {
-        front.close().await;
+    if let Some(workers) = workers {
+        workers.stop_later().await;
     }
     telling::end(listener).await;
     mirror_task.finish().await;

@@ -38,7 +38,10 @@ impl Observer for ChangeNotifier {
             | StoreEvent::StopRecorded => self.notify(),
             // A claim is followed by a checkpoint at once.
             StoreEvent::Claimed { .. } => {}
-            StoreEvent::Renewed { .. } | StoreEvent::WriteFailed(_) => {}
+            StoreEvent::Renewed { .. }
+            | StoreEvent::Deleting { .. }
+            | StoreEvent::Deleted { .. }
+            | StoreEvent::WriteFailed(_) => {}
         }
         None
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use outlast_core::Profile;
-use outlast_engine::{Engine, Shutdown, Takes, Until, Worker};
+use outlast_engine::{DetachedWorkers as _, Engine, Shutdown, Takes, Until, WaitingJobs, Worker};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -109,7 +109,7 @@ async fn leave_jobs(engine: &Engine, workers: Option<&Workers>, stop: &Shutdown)
     let mut has_warned = false;
     while !stop.is_asked() && !workers.is_current() {
         if !engine.is_idle().await
-            && let Err(error) = workers.tell_present(Message::Look).await
+            && let Err(error) = workers.notify_present(WaitingJobs::Queue).await
             && !std::mem::replace(&mut has_warned, true)
         {
             let error = format!("{error:#}");

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::future::BoxFuture;
+use outlast_core::BoxError;
+use outlast_engine::{DetachedWorkers, WaitingJobs};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -59,29 +62,6 @@ impl Workers {
         })
     }
 
-    /// Returns true while the configuration file is unchanged since this process read it.
-    pub(crate) fn is_current(&self) -> bool {
-        is_current(self.read.as_ref())
-    }
-
-    /// Notifies the worker of the configuration that this process has read, and starts it if there is none.
-    pub(crate) async fn tell_own(&self, message: Message) -> anyhow::Result<()> {
-        self.own.tell(message).await.map(drop)
-    }
-
-    /// Notifies the worker of the present file, and starts it if there is none.
-    pub(crate) async fn tell_present(&self, message: Message) -> anyhow::Result<()> {
-        self.present().await?.starter.tell(message).await.map(drop)
-    }
-
-    /// Returns true while the worker that last got jobs is running.
-    pub(crate) async fn is_there(&self) -> bool {
-        match &*self.later.lock().await {
-            Some(later) => later.starter.is_there(),
-            None => self.own.is_there(),
-        }
-    }
-
     /// Stops the worker of a later file and waits for its end: if this process is the first of a container, the worker
     /// would be killed with it.
     pub(crate) async fn stop_later(&self) {
@@ -107,6 +87,39 @@ impl Workers {
         let present = Arc::new(Later { read: config.file, starter });
         *later = Some(Arc::clone(&present));
         Ok(present)
+    }
+}
+
+impl DetachedWorkers for Workers {
+    fn is_current(&self) -> bool {
+        is_current(self.read.as_ref())
+    }
+
+    fn notify_own(&self, jobs: WaitingJobs) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.own.tell(message(jobs)).await.map(drop)?) })
+    }
+
+    fn notify_present(&self, jobs: WaitingJobs) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            let present = self.present().await?;
+            Ok(present.starter.tell(message(jobs)).await.map(drop)?)
+        })
+    }
+
+    fn is_running(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            match &*self.later.lock().await {
+                Some(later) => later.starter.is_there(),
+                None => self.own.is_there(),
+            }
+        })
+    }
+}
+
+fn message(jobs: WaitingJobs) -> Message {
+    match jobs {
+        WaitingJobs::Queue => Message::Look,
+        WaitingJobs::HeldCall(id) => Message::Carry(id),
     }
 }
 

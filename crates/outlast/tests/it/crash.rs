@@ -51,6 +51,14 @@ async fn a11_killed_after_insert_the_job_is_done_once() {
     completes_with_one_submit(World::new().await, "after-insert").await;
 }
 
+/// An observer of the insert that dies with its process loses nothing that a look at the store would not find.
+#[tokio::test]
+async fn a11_killed_around_each_observer_the_job_is_done_once() {
+    for point in ["after-counting", "after-notifying", "after-files"] {
+        completes_with_one_submit(World::new().await, point).await;
+    }
+}
+
 #[tokio::test]
 async fn a11_killed_after_claim_the_job_is_done_once() {
     completes_with_one_submit(World::new().await, "after-claim").await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_core::{
     Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    Request, Resumes, Run, Source, Step, StopOutcome, Store, Timestamp, Usage,
+    Request, Resumes, Run, Source, Step, StopOutcome, Timestamp, Usage,
 };
 use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::MirrorOptions;
@@ -112,9 +112,10 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         state_dir: folder.join("state"),
         owner: OwnerId::new("local"),
     };
-    let mirror = Arc::new(Mirror::open(store, providers.clone(), mirror).unwrap());
-    let store = Arc::clone(&mirror) as Arc<dyn Store>;
-    let engine = Engine::new(store, providers, Options::default(), Shutdown::new()).await;
+    let mirror = Arc::new(Mirror::open(store.clone(), providers.clone(), mirror).unwrap());
+    let mut engine_options = Options::default();
+    engine_options.observers.add(mirror.clone());
+    let engine = Engine::new(store, providers, engine_options, Shutdown::new()).await;
     let (engine, _follower) = engine.unwrap();
     tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
     let options = ResearchOptions {
