@@ -15,7 +15,7 @@ use outlast_core::{
     BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, Run, Settlement, Step,
 };
 
-use crate::keeper::KeptLease;
+use crate::lease_renewer::RenewedLease;
 use crate::shared::Shared;
 use limits::Limits;
 use notes::Notes;
@@ -30,7 +30,7 @@ pub(crate) enum Start {
 }
 
 /// Works on a claimed job until its attempt is settled or its lease is lost.
-pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: KeptLease, start: Start) {
+pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: RenewedLease, start: Start) {
     let Some(provider) = shared.providers.get(&job.new.profile).cloned() else {
         // Claims name the profiles of these providers, so this is a defect. The job is free again when the lease
         // ends.
@@ -60,7 +60,7 @@ pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: KeptLease, st
 struct Attempt<'a> {
     shared: &'a Shared,
     provider: &'a dyn Provider,
-    lease: &'a KeptLease,
+    lease: &'a RenewedLease,
     job: Job,
     /// The recovery semantics of the request, once the provider has stated them.
     nature: Option<Nature>,
@@ -179,7 +179,7 @@ impl Attempt<'_> {
                         step = &mut next => break step,
                         () = notes.due() => self.note(&mut notes).await?,
                         () = self.lease.lost() => return Err(LeaseLost),
-                        () = self.lease.ran_out(), if is_fenced => return Err(LeaseLost),
+                        () = self.lease.expired(), if is_fenced => return Err(LeaseLost),
                         () = self.shared.stop.asked() => return Ok(End::Interrupted),
                         () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
                         end = limits.reached() => match next.as_mut().now_or_never() {

@@ -80,7 +80,7 @@ impl Engine {
             let taken = Taken { claimed: Claimed { job, lease }, since };
             if let Err(lease) = self.shared.wakeups.hand_over(taken) {
                 // The worker has shut down.
-                leaving::give_back(&self.shared, &lease).await;
+                leaving::release_unsent(&self.shared, &lease).await;
             }
         }
         Ok(started)

@@ -23,7 +23,7 @@ pub(crate) async fn leave(
 ) {
     let drained = async {
         for taken in signals.leave() {
-            give_back(shared, &taken.claimed.lease).await;
+            release_unsent(shared, &taken.claimed.lease).await;
         }
         for tries in tries {
             while let Some(ended) = tries.join_next().await {
@@ -47,7 +47,7 @@ pub(crate) async fn leave(
 }
 
 /// Releases a job that was recorded as about to be sent, but was not sent.
-pub(crate) async fn give_back(shared: &Shared, lease: &Lease) {
+pub(crate) async fn release_unsent(shared: &Shared, lease: &Lease) {
     let given_back = async {
         shared.checkpoint(lease, &Checkpoint::NotBegun).await?;
         shared.settle(lease, &Settlement::Release).await

@@ -21,7 +21,7 @@ mod watch;
 mod held_calls;
 
 mod idle;
-mod keeper;
+mod lease_renewer;
 mod leaving;
 mod rescuer;
 mod remote_stops;

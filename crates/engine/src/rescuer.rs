@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_core::{Dead, Rescued, StoreError, Timestamp, WorkerId};
 use tokio::time::Instant;
 
-use crate::keeper::Keeper;
+use crate::lease_renewer::LeaseRenewer;
 use crate::shared::Shared;
 use crate::wakeups::{WorkerSignals, until};
 
@@ -34,8 +34,8 @@ pub(crate) async fn rescue(
 
 /// Releases jobs that the store records for this worker but that it does not run. After a failover to a standby that
 /// was behind, the store may be back at an earlier step of a job whose end is lost.
-async fn release_unheld(shared: &Shared, worker: &WorkerId, keeper: &Keeper) {
-    let unheld = Dead::Unheld { worker: worker.clone(), held: keeper.held_jobs() };
+async fn release_unheld(shared: &Shared, worker: &WorkerId, renewer: &LeaseRenewer) {
+    let unheld = Dead::Unheld { worker: worker.clone(), held: renewer.held_jobs() };
     match shared.store.rescue(&unheld).await {
         Ok(Rescued { jobs: 0, .. }) => {}
         Ok(Rescued { jobs, .. }) => {
@@ -60,7 +60,7 @@ pub(crate) async fn watch(
     shared: &Shared,
     signals: &WorkerSignals,
     worker: &WorkerId,
-    keeper: &Keeper,
+    renewer: &LeaseRenewer,
 ) {
     let mut trust = ClockTrust::new(shared);
     let mut leases = Leases::MayHaveEnded;
@@ -68,11 +68,11 @@ pub(crate) async fn watch(
     let mut expected: Option<Instant> = None;
     loop {
         let is_late = expected.is_some_and(|round| round.elapsed() > shared.options.lease / 6);
-        if is_late || keeper.was_suspended(shared.options.lease) {
+        if is_late || renewer.was_suspended(shared.options.lease) {
             trust.doubt(shared);
         }
         if leases == Leases::MayHaveEnded {
-            release_unheld(shared, worker, keeper).await;
+            release_unheld(shared, worker, renewer).await;
         }
         let watched = match rescue(shared, &mut trust, leases).await {
             Ok(rescued) => rescued.watched,

@@ -176,7 +176,7 @@ impl Wakeups {
             }
         }
         for (_, signals) in locked(&self.workers).iter() {
-            signals.hear(changes);
+            signals.receive(changes);
         }
     }
 
@@ -256,7 +256,7 @@ impl WorkerSignals {
         self.taken()
     }
 
-    fn hear(&self, changes: &Changes) {
+    fn receive(&self, changes: &Changes) {
         for change in &changes.jobs {
             match change.state {
                 StateKind::Queued => {

@@ -15,7 +15,7 @@ use crate::attempt::Start;
 use crate::engine::Engine;
 use crate::held_calls::{HeldCalls, Taken};
 use crate::idle::{self, Idleness, Until};
-use crate::keeper::Keeper;
+use crate::lease_renewer::LeaseRenewer;
 use crate::rescuer::{ClockTrust, Leases};
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
@@ -46,7 +46,7 @@ pub struct Worker {
     id: WorkerId,
     profiles: Vec<Profile>,
     takes: Takes,
-    keeper: Arc<Keeper>,
+    renewer: Arc<LeaseRenewer>,
     is_current: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -64,8 +64,8 @@ impl Worker {
         let shared = Arc::clone(&engine.shared);
         let profiles = shared.providers.keys().cloned().collect();
         let id = WorkerId::new(uuid::Uuid::new_v4().simple().to_string());
-        let (keeper, is_current) = (Arc::default(), Box::new(|| true));
-        Self { shared, id, profiles, takes, keeper, is_current }
+        let (renewer, is_current) = (Arc::default(), Box::new(|| true));
+        Self { shared, id, profiles, takes, renewer, is_current }
     }
 
     /// Sets a check that is called before every claim. Once it returns false, the worker claims nothing more from the
@@ -95,8 +95,8 @@ impl Worker {
         let (mut queued, mut held) = (JoinSet::new(), HeldCalls::new());
         let worked = tokio::select! {
             () = self.claim_and_spawn(until, signals, &mut queued, &mut held) => Ok(()),
-            () = self.keeper.run(&self.shared, signals) => Ok(()),
-            () = rescuer::watch(&self.shared, signals, &self.id, &self.keeper) => Ok(()),
+            () = self.renewer.run(&self.shared, signals) => Ok(()),
+            () = rescuer::watch(&self.shared, signals, &self.id, &self.renewer) => Ok(()),
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
             () = self.look_for_lost_jobs() => Ok(()),
@@ -237,7 +237,7 @@ impl Worker {
             attempt = claimed.job.failures.len() + 1,
             "Job dequeued"
         );
-        let lease = self.keeper.keep(claimed.lease, taken, self.shared.options.lease);
+        let lease = self.renewer.hold(claimed.lease, taken, self.shared.options.lease);
         tries.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, lease, start));
     }
 }

@@ -21,7 +21,7 @@ const RENEW_LATE: Duration = Duration::from_secs(2);
 
 /// The leases that a worker holds.
 #[derive(Default)]
-pub(crate) struct Keeper {
+pub(crate) struct LeaseRenewer {
     held: Mutex<HashMap<JobId, HeldLease>>,
     /// Notified when the first lease is held.
     has_leases: Notify,
@@ -51,19 +51,19 @@ struct HeldLease {
 }
 
 /// A lease that is renewed until this is dropped.
-pub(crate) struct KeptLease {
-    keeper: Arc<Keeper>,
+pub(crate) struct RenewedLease {
+    renewer: Arc<LeaseRenewer>,
     held: HeldLease,
 }
 
-impl Keeper {
+impl LeaseRenewer {
     /// Starts to renew a lease that was claimed at this moment for this long.
-    pub(crate) fn keep(
+    pub(crate) fn hold(
         self: &Arc<Self>,
         lease: Lease,
         taken: Instant,
         long: Duration,
-    ) -> KeptLease {
+    ) -> RenewedLease {
         let good_until = Arc::new(Mutex::new(taken + long));
         let held = HeldLease { lease, lost: CancellationToken::new(), good_until };
         // The worker may have held the job before the machine slept: an attempt that still works on it is void.
@@ -72,13 +72,13 @@ impl Keeper {
             before.lost.cancel();
         }
         self.has_leases.notify_one();
-        KeptLease { keeper: Arc::clone(self), held }
+        RenewedLease { renewer: Arc::clone(self), held }
     }
 
     /// Renews all leases and passes on which were lost. Runs until dropped.
     pub(crate) async fn run(&self, shared: &Shared, signals: &WorkerSignals) {
         // Both run concurrently: a slow renewal must not block a cancelled job's slot.
-        tokio::join!(self.renew_regularly(shared), self.hear_endings(signals));
+        tokio::join!(self.renew_regularly(shared), self.receive_endings(signals));
     }
 
     /// Renews three times in each lease's length. Sleeps while no lease is held.
@@ -124,7 +124,7 @@ impl Keeper {
         locked(&self.held).keys().copied().collect()
     }
 
-    async fn hear_endings(&self, signals: &WorkerSignals) {
+    async fn receive_endings(&self, signals: &WorkerSignals) {
         loop {
             signals.endings.notified().await;
             let ended = std::mem::take(&mut *locked(&signals.ended));
@@ -158,7 +158,7 @@ impl Keeper {
     }
 }
 
-impl KeptLease {
+impl RenewedLease {
     /// Returns the lease itself.
     pub(crate) fn lease(&self) -> &Lease {
         &self.held.lease
@@ -166,13 +166,13 @@ impl KeptLease {
 
     /// Returns the number of leases that its worker holds, including this one.
     pub(crate) fn held_by_worker(&self) -> u32 {
-        u32::try_from(locked(&self.keeper.held).len()).unwrap_or(u32::MAX)
+        u32::try_from(locked(&self.renewer.held).len()).unwrap_or(u32::MAX)
     }
 
     /// Waits until another worker may have the job, because the store could not be reached for the length of the
     /// lease. A lease that ran out while this process was suspended is renewed first, if no other worker has claimed
     /// the job. Cancel-safe.
-    pub(crate) async fn ran_out(&self) {
+    pub(crate) async fn expired(&self) {
         loop {
             let good_until = self.good_until();
             tokio::time::sleep_until(good_until).await;
@@ -188,9 +188,9 @@ impl KeptLease {
 
     /// Requests a renewal, and waits until one has moved the end of this lease into the future.
     async fn renewed(&self) {
-        let mut renewals = self.keeper.renewals.subscribe();
+        let mut renewals = self.renewer.renewals.subscribe();
         while self.good_until() <= Instant::now() {
-            self.keeper.renew_now.notify_one();
+            self.renewer.renew_now.notify_one();
             if renewals.changed().await.is_err() {
                 return;
             }
@@ -212,9 +212,9 @@ fn longest_pause(lease: Duration) -> Duration {
     lease / 2
 }
 
-impl Drop for KeptLease {
+impl Drop for RenewedLease {
     fn drop(&mut self) {
-        let mut held = locked(&self.keeper.held);
+        let mut held = locked(&self.renewer.held);
         // The job may have come back to this worker under a later claim.
         let own = &self.held.lease;
         if held.get(&own.job).is_some_and(|held| held.lease == *own) {
