@@ -7,7 +7,6 @@ use std::time::Duration;
 use outlast_core::{ChangeWait, Rev, Store, Timestamp};
 use tokio::time::Instant;
 
-use crate::engine::Engine;
 use crate::shutdown::Shutdown;
 use crate::wakeups::{Interest, Wakeups};
 
@@ -22,18 +21,6 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const IDLE_LOOK: Duration = Duration::from_secs(60);
 /// The wait after an error, before the next look.
 const AFTER_ERROR: Duration = Duration::from_millis(500);
-
-impl Engine {
-    /// Looks for changes now, because another process reported one.
-    pub fn look_now(&self) {
-        self.shared.wakeups.look_now();
-    }
-
-    /// Makes this process's worker look for jobs again, whatever it found before.
-    pub fn look_for_jobs(&self) {
-        self.shared.wakeups.publish_due();
-    }
-}
 
 /// Follows changes from `rev` on until asked to stop.
 pub(crate) async fn follow(

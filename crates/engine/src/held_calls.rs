@@ -9,8 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use outlast_core::{
-    Carrier, Claimed, Dead, Job, JobId, Key, Lease, NewJob, Profile, StateKind, StoreError,
-    WorkerId,
+    Carrier, Claimed, Job, JobId, Key, Lease, NewJob, Profile, StateKind, StoreError, WorkerId,
 };
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -18,13 +17,11 @@ use tokio::time::Instant;
 use crate::engine::{Engine, Started};
 use crate::leaving;
 use crate::shared::Shared;
-use crate::wakeups::{WorkerSignals, locked, until};
+use crate::wakeups::{Taken, WorkerSignals, locked, until};
 
 /// The age from which a held call in the state Queued counts as abandoned by a process that crashed before it claimed
 /// the call.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
-/// The maximum delay with which a process without a worker notices that another process has crashed.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The wait after an error of the store, before the next look.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -117,29 +114,6 @@ impl Engine {
             crate::spawn(recording);
         }
     }
-
-    /// Returns the jobs of workers that are known to be dead to the queue, so that later reads are correct. Best
-    /// effort: a store that cannot be written is read as it is.
-    pub async fn find_dead_workers(&self) {
-        if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
-            tracing::warn!(%error, "dead workers cannot be looked for");
-        }
-    }
-
-    /// Repeats [`Engine::find_dead_workers`] in a process whose workers do not do so. Never ends.
-    pub async fn keep_finding_dead_workers(&self) {
-        loop {
-            self.find_dead_workers().await;
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    }
-}
-
-/// A held call that this process's worker has held since its creation, about to be sent.
-pub(crate) struct Taken {
-    pub(crate) claimed: Claimed,
-    /// The start of the lease.
-    pub(crate) since: Instant,
 }
 
 /// The worker's part in held calls: it claims them by id and keeps the attempts at them.

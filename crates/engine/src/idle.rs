@@ -6,7 +6,6 @@ use std::time::Duration;
 use outlast_core::{Profile, StoreError};
 use tokio::time::Instant;
 
-use crate::engine::Engine;
 use crate::shared::Shared;
 
 /// The time that a worker which leaves when idle stays while the store cannot be read, even while it has attempts.
@@ -80,16 +79,8 @@ impl Idleness {
     }
 }
 
-impl Engine {
-    /// Returns whether neither a job nor a pending stop is left for a worker with this engine's providers.
-    pub async fn is_idle(&self) -> bool {
-        let profiles: Vec<Profile> = self.shared.providers.keys().cloned().collect();
-        nothing_left(&self.shared, &profiles).await
-    }
-}
-
 /// Returns whether neither a job nor a pending stop is left for a worker with these profiles, now or later.
-async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
+pub(crate) async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool {
     let store = &shared.store;
     let look = async || {
         Ok::<bool, StoreError>(

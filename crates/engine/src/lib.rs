@@ -19,6 +19,7 @@ mod writes;
 mod reads;
 mod watch;
 mod held_calls;
+mod maintenance;
 
 mod idle;
 mod lease_renewer;

@@ -12,7 +12,6 @@ use outlast_core::{
     StoreError,
 };
 
-use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
 
@@ -76,26 +75,21 @@ pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
     job
 }
 
-impl Engine {
-    /// Performs the pending stop of a cancelled job, if this process has its provider: asks once, checks the run and
-    /// records the outcome. A run that the provider does not stop continues, so that another job may resume it.
-    /// Returns the job after that.
-    pub async fn settle_stop(&self, job: Job) -> Result<Job, StoreError> {
-        let shared = &*self.shared;
-        let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else {
-            return Ok(job);
-        };
-        let (Checkpoint::Running(run), Some(provider)) =
-            (&job.checkpoint, shared.providers.get(&job.new.profile))
-        else {
-            return Ok(job);
-        };
-        if let Some(outcome) = ask_to_stop(&**provider, &job.id, run).await {
-            record(shared, &job.id, outcome).await?;
-        }
-        let scope = Scope::Owner(job.new.owner.clone());
-        Ok(shared.store.job(&scope, &job.id).await?.unwrap_or(job))
+/// Performs the pending stop of a cancelled job, if this process has its provider. Returns the job after that.
+pub(crate) async fn settle_stop(shared: &Shared, job: Job) -> Result<Job, StoreError> {
+    let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else {
+        return Ok(job);
+    };
+    let (Checkpoint::Running(run), Some(provider)) =
+        (&job.checkpoint, shared.providers.get(&job.new.profile))
+    else {
+        return Ok(job);
+    };
+    if let Some(outcome) = ask_to_stop(&**provider, &job.id, run).await {
+        record(shared, &job.id, outcome).await?;
     }
+    let scope = Scope::Owner(job.new.owner.clone());
+    Ok(shared.store.job(&scope, &job.id).await?.unwrap_or(job))
 }
 
 /// The work that a round left undone.

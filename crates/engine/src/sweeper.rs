@@ -2,18 +2,10 @@
 //! their space, so it may be late, by half the sweep interval at most. There is no tick: the sweeper sleeps while
 //! nothing can expire.
 
-use outlast_core::{Prune, Pruned, Scope, StoreError};
+use outlast_core::{Prune, Scope};
 
-use crate::engine::Engine;
 use crate::shared::Shared;
 use crate::wakeups::WorkerSignals;
-
-impl Engine {
-    /// Removes finished jobs for good.
-    pub async fn prune(&self, scope: &Scope, prune: &Prune) -> Result<Pruned, StoreError> {
-        self.shared.prune(scope, prune).await
-    }
-}
 
 /// Sweeps as retentions end. Runs until dropped; keeps no process running.
 pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {

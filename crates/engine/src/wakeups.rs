@@ -7,11 +7,9 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::rules::{Sharing, may_take};
-use outlast_core::{Changes, Job, JobId, Lease, Scope, StateKind, Uncarried, WorkerId};
+use outlast_core::{Changes, Claimed, Job, JobId, Lease, Scope, StateKind, Uncarried, WorkerId};
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
-
-use crate::held_calls::Taken;
 
 /// The waiting callers and the workers of one process.
 #[derive(Default)]
@@ -101,6 +99,13 @@ pub(crate) struct ToCarry {
     taken: Vec<Taken>,
     /// True if the worker accepts no more jobs.
     is_leaving: bool,
+}
+
+/// A held call that this process's worker has held since its creation, about to be sent.
+pub(crate) struct Taken {
+    pub(crate) claimed: Claimed,
+    /// The start of the lease.
+    pub(crate) since: Instant,
 }
 
 impl Wakeups {

@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::attempt::Start;
 use crate::engine::Engine;
-use crate::held_calls::{HeldCalls, Taken};
+use crate::held_calls::HeldCalls;
 use crate::idle::{self, Idleness, Until};
 use crate::lease_renewer::LeaseRenewer;
 use crate::rescuer::{ClockTrust, Leases};
 use crate::shared::Shared;
-use crate::wakeups::WorkerSignals;
+use crate::wakeups::{Taken, WorkerSignals};
 use crate::{attempt, leaving, notices, remote_stops, rescuer, sweeper};
 
 /// The wait after a failed claim, before the next.
