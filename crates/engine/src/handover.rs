@@ -142,7 +142,7 @@ impl Handover {
         }
         if !self.runs_here.swap(true, Ordering::AcqRel) {
             let error = format!("{error:#}");
-            tracing::warn!(%error, "no worker can be started beside this server; its jobs are carried here and stop with it");
+            tracing::warn!(%error, "no worker can be started beside this server; its jobs run here and stop with it");
             self.fell_back.notify_one();
         }
         JobRunner::ThisProcess
