@@ -1,19 +1,23 @@
 //! The wrapped server as a process: its pipes, its process group and its end.
 
+use std::future::pending;
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Interest};
+use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 
-use crate::frame::MAX_BATCH;
+use crate::frame::{MAX_BATCH, is_hung_up};
 use crate::keeper::{Event, ServerCommand};
 use crate::line::{MAX_LINE, read_line};
 use crate::web;
@@ -22,6 +26,8 @@ use crate::web;
 pub(crate) const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// The time for which the output of an exited server is still read: one of its children may hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
+/// The time for which a server that has closed its input may still answer the calls that it has read.
+const CLOSED_INPUT: Duration = Duration::from_secs(30);
 /// The interval of the checks that a process group is empty.
 const GROUP_LOOK: Duration = Duration::from_millis(20);
 /// The reader of one side waits while this number of bytes waits for the other side.
@@ -211,7 +217,16 @@ async fn write_lines(
     backlog: Arc<Backlog>,
     closes: mpsc::UnboundedSender<&'static str>,
 ) {
-    while let Some(mut batch) = lines.recv().await {
+    let mut closed = pin!(closed_for_long(stdin.as_fd().try_clone_to_owned()));
+    loop {
+        let next = tokio::select! {
+            next = lines.recv() => next,
+            () = &mut closed => {
+                discard_lines(&closes, &mut lines, &backlog).await;
+                None
+            }
+        };
+        let Some(mut batch) = next else { break };
         // Lines that wait at the same time are written at once.
         while batch.len() < MAX_BATCH
             && let Ok(line) = lines.try_recv()
@@ -221,16 +236,35 @@ async fn write_lines(
         let written = stdin.write_all(&batch).await;
         backlog.remove(batch.len());
         if written.is_err() {
-            let _ = closes.send("closed its input");
-            // Its remaining output is still read.
-            while let Some(line) = lines.recv().await {
-                backlog.remove(line.len());
-            }
+            discard_lines(&closes, &mut lines, &backlog).await;
+            break;
         }
     }
     drop(stdin.flush().await);
 }
 
+/// Waits until the other end of a pipe has been closed for [`CLOSED_INPUT`].
+async fn closed_for_long(pipe: io::Result<OwnedFd>) {
+    let Ok(pipe) = pipe.and_then(pipe::Sender::from_owned_fd) else { return pending().await };
+    while !is_hung_up(&pipe) {
+        // Fails only when the runtime shuts down.
+        drop(pipe.ready(Interest::ERROR).await);
+        tokio::time::sleep(GROUP_LOOK).await;
+    }
+    tokio::time::sleep(CLOSED_INPUT).await;
+}
+
+/// Reports that the server has closed its input, and discards what is still sent to it. Its remaining output is still read.
+async fn discard_lines(
+    closes: &mpsc::UnboundedSender<&'static str>,
+    lines: &mut mpsc::UnboundedReceiver<Vec<u8>>,
+    backlog: &Backlog,
+) {
+    let _ = closes.send("closed its input");
+    while let Some(line) = lines.recv().await {
+        backlog.remove(line.len());
+    }
+}
 /// Returns the number of bytes read; zero at the end, or if the server has exited and nothing more comes.
 async fn until_silent(
     exited: &mut watch::Receiver<bool>,
