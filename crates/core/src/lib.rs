@@ -13,6 +13,8 @@ mod local_text;
 mod state_kind;
 mod visibility;
 mod request;
+#[cfg(test)]
+mod stored_words;
 mod ask;
 mod workflow;
 mod output;

@@ -48,7 +48,7 @@ pub enum RequestNote {
 }
 
 impl RequestNote {
-    const fn field(self) -> &'static str {
+    pub(crate) const fn field(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::MovedFrom => "moved_from",

@@ -200,3 +200,31 @@ impl StoreWrapper for KillPointStore {
         self.store.settle(lease, settlement).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scripts and the fixtures of earlier versions name them.
+    #[test]
+    fn kill_points_keep_their_names() {
+        let points = KillPoint::value_variants().iter().filter_map(KillPoint::to_possible_value);
+        let names: Vec<_> = points.map(|point| point.get_name().to_owned()).collect();
+        let expected = [
+            "after-insert",
+            "after-counting",
+            "after-notifying",
+            "after-files",
+            "after-claim",
+            "after-beginning",
+            "after-spawn",
+            "after-answer",
+            "after-running",
+            "after-sending",
+            "before-sent",
+            "before-settle",
+            "after-settle",
+        ];
+        assert_eq!(names, expected);
+    }
+}
