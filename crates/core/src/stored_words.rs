@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    AskKind, Body, ChargeState, Checkpoint, Code, ContextSize, Cost, Effort, HeldAnswer, Key, NanoUsd,
-    Recency, RemoteRun, RequestNote, Role, RunStatus, StateKind, Timestamp, Visibility,
+    AskKind, Body, ChargeState, Checkpoint, Code, ContextSize, Cost, Effort, HeldAnswer, Key,
+    NanoUsd, Recency, RemoteRun, RequestNote, Role, RunStatus, StateKind, Timestamp, Visibility,
 };
 
 fn words<T: Serialize>(values: &[T]) -> Value {
