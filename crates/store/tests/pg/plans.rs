@@ -248,7 +248,7 @@ async fn i6_searches_in_titles_on_postgresql_read_few_of_100_000_jobs() {
     }
     // The last segment is complete once the transactions of other tests have ended.
     let segments = "select count(*) from title_segments";
-    for _ in 0..120 {
+    for _ in 0..400 {
         if client.query_one(segments, &[]).await.unwrap().get::<_, i64>(0) == 24 {
             break;
         }
