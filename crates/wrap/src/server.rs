@@ -27,7 +27,7 @@ pub(crate) const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// The time for which the output of an exited server is still read: one of its children may hold the pipe.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 /// The time for which a server that has closed its input may still answer the calls that it has read.
-const CLOSED_INPUT: Duration = Duration::from_secs(30);
+const CLOSED_INPUT: Duration = Duration::from_secs(10);
 /// The interval of the checks that a process group is empty.
 const GROUP_LOOK: Duration = Duration::from_millis(20);
 /// The reader of one side waits while this number of bytes waits for the other side.
