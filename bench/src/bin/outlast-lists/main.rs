@@ -84,6 +84,7 @@ async fn main() {
     let slowest = match cli.database {
         Database::Sqlite => {
             let store = open_sqlite(&place);
+            titles_indexed(cli.jobs, async || segments_in_sqlite(&place)).await;
             opened();
             let slowest = measure(&store, cli.jobs).await;
             store.close().await;
@@ -91,6 +92,11 @@ async fn main() {
         }
         Database::Postgres => {
             let store = open_postgres(&place).await;
+            let client = postgres::connect(&place).await;
+            titles_indexed(cli.jobs, async || {
+                client.query_one(SEGMENTS, &[]).await.unwrap().get::<_, i64>(0)
+            })
+            .await;
             opened();
             let slowest = measure(&store, cli.jobs).await;
             store.close().await;
@@ -143,7 +149,25 @@ async fn filled_postgres(jobs: u64) -> String {
     open_postgres(&url).await.close().await;
     let client = postgres::connect(&url).await;
     client.batch_execute(&fill::postgres(jobs, SystemClock.now().as_millis())).await.unwrap();
+    // As autovacuum does where jobs arrive one by one.
+    client.batch_execute("vacuum (analyze)").await.unwrap();
     url
+}
+
+const SEGMENTS: &str = "select count(*) from title_segments";
+
+#[expect(clippy::disallowed_methods, reason = "counts rows past the store")]
+fn segments_in_sqlite(place: &str) -> i64 {
+    let connection = rusqlite::Connection::open(place).unwrap();
+    connection.query_row(SEGMENTS, [], |row| row.get(0)).unwrap()
+}
+
+/// Waits until the store has indexed the titles, which it does some time after jobs arrive.
+async fn titles_indexed(jobs: u64, segments: impl AsyncFn() -> i64) {
+    let wanted = i64::try_from(jobs / 4_096).unwrap() - 1;
+    while segments().await < wanted {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// Prints the table and returns the slowest time of a list that is not the operator's.
