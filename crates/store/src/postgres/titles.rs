@@ -34,18 +34,19 @@ impl Shared {
     ///
     /// A job may become visible after jobs with higher numbers. So a segment is complete once every transaction has ended that
     /// had begun when a job of a later segment was seen.
-    pub(super) async fn index_titles(&self) -> Result<(), StoreError> {
+    pub(super) async fn index_titles(&self) -> Result<TitlesLeft, StoreError> {
         let state = self.title_state().await?;
         if state.next >= state.newest {
-            return Ok(());
+            return Ok(TitlesLeft::None);
         }
         for _ in 0..LOOKS {
             if self.title_state().await?.ended >= state.begun {
-                return self.index_segments(state.newest).await;
+                self.index_segments(state.newest).await?;
+                return Ok(TitlesLeft::None);
             }
             tokio::time::sleep(PAUSE).await;
         }
-        Ok(())
+        Ok(TitlesLeft::BehindTransactions)
     }
 
     async fn index_segments(&self, until: i64) -> Result<(), StoreError> {
@@ -99,6 +100,14 @@ impl Shared {
         let sets: Vec<_> = rows.iter().map(set).collect::<Result<_, Fault>>()?;
         Ok(titles::candidates(parts, sets, before))
     }
+}
+
+/// Complete segments whose titles are not indexed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TitlesLeft {
+    None,
+    /// A transaction that had begun before them has not ended.
+    BehindTransactions,
 }
 
 struct TitleState {

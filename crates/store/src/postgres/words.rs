@@ -14,6 +14,7 @@ use super::Shared;
 use super::fault::Fault;
 use super::rows;
 use super::step::Durability;
+use super::titles::TitlesLeft;
 use super::tx::Tx;
 
 /// The delay between the write of a job and the indexing of its words, so that a job that ends soon is indexed once.
@@ -45,11 +46,14 @@ pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: Cancell
                 tracing::debug!(%error, "words could not be put; the next writer or search tries again");
             }
             shared.fold_ledger_changes().await;
-            if let Err(error) = shared.index_titles().await {
+            let left = shared.index_titles().await.unwrap_or_else(|error| {
                 tracing::debug!(%error, "titles could not be indexed; the next writer tries again");
-            }
+                TitlesLeft::None
+            });
             drop(shared);
-            owed.notified().await;
+            if left == TitlesLeft::None {
+                owed.notified().await;
+            }
         }
     };
     closed.run_until_cancelled(put_all).await;
