@@ -291,6 +291,10 @@ pub(crate) enum Client {
 /// `outlast config`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
+    /// Write a configuration file with every setting, commented out
+    Init,
+    /// Print the path of the configuration file
+    Path,
     /// Show every setting, its value and where that comes from; secrets are not shown
     Show {
         /// Print JSON

@@ -13,6 +13,7 @@ mod http;
 mod error;
 mod redact;
 mod shown;
+mod example;
 mod places;
 mod worker_digest;
 
@@ -30,6 +31,7 @@ use outlast_wrap::WrapSettings;
 
 pub(crate) use definitions::line_and_column;
 pub(crate) use error::{ConfigError, ConfigResult};
+pub(crate) use example::example_file;
 pub(crate) use http::{Http, LOCAL};
 use layers::Layers;
 pub(crate) use layers::{Flags, Source};
@@ -237,6 +239,19 @@ impl Config {
     /// Reads all layers.
     pub(crate) fn load(flags: Flags) -> ConfigResult<Self> {
         Self::from_layers(&mut Layers::read(flags)?)
+    }
+
+    /// Returns the path of the file that a command with these flags reads, if it exists; `None` without a home directory.
+    pub(crate) fn file_path(named: Option<PathBuf>) -> Option<PathBuf> {
+        named.or_else(|| file::default_path(&layers::environment()))
+    }
+
+    /// Returns true if a provider has what it needs to be asked.
+    pub(crate) fn has_provider(&self) -> bool {
+        self.providers.iter().any(|provider| match provider {
+            ResearchProvider::Library => !self.library.is_empty(),
+            ResearchProvider::Vendor(vendor) => vendor.api_key.is_some(),
+        })
     }
 
     /// Returns the setting for notices of ends: they are stored only if this process, or others with the same file,

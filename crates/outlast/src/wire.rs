@@ -61,12 +61,45 @@ pub(crate) fn research_providers(config: &Config) -> CommandResult<Vec<Profiled>
     Ok(providers)
 }
 
-fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
-    let vendor = match provider {
-        ResearchProvider::Library if config.library.is_empty() => {
+/// Like [`research_providers`], for a server. It starts even if no provider has what it needs: stored conversations can
+/// still be read, and a call that needs a provider is refused with the ways to get one. A server that lacks only some
+/// of the named providers does not start, because questions would go to another vendor than the user expects.
+pub(crate) fn research_providers_of_server(config: &Config) -> CommandResult<Vec<Profiled>> {
+    if config.has_provider() {
+        return research_providers(config);
+    }
+    for (why, hint) in config.providers.iter().filter_map(|it| missing(config, it)) {
+        tracing::warn!(hint, "{why}");
+    }
+    Ok(Vec::new())
+}
+
+/// Returns why a provider cannot be asked, and a hint, if it lacks a key or folders.
+fn missing(config: &Config, provider: &ResearchProvider) -> Option<(String, String)> {
+    match provider {
+        ResearchProvider::Library => config.library.is_empty().then(|| {
             let hint = "set OUTLAST_LIBRARY to a folder of documents, or leave library out";
-            return refuse("OUTLAST_PROVIDERS names library, which has no folders", hint);
+            ("OUTLAST_PROVIDERS names library, which has no folders".to_owned(), hint.to_owned())
+        }),
+        ResearchProvider::Vendor(settings) => {
+            settings.api_key.is_none().then(|| missing_key(settings.name))
         }
+    }
+}
+
+fn missing_key(vendor: VendorName) -> (String, String) {
+    let (name, variable) = (vendor.as_str(), vendor.vendor().key_variable);
+    let hint = format!(
+        "set {variable}, or api_key under [{name}] in outlast.toml; or leave {name} out of OUTLAST_PROVIDERS"
+    );
+    (format!("OUTLAST_PROVIDERS names {name}, which has no key"), hint)
+}
+
+fn research_provider(config: &Config, provider: &ResearchProvider) -> CommandResult<Profiled> {
+    if let Some((why, hint)) = missing(config, provider) {
+        return refuse(why, hint);
+    }
+    let vendor = match provider {
         ResearchProvider::Library => return library_provider(config, config.library.clone()),
         ResearchProvider::Vendor(vendor) => vendor,
     };
@@ -108,11 +141,7 @@ fn adapter(config: &Config, settings: &VendorSettings) -> CommandResult<Adapter>
     let VendorSettings { name, api_key, base_url, model, proxy, timeout } = settings.clone();
     let vendor = name.vendor();
     let Some(Secret(api_key)) = api_key else {
-        let (name, variable) = (name.as_str(), vendor.key_variable);
-        let why = format!("OUTLAST_PROVIDERS names {name}, which has no key");
-        let hint = format!(
-            "set {variable}, or api_key under [{name}] in outlast.toml; or leave {name} out of OUTLAST_PROVIDERS"
-        );
+        let (why, hint) = missing_key(name);
         return refuse(why, hint);
     };
     let http = HttpOptions { timeout, proxy };
@@ -328,7 +357,7 @@ pub(crate) fn own_program() -> CommandResult<PathBuf> {
 }
 
 /// The ways to get a missing research provider.
-pub(crate) const WAYS: &str = "there are three ways to get one:\n  \
+const WAYS: &str = "there are three ways to get one:\n  \
                     1. a key:      set PERPLEXITY_API_KEY; or OUTLAST_PROVIDERS to openai, anthropic or gemini, and its key\n  \
                     2. a library:  set OUTLAST_LIBRARY to a folder of documents, or `outlast research --library FOLDER`\n  \
                     3. neither:    run `outlast demo`, which brings a simulated provider";

@@ -1,14 +1,69 @@
-//! `outlast config`: every setting, its value and its source.
+//! `outlast config`: the configuration file, and every setting with its value and its source.
 
+use std::fs::DirBuilder;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use crate::cli::{ConfigCommand, Global};
-use crate::config::{ShownConfig, ShownSetting, Source};
-use crate::error::{CommandResult, DONE};
+use crate::config::{Config, ShownConfig, ShownSetting, Source, example_file};
+use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Cell};
 
 pub(super) fn run(global: &Global, command: ConfigCommand) -> CommandResult {
-    let ConfigCommand::Show { json } = command;
+    match command {
+        ConfigCommand::Init => init(&file_path(global)?),
+        ConfigCommand::Path => {
+            path(&file_path(global)?);
+            DONE
+        }
+        ConfigCommand::Show { json } => show(global, json),
+    }
+}
+
+fn file_path(global: &Global) -> CommandResult<PathBuf> {
+    let path = Config::file_path(global.config.clone());
+    let path = path.context("there is no home directory");
+    path.or_usage("set HOME to an absolute path, or give --config")
+}
+
+/// Writes a new file that only the user can read, because keys belong into it.
+fn init(path: &Path) -> CommandResult {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        created.with_context(|| format!("create {}", folder.display()))?;
+    }
+    let mut options = std::fs::File::options();
+    let mut file = match options.create_new(true).write(true).mode(0o600).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let why = format!("{} exists; it was not changed", path.display());
+            return refuse(why, "edit it, or give another path with --config");
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("create {}", path.display()))?;
+        }
+    };
+    let written = file.write_all(example_file().as_bytes()).and_then(|()| file.sync_all());
+    written.with_context(|| format!("write {}", path.display()))?;
+    ui::line(&path.display().to_string());
+    ui::remark(
+        "Every setting is in it, commented out; `outlast config show` shows what is in effect.",
+    );
+    DONE
+}
+
+fn path(path: &Path) {
+    ui::line(&path.display().to_string());
+    if !path.exists() {
+        ui::remark("There is no such file yet; `outlast config init` writes it.");
+    }
+}
+
+fn show(global: &Global, json: bool) -> CommandResult {
     let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
     if json {
         ui::json(&as_json(&showing));

@@ -10,13 +10,13 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use outlast_server::ToolSet;
+use outlast_server::{ToolSet, WAYS_TO_A_PROVIDER};
 
 use crate::cli::{Client, Global, InitArgs};
 use crate::client_files::diff;
 use crate::client_files::document::Document;
 use crate::client_files::json::Refusal;
-use crate::config::{Places, ResearchProvider, ShownConfig, Source, VendorName, settings};
+use crate::config::{Config, Places, ResearchProvider, ShownConfig, Source, VendorName, settings};
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
@@ -172,13 +172,15 @@ fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
     }
     let showing = ShownConfig::read(super::flags_of(global, &[])?).map_err(super::misconfigured)?;
     let (keys, providers) = inherited_providers(&showing);
+    let has_provider = showing.config.as_ref().is_ok_and(Config::has_provider);
     let library_given = !library.is_empty();
     let library = match library {
         [] => inherited_library(&showing),
         folders => folders.to_vec(),
     };
     let library = joined(&library)?;
-    Ok(Program { command, args, keys, providers, library, library_given })
+    let has_provider = has_provider || library.is_some();
+    Ok(Program { command, args, keys, providers, library, library_given, has_provider })
 }
 
 /// Returns the tool sets for the entry; an unknown one is refused here, not when the client starts.
@@ -319,6 +321,12 @@ impl InitReport {
                     .to_owned()
             }
         });
+        if !program.has_provider {
+            ui::remark(&format!(
+                "  warning: no research provider is configured here, and research is refused until one is: \
+                 {WAYS_TO_A_PROVIDER}"
+            ));
+        }
         ui::remark(&format!(
             "  Start {client} again. To undo: outlast init {} --remove",
             self.client.id()

@@ -14,7 +14,7 @@ use outlast_engine::{Dispatch, Engine, Options, Providers, Shutdown, Takes, Unti
 use outlast_server::{
     Face, Jobs, JobsOptions, MAX_UNANSWERED, Metrics, Perplexity, PerplexityOptions, Research,
     ResearchJobs, ResearchJobsOptions, ResearchMode, ResearchOptions, ResearchSet, Server, ToolSet,
-    Tools, serve_http, serve_stdio,
+    Tools, WAYS_TO_A_PROVIDER, serve_http, serve_stdio,
 };
 use outlast_store::Judgement;
 
@@ -29,7 +29,7 @@ use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, Patience, check_owner, options};
 use crate::test_clock::TestClock;
 use crate::ui;
-use crate::wire::{WAYS, no_provider, research_providers, workflow_providers};
+use crate::wire::{research_providers_of_server, workflow_providers};
 use http::raise_open_files;
 
 use super::signals::drain_on_signals;
@@ -53,10 +53,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let own_jobs = Arc::new(OwnJobs::default());
     super::start_server_log(global, &config, &own_jobs)?;
     data_dir::check(&config.data_dir)?;
-    let research = research_providers(&config)?;
-    // The other tool sets cannot answer without a research provider.
+    let research = research_providers_of_server(&config)?;
     if research.is_empty() && config.tools.iter().any(|set| *set != ToolSet::Jobs) {
-        leave_research_out(&mut config)?;
+        serve_without_provider(&mut config);
     }
     let profiles: Vec<Profile> = research.iter().map(|(profile, _)| profile.clone()).collect();
     warn_of_names(&config, profiles.first());
@@ -221,23 +220,19 @@ fn warn_of_names(config: &Config, first: Option<&Profile>) {
     }
 }
 
-/// Workflows need no research provider (E16): without one the research sets of the default are left out. Named sets are
-/// not.
-fn leave_research_out(config: &mut Config) -> CommandResult<()> {
-    if config.workflows.is_empty() {
-        return Err(no_provider());
-    }
-    if config.tools_are_named {
-        let hint = format!(
-            "{WAYS}\nor serve your workflows without research: leave --tools (OUTLAST_TOOLS) out, or give `--tools jobs`"
+/// Logs that research will be refused. Workflows need no research provider (E16): with some, the research sets of the
+/// default are left out. Named sets are not.
+fn serve_without_provider(config: &mut Config) {
+    if config.workflows.is_empty() || config.tools_are_named {
+        tracing::warn!(
+            "no research provider is configured: research is refused until one is; {WAYS_TO_A_PROVIDER}"
         );
-        return Err(no_provider().hint(hint));
+        return;
     }
     config.tools.retain(|set| *set == ToolSet::Jobs);
     tracing::info!(
         "no research provider is configured: only workflows are served, no research tools"
     );
-    Ok(())
 }
 
 /// Logs the provider that answers, if more than one could (P2).
@@ -265,19 +260,15 @@ fn sets(
 ) -> Vec<Tools> {
     let engine = &opened.engine;
     let jobs = jobs.map(|options| Tools::Jobs(Box::new(Jobs::new(engine.clone(), options))));
-    let made = |set: &ToolSet| match (set, profiles.split_first()?) {
-        (ToolSet::Research, line) => Some(research(opened, ResearchSet::Perplexity, line, config)),
-        (ToolSet::DeepResearch, line) => {
-            Some(research(opened, ResearchSet::AnyProvider, line, config))
-        }
-        (ToolSet::ResearchJobs, (profile, _)) => Some(research_jobs(engine, profile, config)),
-        (ToolSet::Perplexity, (profile, _)) => Some(perplexity(engine, profile, config)),
-        (ToolSet::Jobs, _) => None,
+    let first = profiles.first();
+    let made = |set: &ToolSet| match set {
+        ToolSet::Research => Some(research(opened, ResearchSet::Perplexity, profiles, config)),
+        ToolSet::DeepResearch => Some(research(opened, ResearchSet::AnyProvider, profiles, config)),
+        ToolSet::ResearchJobs => Some(research_jobs(engine, first, config)),
+        ToolSet::Perplexity => Some(perplexity(engine, first, config)),
+        ToolSet::Jobs => jobs.clone(),
     };
-    let mut sets = Vec::new();
-    for set in &config.tools {
-        sets.extend(if *set == ToolSet::Jobs { jobs.clone() } else { made(set) });
-    }
+    let mut sets: Vec<Tools> = config.tools.iter().filter_map(made).collect();
     if !config.async_mode {
         sets.extend(jobs);
     }
@@ -310,16 +301,10 @@ fn log_mode(config: &Config, takes: Takes) {
     }
 }
 
-fn research(
-    opened: &OpenEngine,
-    set: ResearchSet,
-    (profile, others): (&Profile, &[Profile]),
-    config: &Config,
-) -> Tools {
+fn research(opened: &OpenEngine, set: ResearchSet, profiles: &[Profile], config: &Config) -> Tools {
     let options = ResearchOptions {
         set,
-        profile: profile.clone(),
-        others: others.to_vec(),
+        profiles: profiles.to_vec(),
         mode: config.research_mode,
         inline_budget: config.inline_budget,
         max_failures: config.perplexity.max_job_retries,
@@ -333,9 +318,9 @@ fn research(
     Tools::Research(Box::new(Research::new(opened.engine.clone(), options)))
 }
 
-fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Tools {
+fn perplexity(engine: &Engine, profile: Option<&Profile>, config: &Config) -> Tools {
     let options = PerplexityOptions {
-        profile: profile.clone(),
+        profile: profile.cloned(),
         quick_timeout: config.perplexity.timeout,
         research_timeout: config.perplexity.polling_timeout,
         keep: config.job_ttl,
@@ -344,9 +329,9 @@ fn perplexity(engine: &Engine, profile: &Profile, config: &Config) -> Tools {
     Tools::Perplexity(Box::new(Perplexity::new(engine.clone(), options)))
 }
 
-fn research_jobs(engine: &Engine, profile: &Profile, config: &Config) -> Tools {
+fn research_jobs(engine: &Engine, profile: Option<&Profile>, config: &Config) -> Tools {
     let options = ResearchJobsOptions {
-        profile: profile.clone(),
+        profile: profile.cloned(),
         poll_budget: config.perplexity.research_poll_budget,
         max_failures: config.perplexity.max_job_retries,
         attempt_timeout: config.perplexity.polling_timeout,

@@ -28,10 +28,10 @@ pub(crate) fn assert_usage_error(ran: &Ran, error: &str, hint: &str) {
 }
 
 #[tokio::test]
-async fn serving_without_a_provider_names_the_three_ways_to_get_one() {
+async fn research_without_a_provider_names_the_three_ways_to_get_one() {
     let mut world = World::new().await;
     world.unset("PERPLEXITY_API_KEY");
-    let ran = world.run(&["serve"]).await;
+    let ran = world.run(&["research", "why?"]).await;
     assert_usage_error(&ran, "no research provider", "PERPLEXITY_API_KEY");
     assert!(ran.stderr.contains("library") && ran.stderr.contains("outlast demo"), "{ran:?}");
     assert!(!world.data_dir().exists(), "nothing is made by a command that cannot work");

@@ -1,12 +1,45 @@
-//! `outlast config show`, completions and manual pages.
+//! `outlast config`, completions and manual pages.
+
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use crate::support::World;
+use crate::cli::assert_usage_error;
+use crate::support::{Ran, World};
 
 fn setting<'a>(shown: &'a Value, key: &str) -> &'a Value {
     let settings = shown["settings"].as_array().unwrap();
     settings.iter().find(|setting| setting["key"] == key).unwrap_or_else(|| panic!("no {key}"))
+}
+
+#[tokio::test]
+async fn config_init_writes_a_file_once_that_changes_nothing() {
+    let world = World::new().await;
+    let run = async |command: &[&str]| world.run(&[&["config"][..], command].concat()).await;
+    let ran = run(&["path"]).await;
+    let path = std::path::PathBuf::from(ran.stdout.trim());
+    assert!(path.ends_with("outlast/outlast.toml") && !path.exists(), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("outlast config init"), "{ran:?}");
+    let before = run(&["show", "--json"]).await;
+
+    let written = run(&["init"]).await;
+    assert_eq!((written.code, &written.stdout), (Some(0), &ran.stdout), "{written:?}");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\n[server]\n") && text.contains("\n# concurrency = 5\n"), "{text}");
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "keys belong into it");
+    let after = run(&["show", "--json"]).await;
+    let settings =
+        |ran: &Ran| serde_json::from_str::<Value>(&ran.stdout).unwrap()["settings"].take();
+    assert_eq!(settings(&before), settings(&after));
+    assert_eq!(run(&["path"]).await.stderr, "");
+
+    std::fs::write(&path, "# mine\n").unwrap();
+    assert_usage_error(&run(&["init"]).await, "exists", "--config");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "# mine\n");
+    let other = path.with_file_name("other.toml");
+    let ran = run(&["init", "--config", other.to_str().unwrap()]).await;
+    assert!(ran.code == Some(0) && other.exists(), "{ran:?}");
 }
 
 #[tokio::test]

@@ -211,12 +211,8 @@ async fn p2_a_placeholder_is_no_key_and_the_next_in_line_is_used() {
     }
     assert_eq!(world.submits(), 0);
     world.unset("OUTLAST_LIBRARY");
-    let ran = world.run(&["serve"]).await;
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(
-        ran.stderr.contains("placeholder") && ran.stderr.contains("no research provider"),
-        "{ran:?}"
-    );
+    let log = world.serve().await.log();
+    assert!(log.contains("placeholder") && log.contains("no research provider"), "{log}");
 }
 
 /// P2: with both a key and a library set, doctor and the log report which one answers.
@@ -340,9 +336,10 @@ async fn g1_a_key_in_the_environment_is_not_used_unless_its_vendor_is_named() {
     let job: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
     assert_eq!(job["output"]["model"], LIBRARY, "{ran:?}");
     world.unset("OUTLAST_LIBRARY");
-    let ran = world.run(&["serve"]).await;
+    let log = world.serve().await.log();
+    assert!(log.contains("no research provider is configured"), "{log}");
+    let ran = world.run(&["research", "boiler room?"]).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("no research provider is configured"), "{ran:?}");
     assert_eq!(world.simulator.requests().len(), 0, "not one request was made");
 }
 
@@ -370,7 +367,7 @@ async fn g1_a_named_provider_must_have_what_it_needs() {
     ];
     for (names, error, hint) in cases {
         world.set("OUTLAST_PROVIDERS", names);
-        for command in [&["serve"][..], &["research", "why?"], &["worker", "--until-idle"]] {
+        for command in [&["research", "why?"][..], &["worker", "--until-idle"]] {
             let ran = world.run(command).await;
             assert_eq!(ran.code, Some(2), "{names} {command:?}: {ran:?}");
             assert!(ran.stderr.contains(error) && ran.stderr.contains(hint), "{names}: {ran:?}");
@@ -378,12 +375,76 @@ async fn g1_a_named_provider_must_have_what_it_needs() {
         let ran = world.run(&["doctor", "--json"]).await;
         assert_eq!(ran.code, Some(1), "{names}: {ran:?}");
     }
+    world.set("OUTLAST_PROVIDERS", "openai,bard");
+    assert_eq!(world.run(&["serve"]).await.code, Some(2));
     world.set("OUTLAST_PROVIDERS", "gemini");
+    let log = world.serve().await.log();
+    assert!(log.contains("placeholder") && log.contains("GEMINI_API_KEY"), "P2: {log}");
+    // Questions would go to the second, which the user may not expect.
+    world.set("OUTLAST_PROVIDERS", "gemini,openai");
+    world.set("OPENAI_API_KEY", "sk-test");
     let ran = world.run(&["serve"]).await;
-    assert!(ran.stderr.contains("placeholder"), "P2: {ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("gemini, which has no key"), "{ran:?}");
+    world.set("OUTLAST_PROVIDERS", "gemini");
     // Lists need no provider.
     let ran = world.run(&["jobs", "list"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// N3: a server without a provider lists its tools, refuses what would need one, and reads stored conversations.
+#[tokio::test]
+async fn n3_a_server_without_a_provider_lists_its_tools_and_reads_conversations() {
+    let mut world = with_library().await;
+    let mut server = world.serve().await;
+    let asked = json!({ "query": "boiler room vault code?" });
+    let answer = answered(&mut server, "perplexity_deep_research", asked.clone()).await;
+    let id = answer["conversationId"].as_str().unwrap().to_owned();
+    drop(server);
+
+    for name in ["OUTLAST_LIBRARY", "PERPLEXITY_API_KEY"] {
+        world.unset(name);
+    }
+    let messages = json!({ "messages": [{ "role": "user", "content": "why?" }] });
+    let follow_up = json!({ "query": "why?", "conversationId": id });
+    let calls = [
+        ("perplexity_deep_research", &asked),
+        ("perplexity_deep_research_followup", &follow_up),
+        ("perplexity_search", &asked),
+        ("perplexity_search_followup", &follow_up),
+        ("perplexity_research_start", &messages),
+        ("perplexity_ask", &messages),
+        ("perplexity_research", &messages),
+        ("deep_research", &asked),
+        ("deep_research_followup", &follow_up),
+    ];
+    for sets in ["", "deep-research,perplexity"] {
+        world.set("OUTLAST_TOOLS", sets);
+        let mut server = world.serve().await;
+        let listed = server.request("tools/list", json!({})).await;
+        let tools = listed["result"]["tools"].as_array().unwrap().clone();
+        let properties = |tool: &Value| tool["inputSchema"]["properties"].clone();
+        assert!(tools.iter().all(|tool| properties(tool)["provider"].is_null()), "{listed}");
+        let is_listed = |name: &str| tools.iter().any(|tool| tool["name"] == name);
+        let mut refusals = 0;
+        for (tool, arguments) in calls.iter().filter(|(tool, _)| is_listed(tool)) {
+            if *tool == "perplexity_search" && !sets.is_empty() {
+                continue;
+            }
+            let text = refused(&server.call(tool, (*arguments).clone()).await);
+            assert!(text.starts_with("CONFIGURATION_ERROR: "), "{tool}: {text}");
+            assert!(text.contains("OUTLAST_LIBRARY"), "{tool}: {text}");
+            refusals += 1;
+        }
+        assert!(refusals >= 4, "{listed}");
+        let read = server.call("get_conversation_history", json!({ "conversationId": id })).await;
+        assert!(read.to_string().contains("boiler room vault code?"), "{read}");
+        assert!(server.log().contains("research is refused until one is"), "{}", server.log());
+    }
+
+    let ran = world.run(&["doctor"]).await;
+    assert!(ran.stdout.contains("research is refused until one is"), "{ran:?}");
+    let ran = world.run(&["init", "zed"]).await;
+    assert!(ran.stderr.contains("research is refused until one is"), "{ran:?}");
 }
 
 /// G2: the command line chooses among the named providers, keeps a conversation's own, and accepts a budget.

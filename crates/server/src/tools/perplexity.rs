@@ -23,7 +23,7 @@ use crate::text::{block_texts, printable, with_citations};
 use crate::tool_names::perplexity::{ASK, REASON, RESEARCH, SEARCH};
 use crate::tools::instructions::research_job;
 use crate::tools::outcome;
-use crate::tools::recipient::Disclaimer;
+use crate::tools::recipient::{Disclaimer, no_provider};
 use crate::tools::research_jobs::strips_thinking;
 use crate::tools::schema::ListedTool;
 use arguments::Asked;
@@ -31,8 +31,8 @@ use arguments::Asked;
 /// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct PerplexityOptions {
-    /// The capabilities that a worker needs to run its jobs.
-    pub profile: Profile,
+    /// The capabilities that a worker needs to run its jobs; `None` if no provider is configured.
+    pub profile: Option<Profile>,
     /// The time limit of a quick answer.
     pub quick_timeout: Duration,
     /// The time limit of research.
@@ -88,7 +88,8 @@ impl Perplexity {
             HeldAnswer::Quick => (self.options.quick_timeout, false),
         };
         let (visibility, answer_with) = held::until_its_end(may_be_task);
-        let (profile, keep) = (self.options.profile.clone(), Some(self.options.keep));
+        let profile = self.options.profile.clone().ok_or_else(no_provider)?;
+        let keep = Some(self.options.keep);
         // A job that a caller waits for is never submitted a second time.
         let job = research_job(&caller.owner, profile, &ask, timeout)?;
         let identity = AskedQuestion {

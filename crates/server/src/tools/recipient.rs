@@ -3,6 +3,8 @@
 
 use outlast_core::Profile;
 
+use crate::reply::{Refusal, RefusalCode};
+
 /// Controls whether descriptions warn against sending sensitive information (C11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disclaimer {
@@ -34,17 +36,31 @@ pub fn how_to_configure(provider: &str) -> String {
     }
 }
 
+/// The ways to get a research provider.
+pub const WAYS_TO_A_PROVIDER: &str = "set PERPLEXITY_API_KEY, or OUTLAST_PROVIDERS to openai, anthropic or gemini together \
+                                      with its key, or OUTLAST_LIBRARY to a folder of documents";
+
+/// Returns the refusal of a call that needs a provider on a server that has none.
+pub(crate) fn no_provider() -> Refusal {
+    let sentence = format!(
+        "no research provider is configured on this server; tell the user to {WAYS_TO_A_PROVIDER}, and to restart outlast \
+         (`outlast demo` shows research without any of these)"
+    );
+    Refusal::because(RefusalCode::CONFIGURATION, sentence)
+}
+
 /// The recipient of the questions.
 #[derive(Clone, Copy)]
 pub(crate) struct Recipient<'a> {
-    pub(crate) profile: &'a Profile,
+    /// The profile of the provider that receives them; `None` if none is configured.
+    pub(crate) profile: Option<&'a Profile>,
     pub(crate) disclaimer: Disclaimer,
 }
 
 impl Recipient<'_> {
     /// Returns true if questions stay on this machine.
     pub(crate) fn is_library(self) -> bool {
-        self.profile.provider() == Profile::LIBRARY
+        self.profile.is_some_and(|profile| profile.provider() == Profile::LIBRARY)
     }
 
     /// Selects one of two texts: for documents on this machine, or for the web.

@@ -58,10 +58,9 @@ pub enum DocumentSharing {
 pub struct ResearchOptions {
     /// The set that these options configure.
     pub set: ResearchSet,
-    /// The provider of new questions.
-    pub profile: Profile,
-    /// The other configured providers: each answers when a call names it, and continues its own conversations (P1).
-    pub others: Vec<Profile>,
+    /// The configured providers. The first answers new questions; each of the others answers when a call names it, and
+    /// continues its own conversations (P1).
+    pub profiles: Vec<Profile>,
     /// The way in which a call for deep research is answered.
     pub mode: ResearchMode,
     /// The time for which a call waits if it could also be answered at once.
@@ -134,11 +133,6 @@ impl Research {
     /// Returns the attributes of a deep research question.
     fn asking(&self, continued: bool) -> Asking {
         Asking { set: self.options.set, continued, show_thinking: false }
-    }
-
-    /// Returns the configured providers, the default first.
-    fn profiles(&self) -> impl Iterator<Item = &Profile> {
-        std::iter::once(&self.options.profile).chain(&self.options.others)
     }
 
     /// Returns the path of a conversation's files, which only its owner on this machine can use.

@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::reply::{ToolResult, structured_long};
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::instructions::research_job;
-use crate::tools::recipient::Disclaimer;
+use crate::tools::recipient::{Disclaimer, no_provider};
 use crate::tools::schema::ListedTool;
 use crate::wait;
 use answer::ResearchJobAnswer;
@@ -26,8 +26,8 @@ pub(super) use answer::strips_thinking;
 /// The configuration of this set.
 #[derive(Clone, Debug)]
 pub struct ResearchJobsOptions {
-    /// The capabilities that a worker needs to run its jobs.
-    pub profile: Profile,
+    /// The capabilities that a worker needs to run its jobs; `None` if no provider is configured.
+    pub profile: Option<Profile>,
     /// The time for which one poll waits.
     pub poll_budget: Duration,
     /// The number of failed attempts that are retried.
@@ -102,11 +102,12 @@ impl ResearchJobs {
         };
         let key = arguments::key(arguments.idempotency_key.as_deref(), digest(&(START, &ask))?)?;
         let ResearchJobsOptions { profile, attempt_timeout, life, keep, .. } = &self.options;
+        let profile = profile.clone().ok_or_else(no_provider)?;
         let job = NewJob {
             max_failures: self.options.max_failures,
             life: Some(*life),
             keep: Some(*keep),
-            ..research_job(&caller.owner, profile.clone(), &ask, *attempt_timeout)?
+            ..research_job(&caller.owner, profile, &ask, *attempt_timeout)?
         };
         let job = self.engine.start(job.made_by(START), key).await?.job;
         let (id, now) = (job.id.to_string(), self.engine.now());

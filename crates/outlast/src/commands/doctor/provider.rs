@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use outlast_core::{Clock as _, Profile, ProviderError, Timestamp, Trouble};
 use outlast_provider::vendor::{Checked, KeyState};
+use outlast_server::WAYS_TO_A_PROVIDER;
 use outlast_store::SystemClock;
 use tokio::time::Instant;
 
@@ -120,8 +121,8 @@ fn none(config: &Config) -> Check {
     if !config.workflows.is_empty() {
         return Check::skipped("none is configured; the workflows need none");
     }
-    let fix = "set PERPLEXITY_API_KEY, or OUTLAST_LIBRARY to a folder of documents, or try `outlast demo`";
-    Check::fail(wire::no_provider().to_string(), fix)
+    let line = "none is configured; research is refused until one is";
+    Check::warn(line, format!("{WAYS_TO_A_PROVIDER}; or try `outlast demo`"))
 }
 
 fn library(config: &Config) -> Check {

@@ -50,6 +50,8 @@ pub(super) struct Program {
     pub(super) library: Option<String>,
     /// True if the folders were given on the command line.
     pub(super) library_given: bool,
+    /// True if a provider has what it needs in this environment.
+    pub(super) has_provider: bool,
 }
 
 impl Client {

@@ -23,6 +23,7 @@ fn program() -> Program {
         providers: None,
         library: None,
         library_given: false,
+        has_provider: true,
     }
 }
 

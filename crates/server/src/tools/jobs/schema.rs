@@ -152,7 +152,7 @@ fn starts() -> ToolAnnotations {
 /// C11: the built-in workflow sends its question to a provider; the behaviour of other workflows is not known here.
 fn warning(workflow: &Workflow, disclaimer: Disclaimer) -> String {
     match workflow.work {
-        Work::Research => Recipient { profile: &workflow.profile, disclaimer }.long_warning(),
+        Work::Research => Recipient { profile: Some(&workflow.profile), disclaimer }.long_warning(),
         Work::Command | Work::Tool { .. } => String::new(),
     }
 }

@@ -13,7 +13,7 @@ use crate::tools::schema::{ListedTool, described, joined, listed, object, one_of
 
 pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
     let PerplexityOptions { profile, disclaimer, .. } = &set.options;
-    let recipient = Recipient { profile, disclaimer: *disclaimer };
+    let recipient = Recipient { profile: profile.as_ref(), disclaimer: *disclaimer };
     let (warning, long_warning) = (recipient.warning(), recipient.long_warning());
     let place = recipient.either("the server's own documents", "the web");
     let found = recipient.either("passages of the server's own documents", "web pages");

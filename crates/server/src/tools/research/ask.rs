@@ -25,7 +25,7 @@ use crate::tools::instructions::{
     DEEP_RESEARCH, new_conversation, research_job, research_messages,
 };
 use crate::tools::outcome::outcome;
-use crate::tools::recipient::how_to_configure;
+use crate::tools::recipient::{how_to_configure, no_provider};
 
 /// The time for which a call waits after the timeout of a search: its worker has given up by then, unless the provider
 /// hangs.
@@ -174,9 +174,13 @@ impl Research {
     /// Returns the provider that a call names, if any; refuses one that is not configured.
     fn wanted(&self, named: Option<&str>) -> Result<Option<Profile>, Refusal> {
         let Some(named) = named else { return Ok(None) };
-        let found = self.profiles().find(|profile| profile.provider() == named);
+        let profiles = &self.options.profiles;
+        let found = profiles.iter().find(|profile| profile.provider() == named);
         found.cloned().map(Some).ok_or_else(|| {
-            let names: Vec<&str> = self.profiles().map(Profile::provider).collect();
+            let names: Vec<&str> = profiles.iter().map(Profile::provider).collect();
+            if names.is_empty() {
+                return no_provider();
+            }
             let names = names.join(", ");
             Refusal::validation(format!("provider must be one of those configured: {names}"))
         })
@@ -189,8 +193,11 @@ impl Research {
             self.check_documents_stay(asked_in, wanted)?;
             return Ok(wanted.clone());
         }
-        let Some(provider) = &asked_in.provider else { return Ok(self.options.profile.clone()) };
-        let found = self.profiles().find(|profile| profile.provider() == provider);
+        let mut profiles = self.options.profiles.iter();
+        let Some(provider) = &asked_in.provider else {
+            return profiles.next().cloned().ok_or_else(no_provider);
+        };
+        let found = profiles.find(|profile| profile.provider() == provider);
         found.cloned().ok_or_else(|| self.not_configured(asked_in, provider))
     }
 
@@ -213,7 +220,13 @@ impl Research {
     /// Returns the refusal if this server cannot use the conversation's provider.
     fn not_configured(&self, asked_in: &AskedIn, provider: &str) -> Refusal {
         let how = how_to_configure(provider);
-        let first = self.options.profile.provider();
+        let Some(first) = self.options.profiles.first().map(Profile::provider) else {
+            let sentence = format!(
+                "this conversation belongs to the provider `{provider}`, and no provider is configured on this server; \
+                 tell the user to {how} and restart outlast"
+            );
+            return Refusal::because(RefusalCode::CONFIGURATION, sentence);
+        };
         let callers_may_move = provider != Profile::LIBRARY
             || first == Profile::LIBRARY
             || self.options.sharing == DocumentSharing::AgentsToo;

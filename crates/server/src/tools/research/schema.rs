@@ -127,10 +127,11 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
 /// machine.
 fn recipient(set: &Research) -> Recipient<'_> {
     let options = &set.options;
-    let mut elsewhere = set.profiles().filter(|it| it.provider() != Profile::LIBRARY);
+    let first = options.profiles.first();
+    let mut elsewhere = options.profiles.iter().filter(|it| it.provider() != Profile::LIBRARY);
     let profile = match options.set {
-        ResearchSet::Perplexity => &options.profile,
-        ResearchSet::AnyProvider => elsewhere.next().unwrap_or(&options.profile),
+        ResearchSet::Perplexity => first,
+        ResearchSet::AnyProvider => elsewhere.next().or(first),
     };
     Recipient { profile, disclaimer: options.disclaimer }
 }
@@ -139,7 +140,7 @@ fn recipient(set: &Research) -> Recipient<'_> {
 fn providers(set: &Research) -> String {
     let ask = ResearchAsk { effort: Some(Effort::Medium), ..ResearchAsk::default() };
     let request = Request::from(serde_json::to_value(ask).unwrap_or_default());
-    let listed = set.profiles().map(|profile| {
+    let listed = set.options.profiles.iter().map(|profile| {
         let cost = match set.engine.expects(profile, &request).cost.amount() {
             Some(NanoUsd(0)) => "free".to_owned(),
             Some(amount) if amount < NanoUsd(10_000_000) => format!("about {amount}"),
@@ -150,6 +151,7 @@ fn providers(set: &Research) -> String {
     });
     let listed: Vec<String> = listed.collect();
     match listed.as_slice() {
+        [] => String::new(),
         [one] => format!(" Asks {one}."),
         several => format!(" Asks the first of: {}.", several.join(", ")),
     }
@@ -189,9 +191,7 @@ fn research_options(set: &Research, provider_text: &str) -> Value {
     match set.options.set {
         ResearchSet::Perplexity => joined(common, json!({ "reasoning_effort": effort })),
         ResearchSet::AnyProvider => {
-            let names: Vec<&str> = set.profiles().map(Profile::provider).collect();
-            let mut provider = one_of(&names);
-            provider["description"] = json!(provider_text);
+            let names: Vec<&str> = set.options.profiles.iter().map(Profile::provider).collect();
             let budget = json!({
                 "type": "number",
                 "exclusiveMinimum": 0,
@@ -199,7 +199,12 @@ fn research_options(set: &Research, provider_text: &str) -> Value {
                 "description": "What the run may cost at most. Where the provider has no cap of its own, a question \
                                 that usually costs more is refused."
             });
-            joined(common, json!({ "provider": provider, "effort": effort, "budget_usd": budget }))
+            let mut options = common;
+            if !names.is_empty() {
+                options["provider"] = one_of(&names);
+                options["provider"]["description"] = json!(provider_text);
+            }
+            joined(options, json!({ "effort": effort, "budget_usd": budget }))
         }
     }
 }

@@ -120,8 +120,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
     tokio::spawn(Worker::new(&engine, Takes::TheQueue).run(Until::Asked));
     let options = ResearchOptions {
         set: ResearchSet::Perplexity,
-        profile,
-        others: Vec::new(),
+        profiles: vec![profile],
         mode,
         inline_budget: Duration::from_secs(45),
         max_failures: 2,

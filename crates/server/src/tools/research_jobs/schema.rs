@@ -16,7 +16,7 @@ use crate::tools::schema::{
 
 pub(super) fn tools(set: &Arc<ResearchJobs>) -> Vec<ListedTool> {
     let ResearchJobsOptions { profile, poll_budget, keep, disclaimer, .. } = &set.options;
-    let recipient = Recipient { profile, disclaimer: *disclaimer };
+    let recipient = Recipient { profile: profile.as_ref(), disclaimer: *disclaimer };
     let place = recipient.either(" in the server's own documents", "");
     let warning = recipient.long_warning();
     let budget = poll_budget.as_secs_f64().ceil();
