@@ -1,5 +1,5 @@
-//! Idempotency keys: a caller's promise that two requests are the same one. [`crate::rules::key_is_valid`] decides
-//! how long a key names its job.
+//! Idempotency keys: a caller's promise that two requests are the same one. `rules/key.rs` decides how long a key names its
+//! job.
 
 use std::time::Duration;
 

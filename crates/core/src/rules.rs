@@ -1,7 +1,7 @@
 //! The rules for jobs, as pure functions: a record and a time go in, a changed record or a decision comes out. Stores
 //! apply the first group under their lock; workers ask the second group for the next step.
 
-mod accept;
+mod admit;
 mod claim;
 mod turn;
 mod write;
@@ -26,27 +26,24 @@ mod send_key;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use accept::accept;
+pub use admit::{Admitted, FirstCharge, OwnerUsage, admit, attach, counts_toward_day};
 pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
 pub use claim::{carry, claim, claimable, takeable};
 pub use expire::{expired, expires_at, life_ends_at};
-pub use identity::{
-    Earlier, EarlierCall, IdentityRecord, earlier, is_promised_by, newest_call, promise,
-};
-pub use key::{KeyRecord, Replay, key_is_valid, record_answer, replay, run_taken_up};
+pub use identity::{EarlierCall, IdentityRecord, is_promised_by, newest_call, promise};
+pub use key::{KeyRecord, Replay, record_answer, replay};
 pub use notice::{notice, undelivered};
 pub use prune::{prunable, removable_at};
 pub use rescue::{is_unheld, lease_is_void, rescue};
 pub use restore::{Fate, restore};
 pub use retry::Retrying;
-pub use room::{ask_bytes, has_room, settled_bytes};
+pub use room::{ask_bytes, settled_bytes};
 pub use send_key::job_of_key;
 pub use share::{Sharing, may_take};
 pub use spending::{
-    RunCharge, allowance_of_resumed, begins_another_run, bound_another_run, charge,
-    ledger_old_until, ledger_removable_until, lowest_cap, may_spend, maybe_spent, reserve,
-    reserved, sweeps_needed_from,
+    RunCharge, begins_another_run, bound_another_run, charge, ledger_old_until,
+    ledger_removable_until, lowest_cap, maybe_spent, reserved, sweeps_needed_from,
 };
 pub use turn::{Turn, ahead};
 pub use verdict::{End, verdict};

@@ -32,7 +32,7 @@ pub trait Store: Send + Sync {
     /// exactly one creates the job. A held research call ([`crate::Key::identity`]) finds the newest job of the same
     /// call, an unfinished one first. If the previous version created the job, the call finds the one that the
     /// previous form of its key names ([`crate::rules::newest_call`]). If the key of a call no longer names a job
-    /// that left a run behind, the call resumes that run ([`crate::rules::earlier`]), unless [`Insert::takes_up`]
+    /// that left a run behind, the call resumes that run ([`crate::rules::attach`]), unless [`Insert::takes_up`]
     /// names another. A call that gives out the id of a held job makes it a promised one ([`crate::rules::promise`]).
     /// Refusals, in this order: [`StoreError::KeyConflict`], [`StoreError::ConversationBusy`],
     /// [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`], [`StoreError::BudgetExceeded`].

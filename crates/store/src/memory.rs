@@ -9,20 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord, Turn};
+use outlast_core::rules::{EarlierCall, Turn};
 use outlast_core::{
     Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
-    ConversationId, ConversationPage, ConversationQuery, Cost, CountedSpend, Cursor, Dead,
-    EndNotices, Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, LedgerRow,
-    NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun,
-    RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind,
-    Store, StoreError, Timestamp, WorkerId, rules,
+    ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, Dead, EndNotices, Insert,
+    Inserted, Job, JobId, JobPage, JobQuery, JobState, Lease, LedgerRow, NoticeClaim,
+    NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
+    Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
+    StoreError, Timestamp, WorkerId, rules,
 };
+use uuid::Uuid;
 
 use crate::{count, page};
-use tables::{
-    Decided, StoredKey, StoredNotice, Tables, matches, same_conversation, summary, visible, waits,
-};
+use tables::{StoredNotice, Tables, matches, summary, visible, waits};
 
 /// A store that keeps jobs in memory.
 pub struct MemoryStore {
@@ -101,64 +100,25 @@ impl Store for MemoryStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation, carrier } =
-            insert;
+        let mut insert = insert;
         let mut tables = self.tables();
         let now = self.clock.now();
         // This comes before the decision, as with a claim: the worker is running even if its call is refused.
+        let carrier = insert.carrier.clone();
         if let Some(Carrier { worker, .. }) = &carrier {
             tables.workers.entry(worker.clone()).or_default();
         }
-        if let Some(key) = &key
-            && let Some(EarlierCall { seq, job, key: found }) = tables.earlier_call(&new, key)
+        if let Some(key) = &insert.key
+            && let Some(found) = tables.earlier_call(&insert.job, key)
+            && let Some(EarlierCall { seq, job, key }) = rules::attach(&mut insert, found, now)?
         {
-            match rules::earlier(key, &found, &job, &new, now) {
-                Earlier::MakeNew(run) => takes_up = takes_up.or(run),
-                Earlier::Conflict => return Err(StoreError::KeyConflict(job.id)),
-                Earlier::Attach => {
-                    let job = tables.promise(seq, &new, now).unwrap_or(job);
-                    return Ok(Inserted::Existing { job, key: found });
-                }
-            }
+            let job = tables.promise(seq, &insert.job, now).unwrap_or(job);
+            return Ok(Inserted::Existing { job, key });
         }
-        if let Some(busy) = tables.unfinished(&new.owner).find(|job| same_conversation(job, &new)) {
-            return Err(StoreError::ConversationBusy(busy.id));
-        }
-        if tables.unfinished(&new.owner).count() >= max_unfinished as usize {
-            return Err(StoreError::TooManyJobs);
-        }
-        if !rules::has_room(tables.bytes(&new.owner), rules::ask_bytes(&new), max_bytes) {
-            return Err(StoreError::TooManyBytes);
-        }
-        let is_resumed = takes_up.is_some();
-        let allowance = match &reservation {
-            None => None,
-            Some(reservation) if is_resumed => {
-                Some(rules::allowance_of_resumed(&reservation.terms))
-            }
-            Some(reservation) => {
-                let day = tables.counted(&new.owner, now.day());
-                let counted = CountedSpend { day, ..CountedSpend::default() };
-                let decided = rules::may_spend(&reservation.terms, counted, now);
-                Some(decided.map_err(StoreError::BudgetExceeded)?)
-            }
-        };
-        let decided = Decided { allowance, notice: self.notices };
-        let (seq, job) = tables.add(new, takes_up, decided, carrier.as_ref(), now);
-        if let (Some(reservation), Some(allowance), false) = (&reservation, &allowance, is_resumed)
-        {
-            let row = rules::reserve(reservation, allowance, job.id, &job.new.owner, now);
-            tables.ledger.push(row);
-        }
-        if let Some(key) = key {
-            let Key { text, input_hash, life, identity } = key;
-            let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
-            tables.keys.insert((job.new.owner.clone(), text), StoredKey { seq, record });
-            if let Some(identity) = identity {
-                tables.identities.insert(seq, IdentityRecord::new(&identity, &job.new, now));
-            }
-        }
-        Ok(Inserted::New(job))
+        let usage = tables.usage(&insert.job, now.day());
+        let id = JobId::new(Uuid::new_v4());
+        let admitted = rules::admit(insert, &usage, id, self.notices, now)?;
+        Ok(Inserted::New(tables.add(admitted, carrier.as_ref(), now)))
     }
 
     async fn claim(

@@ -1,6 +1,6 @@
 //! The identity of a held research call (promise 2): which job a repeated call attaches to.
 
-use crate::rules::{KeyRecord, key_is_valid, run_taken_up};
+use super::key::{KeyRecord, key_is_valid, run_taken_up};
 use crate::{
     CallIdentity, CallMode, Job, Key, KeyLife, NewJob, Record, RemoteRun, StateKind, Timestamp,
     Visibility,
@@ -106,7 +106,7 @@ pub fn newest_call<N: Ord>(
 
 /// The effect of an earlier job of the same call on a start.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Earlier {
+pub(super) enum Earlier {
     /// The start attaches to that job.
     Attach,
     /// The start is refused: the caller's key belongs to another request.
@@ -116,7 +116,13 @@ pub enum Earlier {
 }
 
 /// Decides whether a start under `asked` attaches to the job that its key or identity names, by the `found` key.
-pub fn earlier(asked: &Key, found: &KeyRecord, job: &Job, new: &NewJob, now: Timestamp) -> Earlier {
+pub(super) fn earlier(
+    asked: &Key,
+    found: &KeyRecord,
+    job: &Job,
+    new: &NewJob,
+    now: Timestamp,
+) -> Earlier {
     let is_same = asked.deciding_identity().is_some() || asked.input_hash == found.input_hash;
     match (key_is_valid(found, job, now), is_same) {
         (true, true) => Earlier::Attach,

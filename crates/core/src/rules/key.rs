@@ -44,7 +44,7 @@ pub(super) fn validity(key: &KeyRecord, job: &Job) -> Validity {
 }
 
 /// Returns whether the key still names its job.
-pub fn key_is_valid(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
+pub(super) fn key_is_valid(key: &KeyRecord, job: &Job, now: Timestamp) -> bool {
     match validity(key, job) {
         Validity::WhileUnfinished => true,
         Validity::Until(end) => now < end,
@@ -81,7 +81,7 @@ pub fn replay(key: &KeyRecord, job: &Job) -> Option<Replay> {
 /// Returns the run that a research call resumes when its key no longer names `job`, so that a run which was paid for
 /// and may still deliver is not bought again. This is so only if the call goes to the same provider with the same
 /// settings.
-pub fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
+pub(super) fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
     match key.life {
         KeyLife::Replays { .. } if job.new.profile == new.profile => job.run_left().cloned(),
         KeyLife::Replays { .. } | KeyLife::UntilAnswered { .. } | KeyLife::For(_) => None,

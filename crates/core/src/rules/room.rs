@@ -23,7 +23,7 @@ pub fn settled_bytes(settlement: &Settlement) -> u64 {
 }
 
 /// Returns whether an owner who has `stored` bytes may add a job whose request has `more`.
-pub fn has_room(stored: u64, more: u64, max_bytes: u64) -> bool {
+pub(super) fn has_room(stored: u64, more: u64, max_bytes: u64) -> bool {
     stored.saturating_add(more) <= max_bytes
 }
 

@@ -51,7 +51,7 @@ const CENT: u64 = 10_000_000;
 /// every limit if the typical cost is not known. Otherwise the cap is the smallest of the budget, the limits and the
 /// provider's default, rounded down to a cent. A budget below the typical cost refuses the run only if the provider
 /// cannot stop the run there.
-pub fn may_spend(
+pub(super) fn may_spend(
     terms: &SpendTerms,
     counted: CountedSpend,
     now: Timestamp,
@@ -101,7 +101,7 @@ pub fn reserved(allowance: &RunAllowance) -> Option<NanoUsd> {
 }
 
 /// Returns the allowance of a job that resumes a paid run. Nothing is decided, because nothing is bought.
-pub fn allowance_of_resumed(terms: &SpendTerms) -> RunAllowance {
+pub(super) fn allowance_of_resumed(terms: &SpendTerms) -> RunAllowance {
     RunAllowance { cap: lowest_cap(terms), terms: *terms }
 }
 
@@ -156,7 +156,7 @@ pub fn bound_another_run(record: &mut Record, counted: CountedSpend, now: Timest
 }
 
 /// Returns the ledger row of a job's first run.
-pub fn reserve(
+pub(super) fn reserve(
     reservation: &Reservation,
     allowance: &RunAllowance,
     job: JobId,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::rules::accept;
+use crate::rules::admit::accept;
 use crate::{
     Body, Checkpoint, Code, Cost, EndNotices, Failure, Fence, Holder, JobId, JobState, Lease,
     NewJob, Output, OwnerId, Profile, Record, RemoteRun, Timestamp, Usage, Visibility, WorkerId,

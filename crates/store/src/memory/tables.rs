@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use outlast_core::rules::{EarlierCall, IdentityRecord, KeyRecord, Turn};
+use outlast_core::rules::{
+    Admitted, EarlierCall, FirstCharge, IdentityRecord, KeyRecord, OwnerUsage, Turn,
+};
 use outlast_core::{
     Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary,
-    CountedSpend, Day, EndNotices, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId,
-    Profile, Prune, Record, RemoteRun, RequestNote, Rev, RunAllowance, Scope, SpendBy, SpendSum,
-    StateKind, StoreError, Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
+    CountedSpend, Day, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile,
+    Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError,
+    Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
 };
 use tokio::sync::watch;
-use uuid::Uuid;
 
 use crate::count;
 
@@ -36,12 +37,6 @@ pub(super) struct Tables {
     pub(super) kept: HashMap<String, String>,
     /// The number of the latest change. Each change wakes the receivers.
     pub(super) rev: watch::Sender<Rev>,
-}
-
-/// The parts of an insert's decision other than the job itself.
-pub(super) struct Decided {
-    pub(super) allowance: Option<RunAllowance>,
-    pub(super) notice: EndNotices,
 }
 
 /// The time of an owner's arrival and of the latest claim of one of the owner's jobs.
@@ -78,10 +73,6 @@ impl Tables {
         self.records.values().map(|record| &record.job)
     }
 
-    pub(super) fn unfinished(&self, owner: &OwnerId) -> impl Iterator<Item = &Job> {
-        self.jobs().filter(move |job| job.new.owner == *owner && !job.state.kind().is_terminal())
-    }
-
     /// The keys that name jobs, by the number of the job.
     pub(super) fn keys_by_job(&self) -> HashMap<u64, KeyRecord> {
         self.keys.values().map(|key| (key.seq, key.record)).collect()
@@ -115,41 +106,50 @@ impl Tables {
         rules::promise(&mut record, new, now).then(|| self.save(seq, record))
     }
 
+    /// Reads what decides about a new job.
+    pub(super) fn usage(&self, new: &NewJob, today: Day) -> OwnerUsage {
+        let turns = || self.jobs().filter(|job| same_conversation(job, new));
+        let unfinished = |job: &&Job| !job.state.kind().is_terminal();
+        let own = || self.records.values().filter(|record| record.job.new.owner == new.owner);
+        OwnerUsage {
+            busy: turns().find(unfinished).map(|job| job.id),
+            last_turn: turns().map(|job| job.turn).max().unwrap_or(0),
+            unfinished: own().map(|record| &record.job).filter(unfinished).count() as u64,
+            bytes: own().map(|record| record.bytes).sum(),
+            spent_today: self.counted(&new.owner, today),
+        }
+    }
+
+    /// Adds a job, which a worker may own from the start.
     pub(super) fn add(
         &mut self,
-        new: NewJob,
-        takes_up: Option<RemoteRun>,
-        decided: Decided,
+        Admitted { mut record, charge, key, identity }: Admitted,
         carrier: Option<&Carrier>,
         now: Timestamp,
-    ) -> (u64, Job) {
-        let earlier = self.jobs().filter(|job| same_conversation(job, &new));
-        let turn = earlier.map(|job| job.turn).max().unwrap_or(0) + 1;
+    ) -> Job {
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
-        let bytes = rules::ask_bytes(&new);
-        let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
-        job.allowance = decided.allowance;
-        if let Checkpoint::Running(run) = &job.checkpoint {
-            self.move_row(run, &job);
+        let job = &record.job;
+        match charge {
+            FirstCharge::None => {}
+            FirstCharge::Reserve(row) => self.ledger.push(row),
+            FirstCharge::Move(run) => self.move_row(&run, job),
         }
         self.seqs.insert(job.id, seq);
+        let owner = &job.new.owner;
         let arrived = self.owners.len() as u64;
-        self.owners.entry(job.new.owner.clone()).or_insert(OwnerTurns { served: 0, arrived });
-        let mut record = Record { job, holder: None, bytes, notice: decided.notice };
+        self.owners.entry(owner.clone()).or_insert(OwnerTurns { served: 0, arrived });
+        if let Some((text, record)) = key {
+            self.keys.insert((owner.clone(), text), StoredKey { seq, record });
+        }
+        self.identities.extend(identity.map(|identity| (seq, identity)));
         if let Some(carrier) = carrier {
             rules::carry(&mut record, carrier, now);
         }
-        (seq, self.save(seq, record))
-    }
-
-    /// The number of bytes that the owner's jobs take.
-    pub(super) fn bytes(&self, owner: &OwnerId) -> u64 {
-        let own = self.records.values().filter(|record| record.job.new.owner == *owner);
-        own.map(|record| record.bytes).sum()
+        self.save(seq, record)
     }
 
     /// The amount that the owner's runs of this day count for.
-    pub(super) fn counted(&self, owner: &OwnerId, day: Day) -> NanoUsd {
+    fn counted(&self, owner: &OwnerId, day: Day) -> NanoUsd {
         let of_day = |row: &&LedgerRow| row.owner == *owner && row.at.day() == day;
         self.ledger.iter().filter(of_day).map(LedgerRow::counts).sum()
     }
@@ -341,7 +341,7 @@ pub(super) fn sums<'a>(rows: impl Iterator<Item = &'a LedgerRow>, by: SpendBy) -
 }
 
 /// Returns true if the job is an earlier turn of the conversation of `new`.
-pub(super) fn same_conversation(job: &Job, new: &NewJob) -> bool {
+fn same_conversation(job: &Job, new: &NewJob) -> bool {
     new.conversation.is_some()
         && job.new.conversation == new.conversation
         && job.new.owner == new.owner

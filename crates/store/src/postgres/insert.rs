@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord, KeyRecord};
+use outlast_core::rules::{Admitted, EarlierCall, FirstCharge, KeyRecord, OwnerUsage};
 use outlast_core::{
-    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, Key, NewJob, OwnerId, Rev,
-    StoreError, rules,
+    EndNotices, Insert, Inserted, Job, JobId, NanoUsd, NewJob, OwnerId, Rev, StoreError, rules,
 };
 
 use super::batch::{self, Call};
@@ -130,9 +129,7 @@ async fn decide(
     notice: EndNotices,
     is_new_owner: &mut bool,
 ) -> Result<Inserted, Fault> {
-    // If the answer to the commit is lost, a worker would not know about its job. So the job waits until it is claimed by id.
-    let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation, carrier: _ } =
-        insert;
+    let (new, key) = (&insert.job, &insert.key);
     let conversation = new.conversation_id().map(escaped);
     let key_text = key.as_ref().map(|key| escaped(&key.text));
     let known = format!(
@@ -152,90 +149,61 @@ async fn decide(
         .await?;
     *is_new_owner = !made.is_empty();
     let now = tx.now();
-    let mut takes_up = takes_up.clone();
-    let mut before = None;
     let known: Vec<Stored> = known.iter().map(rows::stored).collect::<Result<_, _>>()?;
     if let Some(own) = known.iter().find(|stored| stored.record.job.id == id) {
         // Written by an earlier attempt whose commit was not acknowledged.
         return Ok(Inserted::New(own.record.job.clone()));
     }
-    if let Some(key) = key {
-        let named = known.into_iter().next();
-        let found = identities::earlier_call(tx, new, key, owner, named.as_ref()).await?;
-        if let Some(EarlierCall { job, key: found, .. }) = found {
-            match rules::earlier(key, &found, &job, new, now) {
-                Earlier::MakeNew(run) => takes_up = takes_up.or(run),
-                Earlier::Conflict => return Err(StoreError::KeyConflict(job.id).into()),
-                Earlier::Attach => {
-                    let job = promise(tx, job, new).await?;
-                    return Ok(Inserted::Existing { job, key: found });
-                }
-            }
-        }
-        before = named;
+    let mut insert = insert.clone();
+    let before = known.into_iter().next();
+    if let Some(key) = key
+        && let Some(found) = identities::earlier_call(tx, new, key, owner, before.as_ref()).await?
+        && let Some(EarlierCall { job, key, .. }) = rules::attach(&mut insert, found, now)?
+    {
+        let job = promise(tx, job, new).await?;
+        return Ok(Inserted::Existing { job, key });
     }
     let Some(standing) = standing.first() else {
         return Err(unavailable("the owner's jobs could not be counted").into());
     };
-    if let Some(busy) = get::<Option<String>>(standing, "busy")? {
-        return Err(StoreError::ConversationBusy(columns::job_id(&busy)?).into());
-    }
-    if get::<i64>(standing, "unfinished")? >= i64::from(*max_unfinished) {
-        return Err(StoreError::TooManyJobs.into());
-    }
-    let stored_bytes = match bytes.first() {
-        Some(row) => get::<i64>(row, "bytes")?.unsigned_abs(),
-        None => 0,
+    let busy = get::<Option<String>>(standing, "busy")?;
+    let spent_today = match rules::counts_toward_day(&insert) {
+        true => ledger::counted(tx, owner, now.day()).await?,
+        false => NanoUsd(0),
     };
-    let bytes = rules::ask_bytes(new);
-    if !rules::has_room(stored_bytes, bytes, *max_bytes) {
-        return Err(StoreError::TooManyBytes.into());
-    }
-    let is_resumed = takes_up.is_some();
-    let allowance = match reservation {
-        None => None,
-        Some(reservation) if is_resumed => Some(rules::allowance_of_resumed(&reservation.terms)),
-        Some(reservation) => {
-            let mut counted = CountedSpend::default();
-            if reservation.terms.limits.per_day.is_some() {
-                counted.day = ledger::counted(tx, owner, now.day()).await?;
-            }
-            let decided = rules::may_spend(&reservation.terms, counted, now);
-            Some(decided.map_err(StoreError::BudgetExceeded)?)
-        }
+    let usage = OwnerUsage {
+        busy: busy.map(|busy| columns::job_id(&busy)).transpose()?,
+        last_turn: standing.small("last_turn")?,
+        unfinished: standing.count("unfinished")?,
+        bytes: bytes.first().map_or(Ok(0), |row| row.count("bytes"))?,
+        spent_today,
     };
-    let turn = match conversation {
-        Some(_) => standing.small::<u32>("last_turn")? + 1,
-        None => 1,
-    };
+    // The carrier is ignored: if the answer to the commit is lost, a worker would not know about its job. So the job waits
+    // until it is claimed by id.
+    let Admitted { record, charge, key, identity } = rules::admit(insert, &usage, id, notice, now)?;
     let seq: i64 = get(standing, "seq")?;
-    let mut job = rules::accept(new.clone(), takes_up, id, turn, now);
-    job.allowance = allowance;
-    rows::add(tx, seq, &job, bytes, notice).await?;
-    if let (Some(reservation), Some(allowance), false) = (reservation, &allowance, is_resumed) {
-        let row = rules::reserve(reservation, allowance, id, &new.owner, now);
-        tx.write(ledger::ADD, ledger::added(&row)).await?;
-    } else if let Checkpoint::Running(run) = &job.checkpoint {
-        ledger::move_row(tx, run, &job).await?;
+    rows::add(tx, seq, &record).await?;
+    match charge {
+        FirstCharge::None => {}
+        FirstCharge::Reserve(row) => tx.write(ledger::ADD, ledger::added(&row)).await?,
+        FirstCharge::Move(run) => ledger::move_row(tx, &run, &record.job).await?,
     }
     tx.write(
         "update owners set bytes = bytes + $2 where owner = $1",
-        vec![Box::new(owner.to_owned()), Box::new(columns::signed(bytes))],
+        vec![Box::new(owner.to_owned()), Box::new(columns::signed(record.bytes))],
     )
     .await?;
-    if let Some(key) = key {
-        let Key { text, input_hash, life, identity } = key.clone();
-        let record = KeyRecord { input_hash, made_at: now, life, answered_at: None };
-        if let Some(identity) = identity {
-            let identity = IdentityRecord::new(&identity, new, now);
-            tx.write(identities::ADD, identities::added(&new.owner, &identity, seq)).await?;
-        }
-        tx.write(rows::TAKE_KEY, rows::taken_key(&new.owner, &text, &record, seq)).await?;
+    let owner = &record.job.new.owner;
+    if let Some(identity) = identity {
+        tx.write(identities::ADD, identities::added(owner, &identity, seq)).await?;
+    }
+    if let Some((text, key)) = key {
+        tx.write(rows::TAKE_KEY, rows::taken_key(owner, &text, &key, seq)).await?;
         if let Some(before) = before {
             keep_by_key(tx, &before.record.job, before.seq, None).await?;
         }
     }
-    Ok(Inserted::New(job))
+    Ok(Inserted::New(record.job))
 }
 
 /// Turns a held job into a promised one if the call that attaches to it returns its id.

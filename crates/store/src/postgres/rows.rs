@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{
-    EndNotices, Job, Output, OwnerId, Record, RequestNote, StoreError, Timestamp, rules,
-};
+use outlast_core::{Job, Output, OwnerId, Record, RequestNote, StoreError, Timestamp, rules};
 use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
@@ -134,14 +132,8 @@ pub(super) fn saved(
 }
 
 /// Adds a queued job and its request with the transaction's commit.
-pub(super) async fn add(
-    tx: &mut Tx,
-    seq: i64,
-    job: &Job,
-    bytes: u64,
-    wanted: EndNotices,
-) -> Result<(), Fault> {
-    tx.write(ADD, added(seq, job, bytes, wanted)?).await?;
+pub(super) async fn add(tx: &mut Tx, seq: i64, record: &Record) -> Result<(), Fault> {
+    tx.write(ADD, added(seq, record)?).await?;
     tx.changed(seq);
     Ok(())
 }
@@ -158,12 +150,8 @@ pub(super) const ADD: &str = "with job as (
          select $1::bigint, $21::text, $22::bigint where $21::text is not null or $22::bigint <> 0)
      insert into bodies (job, ask) values ($1, $20)";
 
-pub(super) fn added(
-    seq: i64,
-    job: &Job,
-    bytes: u64,
-    wanted: EndNotices,
-) -> Result<Vec<Param>, StoreError> {
+pub(super) fn added(seq: i64, record: &Record) -> Result<Vec<Param>, StoreError> {
+    let Record { job, holder: _, bytes, notice: wanted } = record;
     let new = &job.new;
     Ok(vec![
         Box::new(seq),
@@ -184,10 +172,10 @@ pub(super) fn added(
         Box::new(new.keep.map(millis)),
         Box::new(escaped(&json(&job.checkpoint)?)),
         Box::new(job.created_at.as_millis()),
-        Box::new(signed(bytes)),
+        Box::new(signed(*bytes)),
         Box::new(json(&new.ask)?),
         Box::new(allowance(job)?),
-        Box::new(notice(wanted)),
+        Box::new(notice(*wanted)),
     ])
 }
 

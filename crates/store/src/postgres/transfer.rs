@@ -240,7 +240,7 @@ fn add(
     let (seq, job) = (*seq, &record.job);
     let owner = escaped(job.new.owner.as_str());
     writes.push((OWNER, vec![Box::new(owner.clone())]));
-    writes.push((rows::ADD, rows::added(seq, job, record.bytes, record.notice)?));
+    writes.push((rows::ADD, rows::added(seq, record)?));
     writes.push((rows::FILL, rows::filled(seq, job.output(), raw.as_deref())?));
     let saved = rows::saved(seq, record, key.as_ref().map(|(_, key)| key))?;
     writes.push((rows::SAVE, columns_of(vec![saved])));

@@ -1,10 +1,7 @@
 //! Inserts jobs. The transaction that adds the job also checks the key, the conversation and the quota.
 
-use outlast_core::rules::{Earlier, EarlierCall, IdentityRecord};
-use outlast_core::{
-    Checkpoint, CountedSpend, EndNotices, Insert, Inserted, Job, JobId, NewJob, Record, StoreError,
-    rules,
-};
+use outlast_core::rules::{Admitted, EarlierCall, FirstCharge, OwnerUsage};
+use outlast_core::{EndNotices, Insert, Inserted, Job, JobId, NewJob, Timestamp, rules};
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -21,73 +18,66 @@ const UNFINISHED: &str =
 /// Adds a job, or finds the job that its key names.
 pub(super) fn insert(
     tx: &mut Tx<'_>,
-    insert: Insert,
+    mut insert: Insert,
     notice: EndNotices,
 ) -> Result<Inserted, Fault> {
-    let Insert { job: new, key, max_unfinished, max_bytes, mut takes_up, reservation, carrier } =
-        insert;
     let now = tx.now();
-    if let Some(key) = &key
-        && let Some(EarlierCall { seq, job, key: found }) =
-            identities::earlier_call(tx.connection, &new, key)?
+    if let Some(key) = &insert.key
+        && let Some(found) = identities::earlier_call(tx.connection, &insert.job, key)?
+        && let Some(EarlierCall { seq, job, key }) = rules::attach(&mut insert, found, now)?
     {
-        match rules::earlier(key, &found, &job, &new, now) {
-            Earlier::MakeNew(run) => takes_up = takes_up.or(run),
-            Earlier::Conflict => return Err(StoreError::KeyConflict(job.id).into()),
-            Earlier::Attach => {
-                let job = promise(tx, seq, job, &new)?;
-                return Ok(Inserted::Existing { job, key: found });
-            }
-        }
+        let job = promise(tx, seq, job, &insert.job)?;
+        return Ok(Inserted::Existing { job, key });
     }
-    let turn = next_turn(tx.connection, &new)?;
-    let unfinished: i64 = sql::value(tx.connection, UNFINISHED, [new.owner.as_str()])?;
-    if unfinished >= i64::from(max_unfinished) {
-        return Err(StoreError::TooManyJobs.into());
+    let usage = usage(tx.connection, &insert, now)?;
+    let carrier = insert.carrier.take();
+    let admitted = rules::admit(insert, &usage, JobId::new(Uuid::new_v4()), notice, now)?;
+    let Admitted { mut record, charge, key, identity } = admitted;
+    let seq = rows::add(tx, None, &mut record, now)?;
+    let job = &record.job;
+    let owner = &job.new.owner;
+    match charge {
+        FirstCharge::None => {}
+        FirstCharge::Reserve(row) => ledger::put(tx.connection, &row)?,
+        FirstCharge::Move(run) => ledger::move_row(tx.connection, &run, job)?,
     }
-    let bytes = rules::ask_bytes(&new);
-    if !rules::has_room(owners::bytes(tx.connection, &new.owner)?, bytes, max_bytes) {
-        return Err(StoreError::TooManyBytes.into());
+    if let Some(identity) = identity {
+        identities::put(tx.connection, owner, &identity, seq)?;
     }
-    let is_resumed = takes_up.is_some();
-    let allowance = match &reservation {
-        None => None,
-        Some(reservation) if is_resumed => Some(rules::allowance_of_resumed(&reservation.terms)),
-        Some(reservation) => {
-            let mut counted = CountedSpend::default();
-            if reservation.terms.limits.per_day.is_some() {
-                counted.day = ledger::counted(tx.connection, &new.owner, now.day())?;
-            }
-            let decided = rules::may_spend(&reservation.terms, counted, now);
-            Some(decided.map_err(StoreError::BudgetExceeded)?)
-        }
-    };
-    let mut job = rules::accept(new, takes_up, JobId::new(Uuid::new_v4()), turn, now);
-    job.allowance = allowance;
-    let seq = rows::add(tx, None, &mut job, bytes, notice, now)?;
-    if let (Some(reservation), Some(allowance), false) = (&reservation, &allowance, is_resumed) {
-        let row = rules::reserve(reservation, allowance, job.id, &job.new.owner, now);
-        ledger::put(tx.connection, &row)?;
-    } else if let Checkpoint::Running(run) = &job.checkpoint {
-        ledger::move_row(tx.connection, run, &job)?;
-    }
-    if let Some(identity) = key.as_ref().and_then(|key| key.identity.as_ref()) {
-        let record = IdentityRecord::new(identity, &job.new, now);
-        identities::put(tx.connection, &job.new.owner, &record, seq)?;
-    }
-    if let Some(key) = &key
-        && let Some(before) = keys::put(tx.connection, &job.new.owner, key, seq, now)?
+    if let Some((text, key)) = key
+        && let Some(before) = keys::put(tx.connection, owner, &text, &key, seq)?
         && let Some(before) = rows::whole(tx.connection, "seq = ?1", before)?
     {
         rows::save_removable_at(tx.connection, &before, None)?;
     }
-    if let Some(carrier) = &carrier {
-        let mut record = Record { job, holder: None, bytes, notice };
-        rules::carry(&mut record, carrier, now);
+    if let Some(carrier) = carrier {
+        rules::carry(&mut record, &carrier, now);
         rows::save(tx, seq, &mut record)?;
-        job = record.job;
     }
-    Ok(Inserted::New(job))
+    Ok(Inserted::New(record.job))
+}
+
+/// Reads what decides about a new job.
+fn usage(connection: &Connection, insert: &Insert, now: Timestamp) -> Result<OwnerUsage, Fault> {
+    const TURNS: &str = "FROM jobs WHERE owner = ?1 AND conversation = ?2";
+    let NewJob { owner, conversation, .. } = &insert.job;
+    let mut usage = OwnerUsage {
+        unfinished: sql::value::<i64>(connection, UNFINISHED, [owner.as_str()])?.unsigned_abs(),
+        bytes: owners::bytes(connection, owner)?,
+        ..OwnerUsage::default()
+    };
+    if let Some(conversation) = conversation {
+        let turns = (owner.as_str(), conversation.as_str());
+        let busy = format!("SELECT id {TURNS} AND ended_at IS NULL");
+        let busy = sql::optional::<String>(connection, &busy, turns)?;
+        usage.busy = busy.map(|id| columns::job_id(&id)).transpose()?;
+        let last = format!("SELECT coalesce(max(turn), 0) {TURNS}");
+        usage.last_turn = sql::value(connection, &last, turns)?;
+    }
+    if rules::counts_toward_day(insert) {
+        usage.spent_today = ledger::counted(connection, owner, now.day())?;
+    }
+    Ok(usage)
 }
 
 /// Turns a held job into a promised one if the call that attaches to it returns its id.
@@ -103,19 +93,6 @@ fn promise(tx: &mut Tx<'_>, seq: i64, job: Job, new: &NewJob) -> Result<Job, Fau
     sql::execute(tx.connection, update, values)?;
     rows::save(tx, seq, &mut stored.record)?;
     Ok(stored.record.job)
-}
-
-/// Returns the number of the job's turn. Refuses it while an earlier turn of its conversation is unfinished.
-fn next_turn(connection: &Connection, new: &NewJob) -> Result<u32, Fault> {
-    const TURNS: &str = "FROM jobs WHERE owner = ?1 AND conversation = ?2";
-    let Some(conversation) = &new.conversation else { return Ok(1) };
-    let turns = (new.owner.as_str(), conversation.as_str());
-    let busy = format!("SELECT id {TURNS} AND ended_at IS NULL");
-    if let Some(id) = sql::optional::<String>(connection, &busy, turns)? {
-        return Err(StoreError::ConversationBusy(columns::job_id(&id)?).into());
-    }
-    let last = format!("SELECT coalesce(max(turn), 0) {TURNS}");
-    Ok(sql::value::<u32>(connection, &last, turns)? + 1)
 }
 
 #[cfg(test)]

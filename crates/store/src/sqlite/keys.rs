@@ -1,7 +1,7 @@
 //! Idempotency keys: finds the job of a key and the key of a job. Only this file knows their columns.
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Key, OwnerId, StoreError, Timestamp};
+use outlast_core::{OwnerId, StoreError, Timestamp};
 use rusqlite::{Connection, Params, Row};
 
 use super::fault::Fault;
@@ -32,26 +32,27 @@ pub(super) fn text_of(connection: &Connection, seq: i64) -> Result<Option<String
 pub(super) fn put(
     connection: &Connection,
     owner: &OwnerId,
-    key: &Key,
+    text: &str,
+    key: &KeyRecord,
     seq: i64,
-    now: Timestamp,
 ) -> Result<Option<i64>, Fault> {
     let (holds, span, span_answered) = key_life(key.life);
     let delete = "DELETE FROM keys WHERE owner = ?1 AND text = ?2 RETURNING job";
-    let before = sql::optional(connection, delete, (owner.as_str(), &key.text))?;
+    let before = sql::optional(connection, delete, (owner.as_str(), text))?;
     sql::execute(
         connection,
-        "INSERT INTO keys (owner, text, job, input_hash, made_at, holds, span, span_answered)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
             owner.as_str(),
-            &key.text,
+            text,
             seq,
             &key.input_hash[..],
-            now.as_millis(),
+            key.made_at.as_millis(),
             holds,
             span,
             span_answered,
+            key.answered_at.map(Timestamp::as_millis),
         ),
     )?;
     Ok(before)

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{ConversationId, EndNotices, Job, Record, Timestamp, rules};
+use outlast_core::{ConversationId, Record, Timestamp, rules};
 use rusqlite::{Connection, Row, Statement, ToSql, named_params};
 use serde_json::Value;
 
@@ -168,12 +168,11 @@ pub(super) fn save_removable_at(
 pub(super) fn add(
     tx: &mut Tx<'_>,
     seq: Option<i64>,
-    job: &mut Job,
-    bytes: u64,
-    wanted: EndNotices,
+    record: &mut Record,
     run_at: Timestamp,
 ) -> Result<i64, Fault> {
-    job.rev = tx.rev()?;
+    record.job.rev = tx.rev()?;
+    let Record { job, holder: _, bytes, notice: wanted } = &*record;
     let new = &job.new;
     tx.connection
         .prepare_cached(
@@ -203,9 +202,9 @@ pub(super) fn add(
             ":run_at": run_at.as_millis(),
             ":checkpoint": json(&job.checkpoint)?,
             ":created_at": job.created_at.as_millis(),
-            ":bytes": signed(bytes),
+            ":bytes": signed(*bytes),
             ":allowance": allowance(job)?,
-            ":notice": notice(wanted),
+            ":notice": notice(*wanted),
             ":rev": signed(job.rev.0),
         })?;
     let seq = tx.connection.last_insert_rowid();

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use async_trait::async_trait;
-use outlast_core::rules::KeyRecord;
-use outlast_core::{Key, LedgerRow, Record, StoreError};
+use outlast_core::{LedgerRow, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
@@ -210,17 +209,14 @@ impl CopySide for SqliteSide {
 fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
     let WholeJob { seq, record, key, identity, raw } = whole;
     let (seq, mut record) = (*seq, record.clone());
-    let Record { job, bytes, notice, .. } = &mut record;
-    let (rev, created_at) = (job.rev, job.created_at);
-    rows::add(tx, Some(seq), job, *bytes, *notice, created_at)?;
+    let (rev, created_at) = (record.job.rev, record.job.created_at);
+    rows::add(tx, Some(seq), &mut record, created_at)?;
+    let job = &record.job;
     search::put(tx.connection, seq, job)?;
     search::forget(tx.connection, seq)?;
     bodies::write(tx.connection, seq, job.output(), raw.as_deref())?;
-    if let Some((text, KeyRecord { input_hash, made_at, life, answered_at })) = key {
-        let (text, input_hash, life) = (text.clone(), *input_hash, *life);
-        let named = Key { text, input_hash, life, identity: None };
-        keys::put(tx.connection, &job.new.owner, &named, seq, *made_at)?;
-        keys::save_answered(tx.connection, seq, *answered_at)?;
+    if let Some((text, key)) = key {
+        keys::put(tx.connection, &job.new.owner, text, key, seq)?;
     }
     if let Some(identity) = identity {
         identities::put(tx.connection, &job.new.owner, identity, seq)?;
