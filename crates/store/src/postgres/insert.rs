@@ -178,8 +178,8 @@ async fn decide(
         bytes: bytes.first().map_or(Ok(0), |row| row.count("bytes"))?,
         spent_today,
     };
-    // The carrier is ignored: if the answer to the commit is lost, a worker would not know about its job. So the job waits
-    // until it is claimed by id.
+    // No worker runs it from the start, because a worker would not know about its job if the answer to the commit is lost.
+    // So the job waits until it is claimed by id.
     let Admitted { record, charge, key, identity } = rules::admit(insert, &usage, id, notice, now)?;
     let seq: i64 = get(standing, "seq")?;
     rows::add(tx, seq, &record).await?;

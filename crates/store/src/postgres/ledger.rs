@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use outlast_core::rules::RunCharge;
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, LedgerRow, NanoUsd, Record, RemoteRun, Scope, SpendBy,
     StoreError, Timestamp, rules,
@@ -26,18 +25,27 @@ pub(super) const ADD: &str =
 pub(super) const AFTER: &str =
     "select * from ledger where (job, run) > ($1::text, $2::bigint) order by job, run limit $3";
 
-/// Ends the latest run of a job: `RunCharge::applied`.
-const END: &str =
-    "update ledger set state = $2, amount = $3, kind = $4, model = coalesce($5, model), remote = $6,
-       run_id = coalesce($7, run_id)
-     where job = $1 and run = (select max(run) from ledger where job = $1) and (state <> 'spent' or $2 = 'spent')";
+/// Selects the rows of these jobs; the row of a job's latest run comes last.
+pub(super) const OF_JOBS: &str =
+    "select * from ledger where job = any($1::text[]) order by job, run";
 
-/// Adds the run that follows a job's latest run.
-const FOLLOW: &str =
-    "insert into ledger (job, run, owner, provider, model, at, day, reserved, kind, state)
-     select job, run + 1, owner, provider, model, $2, $3,
-       case when $4::bigint is null then reserved else $5::bigint end, 'unknown', 'reserved'
-     from ledger where job = $1 order by run desc limit 1";
+/// Changes the row of a run, unless the run has moved to another job. Takes the parameters of [`saved`].
+const SAVE: &str =
+    "update ledger set state = $3, amount = $4, kind = $5, model = $6, remote = $7, run_id = $8
+     where job = $1 and run = $2";
+
+fn saved(row: &LedgerRow) -> Vec<Param> {
+    vec![
+        Box::new(row.job.to_string()),
+        Box::new(i64::from(row.run)),
+        Box::new(row.state.as_str()),
+        Box::new(nanos(row.cost.amount())),
+        Box::new(row.cost.kind()),
+        Box::new(row.model.as_deref().map(escaped)),
+        Box::new(row.remote.as_deref().map(escaped)),
+        Box::new(row.run_id.as_deref().map(escaped)),
+    ]
+}
 
 /// The parameters of [`ADD`].
 pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
@@ -105,31 +113,16 @@ pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<
 pub(super) fn charged(
     before: &Checkpoint,
     job: &Job,
+    latest: &mut Option<LedgerRow>,
     now: Timestamp,
 ) -> Vec<(&'static str, Vec<Param>)> {
-    let Some(charge) = rules::charge(before, job) else { return Vec::new() };
-    let RunCharge { state, cost, model, remote, run_id, another_follows } = charge;
-    let id = job.id.to_string();
-    let ended: Vec<Param> = vec![
-        Box::new(id.clone()),
-        Box::new(state.as_str()),
-        Box::new(nanos(cost.amount())),
-        Box::new(cost.kind()),
-        Box::new(model.as_deref().map(escaped)),
-        Box::new(remote.as_deref().map(escaped)),
-        Box::new(run_id.as_deref().map(escaped)),
-    ];
-    let mut writes = vec![(END, ended)];
-    if another_follows {
-        let next: Vec<Param> = vec![
-            Box::new(id),
-            Box::new(now.as_millis()),
-            Box::new(now.day().0),
-            Box::new(job.allowance.map(|_| 1_i64)),
-            Box::new(nanos(job.allowance.as_ref().and_then(rules::reserved))),
-        ];
-        writes.push((FOLLOW, next));
-    }
+    let Some((charge, row)) = rules::charge(before, job).zip(latest.as_ref()) else {
+        return Vec::new();
+    };
+    let (ended, next) = charge.applied(row, job.allowance.as_ref(), now);
+    let mut writes = vec![(SAVE, saved(&ended))];
+    writes.extend(next.iter().map(|next| (ADD, added(next))));
+    *latest = Some(next.unwrap_or(ended));
     writes
 }
 

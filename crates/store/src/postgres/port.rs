@@ -23,7 +23,7 @@ use super::rows::{self, get};
 use super::step::Durability;
 use super::text::{escaped, escaped_owner};
 use super::tx::{Param, Tx};
-use super::writes::{self, Effect, Reads, Write, light, lost};
+use super::writes::{self, Effect, Reads, Write, amendment, light, lost};
 use super::{PostgresStore, batch, identities, insert, ledger, notices, partials};
 use crate::columns::{self, Columns};
 use crate::ledger_columns::{self, LedgerColumns as _};
@@ -160,7 +160,7 @@ impl Store for PostgresStore {
 
     async fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> Result<(), StoreError> {
         let run = run.clone();
-        let write = light(id, move |record, now| rules::record_late_run(record, &run, now));
+        let write = amendment(id, move |record, now| rules::record_late_run(record, &run, now));
         batch::ask(&self.shared.writes, write).await.map(drop)
     }
 
@@ -183,7 +183,8 @@ impl Store for PostgresStore {
         outcome: RemoteStop,
         cost: Cost,
     ) -> Result<(), StoreError> {
-        let write = light(id, move |record, now| rules::record_stop(record, outcome, cost, now));
+        let write =
+            amendment(id, move |record, now| rules::record_stop(record, outcome, cost, now));
         batch::ask(&self.shared.writes, write).await.map(drop)
     }
 

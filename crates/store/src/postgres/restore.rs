@@ -12,6 +12,7 @@ use super::lineage::{self, FoundDatabase};
 use super::rows::{self, Stored};
 use super::tx::{CHANGED, borrowed, columns_of};
 use super::{PostgresStore, ledger, notices, schema};
+use crate::ledger_columns::LedgerColumns as _;
 use crate::restored::{RestoreError, Restored, RestoredJob};
 
 impl PostgresStore {
@@ -93,7 +94,9 @@ async fn save(
     for (Stored { seq, record, key }, fate) in decided {
         saved.push(rows::saved(*seq, record, key.as_ref())?);
         let job = &record.job;
-        writes.extend(ledger::charged(&job.checkpoint, job, job.updated_at));
+        let runs = tx.query(ledger::OF_JOBS, &[&[job.id.to_string()].as_slice()]).await?;
+        let mut latest = runs.last().map(|row| row.ledger_row()).transpose()?;
+        writes.extend(ledger::charged(&job.checkpoint, job, &mut latest, job.updated_at));
         let max_failures = i64::from(job.new.max_failures);
         writes.push((
             "update jobs set max_failures = $2 where seq = $1",

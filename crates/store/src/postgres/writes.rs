@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use outlast_core::{EndNotices, Job, JobId, Record, Settlement, StoreError, Timestamp};
+use outlast_core::{EndNotices, Job, JobId, LedgerRow, Record, Settlement, StoreError, Timestamp};
 
 use super::batch::{self, Call};
 use super::fault::Fault;
@@ -12,6 +12,7 @@ use super::rows::{self, Stored};
 use super::step::Durability;
 use super::tx::Tx;
 use super::{Shared, ledger, notices, room};
+use crate::ledger_columns::LedgerColumns as _;
 
 /// The effect of a rule on a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub(super) enum Effect {
 pub(super) enum Reads {
     /// Everything except the request and the result; a job that has succeeded is not found.
     Light,
+    /// The same, and the row of its latest run in the ledger.
+    LightAndCharge,
+    /// Everything.
     Whole,
 }
 
@@ -40,13 +44,21 @@ pub(super) struct Write {
     pub(super) settlement: Option<Arc<Settlement>>,
 }
 
-/// A write of the worker that holds the job, or a write to a cancelled job.
+/// A write of the worker that holds the job.
 pub(super) fn light(
     id: &JobId,
     rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
 ) -> Write {
     let rule = move |record: &mut Record, now| rule(record, now).map(|()| Effect::Changed);
     Write { id: *id, reads: Reads::Light, rule: Arc::new(rule), settlement: None }
+}
+
+/// A write to a cancelled job.
+pub(super) fn amendment(
+    id: &JobId,
+    rule: impl Fn(&mut Record, Timestamp) -> Result<(), StoreError> + Send + Sync + 'static,
+) -> Write {
+    Write { reads: Reads::LightAndCharge, ..light(id, rule) }
 }
 
 /// Reports a lost lease for a job that does not exist.
@@ -95,6 +107,8 @@ impl Shared {
 struct Loaded {
     stored: Stored,
     effect: Effect,
+    /// The row of its latest run in the ledger, if the writes need it.
+    charge: Option<LedgerRow>,
     /// The number of bytes that it took.
     bytes: u64,
     had_ended: bool,
@@ -106,24 +120,39 @@ pub(super) const LOCK: &str =
 
 async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Written, Fault> {
     let ids: Vec<String> = writes.iter().map(|write| write.id.to_string()).collect();
-    let is_light = writes.iter().all(|write| write.reads == Reads::Light);
-    let select = if is_light {
-        format!("{} where jobs.id = any($1::text[]) and state <> 'succeeded'", rows::LIGHT)
-    } else {
+    let reads = |reads| writes.iter().any(|write| write.reads == reads);
+    let select = if reads(Reads::Whole) {
         format!("{} where jobs.id = any($1::text[])", rows::WHOLE)
+    } else {
+        format!("{} where jobs.id = any($1::text[]) and state <> 'succeeded'", rows::LIGHT)
     };
-    let [_, loaded] = tx.load([(LOCK, &[&ids]), (&select, &[&ids])]).await?;
+    let (loaded, runs) = if reads(Reads::Whole) || reads(Reads::LightAndCharge) {
+        let runs = ledger::OF_JOBS;
+        let [_, loaded, runs] =
+            tx.load([(LOCK, &[&ids]), (&select, &[&ids]), (runs, &[&ids])]).await?;
+        (loaded, runs)
+    } else {
+        let [_, loaded] = tx.load([(LOCK, &[&ids]), (&select, &[&ids])]).await?;
+        (loaded, Vec::new())
+    };
     let mut found: BTreeMap<JobId, Loaded> = BTreeMap::new();
     for row in &loaded {
         let stored = rows::stored(row)?;
         let bytes = stored.record.bytes;
         let had_ended = stored.record.job.ended_at().is_some();
         let id = stored.record.job.id;
-        found.insert(id, Loaded { stored, effect: Effect::LeftAlone, bytes, had_ended });
+        let effect = Effect::LeftAlone;
+        found.insert(id, Loaded { stored, effect, charge: None, bytes, had_ended });
+    }
+    for row in &runs {
+        let row = row.ledger_row()?;
+        if let Some(Loaded { charge, .. }) = found.get_mut(&row.job) {
+            *charge = Some(row);
+        }
     }
     let mut written = Vec::with_capacity(writes.len());
     for write in writes {
-        let Some(Loaded { stored, effect, .. }) = found.get_mut(&write.id) else {
+        let Some(Loaded { stored, effect, charge, .. }) = found.get_mut(&write.id) else {
             written.push(Err(StoreError::NotFound));
             continue;
         };
@@ -132,7 +161,7 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
             Ok(Effect::Changed) => {
                 let before = &stored.record.job.checkpoint;
                 ledger::bound_another_run(tx, before, &mut record).await?;
-                for (sql, params) in ledger::charged(before, &record.job, tx.now()) {
+                for (sql, params) in ledger::charged(before, &record.job, charge, tx.now()) {
                     tx.write(sql, params).await?;
                 }
                 if record.job.allowance != stored.record.job.allowance {
@@ -150,7 +179,7 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
         }
     }
     let now = tx.now();
-    for Loaded { stored, effect, bytes, had_ended } in found.values() {
+    for Loaded { stored, effect, bytes, had_ended, .. } in found.values() {
         if *effect == Effect::Changed {
             rows::save(tx, stored.seq, &stored.record, stored.key.as_ref()).await?;
             room::moved(tx, &stored.record.job.new.owner, *bytes, stored.record.bytes).await?;
