@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
             entry: None,
         },
     };
-    let server = Server::new(Face { owner, engine: engine.clone(), sets: Vec::new(), page: None });
+    let server = Server::new(Face::new(owner, engine.clone(), Vec::new()));
     let fixtures = Fixtures::new(server.clone(), profile, asking);
     let interrupted = stop.clone();
     tokio::spawn(async move {

@@ -23,6 +23,7 @@ mod budget;
 mod failure;
 mod payment;
 mod standing;
+mod wait_command;
 mod lease;
 mod notice;
 pub mod conversation;
@@ -90,4 +91,5 @@ pub use text::{
 pub use thinking::split_thinking;
 pub use time::{Clock, Day, Timestamp};
 pub use visibility::Visibility;
+pub use wait_command::WaitCommand;
 pub use workflow::WorkflowAsk;

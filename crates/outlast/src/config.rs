@@ -2,6 +2,7 @@
 
 pub(crate) mod settings;
 mod layers;
+mod same_jobs;
 mod file;
 mod values;
 mod providers;
@@ -85,6 +86,8 @@ pub(crate) struct Config {
     /// The time for which running jobs may continue after SIGTERM.
     pub(crate) drain_timeout: Duration,
     pub(crate) store: StoreUrl,
+    /// The options by which another command finds the same jobs; `None` if no option names them.
+    pub(crate) same_jobs: Option<Vec<String>>,
     /// The settings of database connections that an address may leave out.
     pub(crate) connection_defaults: ConnectionDefaults,
     /// The limits of database connections.
@@ -334,6 +337,7 @@ impl Config {
             conversation_logs: layers.conversation_logs(&store)?,
             connection_defaults: layers.connection_defaults(),
             connection_limits: layers.connection_limits()?,
+            same_jobs: layers.same_jobs(&store),
             store,
             clock: StoreClock::default(),
             max_jobs_per_owner: layers

@@ -8,6 +8,7 @@ mod logging;
 
 mod data_dir;
 mod wire;
+mod wait_command;
 mod open_store;
 mod metered;
 mod detached;

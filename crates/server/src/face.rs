@@ -1,6 +1,6 @@
 //! The content that a server offers, independent of its transport.
 
-use outlast_core::{Job, OwnerId};
+use outlast_core::{Job, OwnerId, WaitCommand};
 use outlast_engine::Engine;
 use rmcp::model::CallToolResult;
 
@@ -15,6 +15,8 @@ pub struct Face {
     pub owner: OwnerId,
     /// The engine that runs the jobs.
     pub engine: Engine,
+    /// The command that waits for a job, if callers are on this machine.
+    pub wait: Option<WaitCommand>,
     /// The public address of the page without `/ui`, if the page is served.
     pub page: Option<String>,
     /// The tool sets that are enabled, in listing order. If two sets share a tool name, the first set provides it.
@@ -22,6 +24,11 @@ pub struct Face {
 }
 
 impl Face {
+    /// Creates the content without a page and without a command that waits.
+    pub fn new(owner: OwnerId, engine: Engine, sets: Vec<Tools>) -> Self {
+        Self { owner, engine, wait: None, page: None, sets }
+    }
+
     /// Returns the instructions for models: fewer than 200 words for any two sets, because every conversation includes them.
     pub(crate) fn instructions(&self) -> String {
         let mut text = format!(

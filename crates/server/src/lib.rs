@@ -44,6 +44,7 @@ mod metrics;
 pub use metrics::{Database, DatabaseFigures, Metrics};
 
 mod app;
+mod notified;
 mod caller;
 mod tasks;
 mod wait;

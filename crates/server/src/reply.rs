@@ -1,6 +1,6 @@
 //! The answers of tools: an answer about a job in the tool's format, or a refusal with a code and a next step.
 
-use outlast_core::{Code, Job, JobId, StoreError};
+use outlast_core::{Code, Job, JobId, StateKind, StoreError};
 use outlast_engine::PollError;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -80,8 +80,20 @@ pub(crate) fn too_many_calls(id: &RequestId) -> ServerJsonRpcMessage {
 #[derive(Debug)]
 pub(crate) enum Answered {
     Now(CallToolResult),
+    /// An answer that leaves this job running.
+    LeftRunning(CallToolResult, JobId),
     /// A task that continues under this job's id.
     Task(Box<Job>),
+}
+
+impl Answered {
+    /// Returns the answer of a call that started this job, or found it.
+    pub(crate) fn started(result: CallToolResult, job: JobId, state: StateKind) -> Self {
+        match state.is_terminal() {
+            true => Self::Now(result),
+            false => Self::LeftRunning(result, job),
+        }
+    }
 }
 
 impl From<CallToolResult> for Answered {

@@ -23,6 +23,7 @@ use crate::caller::{self, Caller};
 use crate::face::Face;
 use crate::malformed;
 use crate::metrics::Metrics;
+use crate::notified;
 use crate::receipt::Receipts;
 use crate::reply::{Answered, ToolResult};
 use crate::tasks;
@@ -103,7 +104,14 @@ impl Server {
         self.record_receipt(caller, context);
         Ok(match answer {
             Ok(Answered::Now(result)) => result.into(),
-            Ok(Answered::Task(job)) => CallToolResponse::Task(tasks::created(&job)),
+            Ok(Answered::LeftRunning(result, job)) => {
+                notified::with_wait(result, &job, self.face.wait.as_ref(), context).into()
+            }
+            Ok(Answered::Task(job)) => {
+                let mut task = tasks::created(&job);
+                task.meta = self.face.wait.as_ref().map(|wait| notified::wait_meta(wait, &job.id));
+                CallToolResponse::Task(task)
+            }
             Err(refusal) => refusal.into_result().into(),
         })
     }

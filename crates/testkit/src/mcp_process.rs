@@ -77,10 +77,19 @@ impl McpProcess {
 
     /// Like [`McpProcess::greet`]; returns `None` if the server exited first.
     pub async fn try_greet(&mut self) -> Option<Value> {
+        self.try_greet_as("testkit").await
+    }
+
+    /// Completes the handshake as this client.
+    pub async fn greet_as(&mut self, client: &str) -> Value {
+        self.try_greet_as(client).await.expect("the server exited before the handshake")
+    }
+
+    async fn try_greet_as(&mut self, client: &str) -> Option<Value> {
         let info = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
-            "clientInfo": { "name": "testkit", "version": "0" }
+            "clientInfo": { "name": client, "version": "0" }
         });
         let call = self.send("initialize", info).await;
         let greeting = self.answer(call).await?;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use outlast_core::JobId;
+use outlast_core::{JobId, WaitCommand};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::canonical;
-use crate::message::{CallParams, Message, id_key, replaced, response};
+use crate::message::{CallParams, Message, client_name, id_key, replaced, response};
 use crate::rows::{Row, RowEvent, StoredAnswer};
 
 /// The prefix of all our own ids and tokens.
@@ -75,6 +76,8 @@ pub(crate) struct Caller {
     pub(crate) token: Option<String>,
     /// True if the client speaks the newest era, whose results name their type.
     pub(crate) is_modern: bool,
+    /// The client's name, if the call has it.
+    pub(crate) client: Option<String>,
 }
 
 impl Caller {
@@ -84,6 +87,7 @@ impl Caller {
             id: id.to_owned(),
             token: meta.progress_token.map(|token| token.get().to_owned()),
             is_modern: meta.protocol_version.is_some(),
+            client: client_name(meta.client),
         }
     }
 }
@@ -200,7 +204,31 @@ pub(crate) fn stored(line: &[u8]) -> Option<StoredAnswer> {
 
 /// Returns our own answer as a tool error, which every client accepts, also for a tool with an output schema.
 pub(crate) fn tool_error(caller: &Caller, text: &str, job: Option<&str>) -> Vec<u8> {
-    text_result(caller, text, job, true)
+    line_of(caller, tool_error_result(text, job))
+}
+
+/// Returns the answer to a call that was handed off: how to get its result, and how to be notified of its end (L1).
+pub(crate) fn handed_off(
+    caller: &Caller,
+    mut text: String,
+    job: &JobId,
+    wait: Option<&WaitCommand>,
+    client: Option<&str>,
+) -> Vec<u8> {
+    if let Some(sentence) = wait.and_then(|wait| wait.sentence(job, client)) {
+        text = format!("{text} {sentence}");
+    }
+    let mut result = tool_error_result(&text, Some(&job.to_string()));
+    if let Some(wait) = wait {
+        result["_meta"]["outlast/wait"] = wait.argv(job).into();
+    }
+    line_of(caller, result)
+}
+
+fn tool_error_result(text: &str, job: Option<&str>) -> Value {
+    let mut result = result_of(text, job);
+    result["isError"] = true.into();
+    result
 }
 
 /// Returns our own answer with a text.
@@ -210,15 +238,21 @@ pub(crate) fn text_result(
     job: Option<&str>,
     is_error: bool,
 ) -> Vec<u8> {
-    let mut result = serde_json::json!({ "content": [{ "type": "text", "text": text }] });
-    if is_error {
-        result["isError"] = true.into();
+    let result = if is_error { tool_error_result(text, job) } else { result_of(text, job) };
+    line_of(caller, result)
+}
+
+fn result_of(text: &str, job: Option<&str>) -> Value {
+    let mut result = json!({ "content": [{ "type": "text", "text": text }] });
+    if let Some(job) = job {
+        result["_meta"] = json!({ "outlast/jobId": job });
     }
+    result
+}
+
+fn line_of(caller: &Caller, mut result: Value) -> Vec<u8> {
     if caller.is_modern {
         result["resultType"] = "complete".into();
-    }
-    if let Some(job) = job {
-        result["_meta"] = serde_json::json!({ "outlast/jobId": job });
     }
     response(&caller.id, "result", &result.to_string())
 }

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::call::{Call, CallDigest, CallRow, Caller, own_id, tool_error};
+use crate::call::{Call, CallDigest, CallRow, Caller, handed_off, own_id, tool_error};
 use crate::frame::ToFront;
 use crate::keeper::{Event, Keeper};
 use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
@@ -142,7 +142,7 @@ impl Keeper {
         let job = match &call.row {
             CallRow::None => return self.make_row(number),
             CallRow::Making => return,
-            CallRow::Made(row) => row.id.to_string(),
+            CallRow::Made(row) => row.id,
         };
         call.deadline = None;
         let Some(caller) = call.caller.take() else { return };
@@ -158,7 +158,10 @@ impl Keeper {
                  {{\"job_id\": \"{job}\"}}, which waits for it. Do not make the call again: it would run twice."
             ),
         };
-        self.answer(&caller.id, tool_error(&caller, &text, Some(&job)));
+        let client = caller.client.clone().or_else(|| self.session.client_name());
+        let wait = self.settings.wait.as_ref();
+        let answer = handed_off(&caller, text, &job, wait, client.as_deref());
+        self.answer(&caller.id, answer);
     }
 
     /// Handles the client's `notifications/cancelled` (H6).

@@ -73,6 +73,15 @@ pub(crate) fn repaired(line: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// Returns the name in a client's description of itself.
+pub(crate) fn client_name(client: Option<&RawValue>) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    struct Client {
+        name: Option<String>,
+    }
+    read_or_default::<Client>(client).name
+}
+
 /// Reads a part of a message as `T`; a missing or unreadable part counts as empty.
 pub(crate) fn read_or_default<'a, T: Deserialize<'a> + Default>(part: Option<&'a RawValue>) -> T {
     part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default()

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical;
 use crate::frame::Greeting;
-use crate::message::{Message, MetaParams};
+use crate::message::{Message, MetaParams, client_name};
 
 /// The client's side of a session.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,12 @@ pub(crate) struct Session {
     initialized: Option<Vec<u8>>,
     level: Option<Vec<u8>>,
     subscriptions: BTreeMap<String, Vec<u8>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct InitializeParams<'a> {
+    #[serde(borrow, default, rename = "clientInfo")]
+    client: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -49,6 +56,12 @@ impl Session {
             }
             _ => {}
         }
+    }
+
+    /// Returns the name that the client gave itself in `initialize`.
+    pub(crate) fn client_name(&self) -> Option<String> {
+        let message = Message::read(self.initialize.as_deref()?)?;
+        client_name(message.params::<InitializeParams<'_>>().client)
     }
 
     /// Returns true if a client with this greeting is this client.

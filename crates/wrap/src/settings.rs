@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use outlast_core::WaitCommand;
 use serde::{Deserialize, Serialize};
 
 /// The settings of one front. The host process uses those of its current front.
@@ -19,6 +20,9 @@ pub struct WrapSettings {
     pub max_result: u64,
     /// The name of the server in the list of jobs.
     pub name: String,
+    /// The command that waits for a job (L1).
+    #[serde(default)]
+    pub wait: Option<WaitCommand>,
 }
 
 /// The effect of a client's cancel (H6).
@@ -53,6 +57,7 @@ impl Default for WrapSettings {
             tools: BTreeMap::new(),
             max_result: 256 * 1024,
             name: "server".to_owned(),
+            wait: None,
         }
     }
 }

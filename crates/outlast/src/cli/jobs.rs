@@ -15,7 +15,8 @@ pub(crate) enum JobsCommand {
     Watch(WatchArgs),
     /// Wait until jobs have ended, and show how
     ///
-    /// Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
+    /// Prints a line for each job when it ends: id, state, cost and question. An agent that runs it in the background is
+    /// notified of the end. Exit code 0 when all succeeded, 1 when one failed or was cancelled, 3 when the time ended first.
     Wait(WaitArgs),
     /// Cancel a job, and ask its provider to stop
     Cancel(JobArgs),

@@ -29,6 +29,7 @@ use crate::metered;
 use crate::open_store::{OpenEngine, OpenStore, Patience, check_owner, options};
 use crate::test_clock::TestClock;
 use crate::ui;
+use crate::wait_command::wait_command;
 use crate::wire::{research_providers_of_server, workflow_providers};
 use http::raise_open_files;
 
@@ -142,7 +143,9 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
         }
     }
     let page = page(&config, http.as_ref().and_then(|(listener, _)| listener.local_addr().ok()));
-    let face = Face { owner: config.owner.clone(), engine, sets, page };
+    // Over HTTP the caller may be on another machine.
+    let wait = if http.is_none() { wait_command(&config) } else { None };
+    let face = Face { page, wait, ..Face::new(config.owner.clone(), engine, sets) };
     let server = Server::new(face).counted(metrics);
     let served = match http {
         None => {

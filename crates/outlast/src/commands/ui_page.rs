@@ -97,12 +97,7 @@ pub(super) async fn run(global: &Global, no_open: bool, all: bool) -> CommandRes
             spent.await;
         };
         let opened = outlast_engine::spawn(opened);
-        let face = Face {
-            owner: config.owner.clone(),
-            engine: engine.clone(),
-            sets: Vec::new(),
-            page: None,
-        };
+        let face = Face::new(config.owner.clone(), engine.clone(), Vec::new());
         let server = Server::new(face);
         tokio::select! {
             () = serve_http(server, options, listener, stop.clone()) => {}

@@ -91,8 +91,7 @@ pub(super) async fn run(global: &Global, args: WorkerArgs) -> CommandResult {
     let listener = folder.and_then(|folder| telling::listen(&folder, &engine, None));
     outlast_engine::spawn(drain_on_signals(stop.clone(), config.drain_timeout)?);
     let serving = http.map(|(listener, http)| {
-        let face =
-            Face { owner: config.owner.clone(), engine: engine.clone(), sets: vec![], page: None };
+        let face = Face::new(config.owner.clone(), engine.clone(), Vec::new());
         let server = Server::new(face).counted(metrics);
         outlast_engine::spawn(serve_http(server, http, listener, stop.clone()))
     });

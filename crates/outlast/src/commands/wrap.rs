@@ -28,6 +28,7 @@ use crate::error::{CommandResult, DONE, OrUsage as _, refuse};
 use crate::kill_points::KillPoint;
 use crate::logging::Relay;
 use crate::open_store::{OpenStore, check_owner, check_path_length, options};
+use crate::wait_command::wait_command;
 use crate::wire::own_program;
 
 /// The time that a host process without a client waits for it to come back.
@@ -94,7 +95,7 @@ fn settings(config: &Config, args: &WrapArgs) -> CommandResult<WrapSettings> {
     let name = args.name.clone().or(host);
     let name = name.unwrap_or_else(|| program.to_string_lossy().into_owned());
     let after = args.after.unwrap_or(config.wrap.after);
-    Ok(WrapSettings { name, after, ..config.wrap.clone() })
+    Ok(WrapSettings { name, after, wait: wait_command(config), ..config.wrap.clone() })
 }
 
 /// Returns the identity that a host process and a front must share: the command, the folder, the environment.

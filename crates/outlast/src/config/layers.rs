@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::{ConfigError, ConfigResult};
@@ -100,6 +100,11 @@ impl Layers {
         let path = PathBuf::from("outlast.toml");
         let file = file.map(|text| ConfigFile::parse(&path, text)).transpose()?;
         Ok(Self { flags: Flags::default(), environment, file, warnings: Vec::new() })
+    }
+
+    /// Returns the file that was named with `--config`.
+    pub(super) fn config_file(&self) -> Option<&Path> {
+        self.flags.config.as_deref()
     }
 
     /// Returns the value of the first layer that has one; an empty value counts as none.

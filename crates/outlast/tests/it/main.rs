@@ -53,6 +53,7 @@ mod perplexity;
 mod postgres;
 mod postgres_links;
 mod tasks;
+mod notified;
 mod old_store;
 mod restoring;
 mod secrets;

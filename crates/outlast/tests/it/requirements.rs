@@ -17,6 +17,7 @@ fn all_ids() -> Vec<String> {
         ("G", 9),
         ("H", 9),
         ("I", 8),
+        ("L", 6),
     ];
     let numbered = letters
         .into_iter()
@@ -74,6 +75,7 @@ fn tests_in(source: &str) -> Vec<(String, String)> {
 fn comes_later(id: &str) -> bool {
     match id.split_at(1) {
         ("F", number) => number == "12",
+        ("L", number) => ["2", "3", "4", "5", "6"].contains(&number),
         _ => false,
     }
 }
@@ -82,7 +84,7 @@ const HEAD: &str = "# Requirements and the tests that show them
 
 Every requirement has an id (A: job tools for deep research, B: asynchronous deep research, C: the deep research tool,
 D: the patient client, E: jobs for any workflow, P: what every version keeps, F: many machines, G: any vendor and budgets,
-H: work that outlives the client, I: the page). A row names the tests that say they show it, by the id in their name or in
+H: work that outlives the client, I: the page, L: agents that are notified, reports as resources). A row names the tests that say they show it, by the id in their name or in
 their doc comment. Made by `crates/outlast/tests/it/requirements.rs`: `UPDATE_DOCS=1 cargo nextest run -p outlast requirements`.
 
 | id | shown by |

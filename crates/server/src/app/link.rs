@@ -1,9 +1,9 @@
 //! Adds the link to the page to the answers of tools that start a job (I7).
 
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::CallToolResult;
 use serde_json::Value;
 
-use crate::reply::indented;
+use crate::notified::add_sentence;
 
 /// Returns the address of a job's page.
 pub(super) fn page_of(base: &str, job: &str) -> String {
@@ -12,22 +12,10 @@ pub(super) fn page_of(base: &str, job: &str) -> String {
 
 /// Adds the link to an answer that names a started job: in `_meta`, and as the last sentence of its message.
 pub(crate) fn with_link(mut result: CallToolResult, base: &str) -> CallToolResult {
-    let Some(shape) = result.structured_content.as_mut() else { return result };
-    let Some(link) = link(shape, base) else { return result };
-    let sentence = format!("Its page: {link}");
-    let told =
-        ["message", "next_instruction_for_model"].into_iter().find(|key| shape[*key].is_string());
-    if let Some(Value::String(told)) = told.map(|key| &mut shape[key]) {
-        told.push(' ');
-        told.push_str(&sentence);
-        if let Ok(text) = indented(shape) {
-            result.content = vec![ContentBlock::text(text)];
-        }
-    } else if let Some(Value::String(told)) = shape.get_mut("rawResultText") {
-        told.push('\n');
-        told.push_str(&sentence);
-        result.content = vec![ContentBlock::text(told.clone())];
-    }
+    let Some(link) = result.structured_content.as_ref().and_then(|shape| link(shape, base)) else {
+        return result;
+    };
+    add_sentence(&mut result, &format!("Its page: {link}"));
     result.meta.get_or_insert_default().insert("outlast/page".to_owned(), link.into());
     result
 }

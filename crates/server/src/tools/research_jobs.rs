@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::arguments::{self, digest};
 use crate::caller::Caller;
-use crate::reply::{ToolResult, structured_long};
+use crate::reply::{Answered, ToolResult, structured_long};
 use crate::tool_names::research_jobs::{CANCEL, POLL, START};
 use crate::tools::instructions::research_job;
 use crate::tools::recipient::{Disclaimer, no_provider};
@@ -91,7 +91,7 @@ impl ResearchJobs {
         self.answer(&job.id.to_string(), Some(reading))
     }
 
-    async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+    async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<Answered> {
         let arguments: StartArguments = arguments::read(given)?;
         arguments::check_messages(&arguments.messages)?;
         let ask = ResearchAsk {
@@ -110,10 +110,11 @@ impl ResearchJobs {
             ..research_job(&caller.owner, profile, &ask, *attempt_timeout)?
         };
         let job = self.engine.start(job.made_by(START), key).await?.job;
-        let (id, now) = (job.id.to_string(), self.engine.now());
+        let (id, state, now) = (job.id, job.state.kind(), self.engine.now());
         // A key may name a job whose result is no longer kept; the server never pays again without the caller's knowledge.
         let expired = rules::expired(&job, now);
-        self.answer(&id, (!expired).then_some(Reading { job, now, waits: None }))
+        let reading = (!expired).then_some(Reading { job, now, waits: None });
+        Ok(Answered::started(self.answer(&id.to_string(), reading)?, id, state))
     }
 
     async fn poll(&self, caller: &mut Caller, given: JsonObject) -> ToolResult {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use outlast_core::{Job, StateKind};
+use outlast_core::{Body, Cost, Job, NanoUsd, Output, StateKind, rules};
 use outlast_engine::Engine;
 
 use super::json;
@@ -26,9 +26,46 @@ pub(crate) fn print(jobs: &[Job], engine: &Engine, as_json: bool) -> ExitCode {
             ui::outcome(&job.id.to_string(), job.state.kind(), &words);
         }
     }
+    exit_code(jobs)
+}
+
+/// Returns success if all jobs succeeded.
+pub(crate) fn exit_code(jobs: &[Job]) -> ExitCode {
     match jobs.iter().all(|job| job.state.kind() == StateKind::Succeeded) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
+    }
+}
+
+/// Prints the end of a job: its id, state, cost and title as data, then how to read it (L1).
+pub(crate) fn end(job: &Job) {
+    let cost = cost(job);
+    ui::outcome(&job.id.to_string(), job.state.kind(), &format!("{cost}  {}", job.new.title));
+    let id = short_id(job);
+    ui::remark(&match (job.state.kind(), &job.new.conversation) {
+        (StateKind::Failed, _) => {
+            format!("  {}; `outlast jobs show {id}` has the details", why(job))
+        }
+        (StateKind::Succeeded, Some(conversation)) => format!(
+            "  read it with `outlast jobs show {id}`, or with get_conversation_history and conversationId {conversation}"
+        ),
+        _ => format!("  read it with `outlast jobs show {id}`"),
+    });
+}
+
+/// Returns the cost for a column; `-` for a job that cost nothing that is known.
+fn cost(job: &Job) -> String {
+    if let Some(Output { body: Body::Report { .. }, cost, .. }) = job.output() {
+        return match cost {
+            Cost::Reported(NanoUsd(0)) => "free".to_owned(),
+            Cost::Reported(amount) | Cost::Computed(amount) => amount.to_string(),
+            Cost::Estimate(amount) => format!("about {amount}"),
+            Cost::Unknown => "unknown".to_owned(),
+        };
+    }
+    match rules::maybe_spent(job) {
+        NanoUsd(0) => "-".to_owned(),
+        amount => format!("up to {amount}"),
     }
 }
 

@@ -10,7 +10,7 @@ use super::find;
 use crate::cli::{WaitArgs, WatchArgs};
 use crate::commands::engine::Session;
 use crate::commands::follow::{CarriedBy, follow, standing};
-use crate::commands::job_view::outcome;
+use crate::commands::job_view::{json, outcome};
 use crate::commands::left_worker::short_id;
 use crate::commands::signals::{INTERRUPTED, stop_on_signals};
 use crate::error::{CommandResult, DONE, TIMED_OUT};
@@ -39,22 +39,35 @@ pub(super) async fn run(session: &Session<'_>, args: WatchArgs) -> CommandResult
     Ok(code)
 }
 
-/// `outlast jobs wait`: for scripts. Prints nothing until all jobs have ended, or the time limit is reached.
+/// `outlast jobs wait`: for scripts and for agents in the background. Prints a line for each job when it ends.
 pub(super) async fn wait(session: &Session<'_>, args: WaitArgs) -> CommandResult {
     let Session { engine, stop, .. } = session;
     let mut jobs = named(session, &args.ids).await?;
     outlast_engine::spawn(stop_on_signals(stop.clone())?);
     let followed = jobs.clone();
-    let mut keep = |row: usize, reading: &Reading| jobs[row].clone_from(&reading.job);
+    let print = |job: &Job| {
+        if job.state.kind().is_terminal() && !args.json {
+            outcome::end(job);
+        }
+    };
+    jobs.iter().for_each(print);
+    let mut keep = |row: usize, reading: &Reading| {
+        if !jobs[row].state.kind().is_terminal() {
+            jobs[row].clone_from(&reading.job);
+            print(&reading.job);
+        }
+    };
     let followed = follow(engine, followed, CarriedBy::Workers, &mut keep);
     // Without a limit it waits indefinitely.
     let limit = args.timeout.unwrap_or(Duration::MAX);
     if let Ok(followed) = tokio::time::timeout(limit, followed).await {
         followed?;
     }
-    let code = outcome::print(&jobs, engine, args.json);
+    if args.json {
+        ui::json(&json::jobs(&jobs, engine.now()));
+    }
     if jobs.iter().all(|job| job.state.kind().is_terminal()) {
-        return Ok(code);
+        return Ok(outcome::exit_code(&jobs));
     }
     let goes_on = what_goes_on(session, &jobs).await?;
     if stop.is_asked() {

@@ -70,12 +70,16 @@ async fn p4_a_watch_says_that_the_worker_has_died() {
 }
 
 #[tokio::test]
-async fn wait_says_how_jobs_ended_or_that_the_time_did() {
+async fn l1_wait_prints_a_line_for_each_job_when_it_ends() {
     let world = World::new().await;
     let (good, _) = asked(&world, QUICK).await;
     let bad = failed(&world).await;
     let ran = world.run(&["jobs", "wait", &good, &good[..10]]).await;
     assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 1), "each once: {ran:?}");
+    let line: Vec<&str> = ran.stdout.trim_end().splitn(4, "  ").collect();
+    assert_eq!((line[0], line[1]), (good.as_str(), "succeeded"), "{line:?}");
+    assert!(line[2].starts_with('$') && line[3].starts_with("Why is the sky"), "{line:?}");
+    assert!(ran.stderr.contains(&format!("outlast jobs show {}", &good[..8])), "{ran:?}");
     let ran = world.run(&["jobs", "wait", &good, &bad]).await;
     assert_eq!((ran.code, ran.stdout.lines().count()), (Some(1), 2), "{ran:?}");
     let mut server = world.serve().await;

@@ -48,6 +48,28 @@ async fn h4_a_slow_call_is_handed_off_and_the_same_call_brings_its_result() {
     assert_eq!(wrapping.log(".done").len(), 2);
 }
 
+/// L1: a hand-off names the command that waits for the job, to a client with a shell.
+#[tokio::test]
+async fn l1_a_hand_off_names_the_command_that_waits_for_the_job() {
+    let wrapping = impatient();
+    let mut wrapped = wrapping.spawn();
+    let client = json!({ "name": "gemini-cli-mcp-client", "version": "1" });
+    let params =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    wrapped.ask("initialize", params).await;
+    wrapped.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    let answer = wrapped.call("wait", waiting(&wrapping, "go")).await;
+    let argv = &answer["result"]["_meta"]["outlast/wait"];
+    let job = &answer["result"]["_meta"]["outlast/jobId"];
+    assert_eq!((&argv[1], &argv[2], &argv[3]), (&json!("jobs"), &json!("wait"), job), "{answer}");
+    assert_eq!(argv[4], "--data-dir", "{answer}");
+    let words: Vec<&str> = argv.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(text(&answer).contains(&format!("run `{}` in the background", words.join(" "))));
+    wrapping.release("go");
+    let waited = wrapping.run(&["jobs", "wait", job.as_str().unwrap()]).await;
+    assert!(waited.contains("succeeded  -  "), "{waited}");
+}
+
 #[tokio::test]
 async fn h4_get_result_brings_what_was_stored_as_it_came() {
     let wrapping = impatient();

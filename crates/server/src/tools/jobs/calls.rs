@@ -51,7 +51,7 @@ pub(super) struct WorkflowTool {
 
 impl WorkflowTool {
     /// Handles `start_<workflow>`.
-    pub(super) async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult {
+    pub(super) async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<Answered> {
         let Self { jobs, workflow } = self;
         let tool = start_one(&workflow.name);
         jobs.start(caller, &tool, workflow, arguments::read(given)?).await
@@ -80,7 +80,11 @@ impl WorkflowTool {
 
 impl Jobs {
     /// Handles `start_job`.
-    pub(super) async fn start_any(&self, caller: &Caller, mut given: JsonObject) -> ToolResult {
+    pub(super) async fn start_any(
+        &self,
+        caller: &Caller,
+        mut given: JsonObject,
+    ) -> ToolResult<Answered> {
         let name = match given.remove("workflow") {
             Some(Value::String(name)) => name,
             Some(_) => return Err(Refusal::validation("workflow must be a string: its name")),
@@ -96,7 +100,7 @@ impl Jobs {
         tool: &str,
         workflow: &Workflow,
         given: WorkflowArguments,
-    ) -> ToolResult {
+    ) -> ToolResult<Answered> {
         let hash = workflow.input_hash(&given)?;
         let key = arguments::key(given.idempotency_key.as_deref(), hash);
         let keep = self.options.keep;
@@ -106,10 +110,13 @@ impl Jobs {
         if rules::expired(&job, now) {
             // The key names a job whose result is no longer kept; the server never runs it again without the caller's
             // knowledge.
-            return structured(&JobAnswer::expired(&job.id.to_string(), &self.options));
+            let expired = JobAnswer::expired(&job.id.to_string(), &self.options);
+            return structured(&expired).map(Into::into);
         }
+        let (id, state) = (job.id, job.state.kind());
         let answer = JobAnswer::about(&Reading { job, now, waits: None }, &self.options, 0)?;
-        structured(&if started.existed { answer } else { answer.started() })
+        let answer = structured(&if started.existed { answer } else { answer.started() })?;
+        Ok(Answered::started(answer, id, state))
     }
 
     fn no_workflow(&self, name: &str) -> Refusal {

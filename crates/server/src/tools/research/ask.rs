@@ -296,7 +296,8 @@ impl Research {
         match held::carry(&self.engine, caller, call, &outcome).await? {
             // A job that only its held call knows is not shown before it has succeeded.
             Carried::Unfinished { job, .. } if job.is_shown() => {
-                Ok(answer::queued(&job, asking, self.path_of(&job), &expected).into())
+                let queued = answer::queued(&job, asking, self.path_of(&job), &expected);
+                Ok(Answered::LeftRunning(queued, job.id))
             }
             carried => carried.answered(),
         }

@@ -143,7 +143,9 @@ async fn call(set: &Research, owner: &str, tool: &str, arguments: Value) -> Tool
 
 /// Returns the structured content and the text of a call that must succeed.
 async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Value, String) {
-    let Ok(Answered::Now(answer)) = call(set, owner, tool, arguments).await else {
+    let (Ok(Answered::Now(answer)) | Ok(Answered::LeftRunning(answer, _))) =
+        call(set, owner, tool, arguments).await
+    else {
         panic!("refused, or a task")
     };
     let result = serde_json::to_value(answer).unwrap();
@@ -307,7 +309,7 @@ async fn a_shared_name_belongs_to_the_first_set() {
     let second = research(oracle, ResearchMode::Queued).await;
     let engine = first.engine.clone();
     let sets = [first, second].map(|set| crate::Tools::Research(Box::new(set)));
-    let face = crate::Face { owner: OwnerId::new("local"), engine, sets: sets.into(), page: None };
+    let face = crate::Face::new(OwnerId::new("local"), engine, sets.into());
     let server = crate::Server::new(face);
     let described = server.get_tool(DEEP_RESEARCH).unwrap().description.unwrap();
     assert!(described.contains("picks the research up"), "that of the first: {described}");
