@@ -39,19 +39,29 @@ impl fmt::Debug for ProxyOptions {
 }
 
 impl ProxyOptions {
+    /// Returns true if a request to this address goes through the proxy.
+    pub fn applies_to(&self, url: &Url) -> bool {
+        let except = self.exceptions();
+        !except.is_everything() && !except.covers(url)
+    }
+
     /// Returns the proxy for an HTTP client, or `None` if nothing goes through it. Errors never repeat the
     /// address.
     pub fn to_proxy(&self) -> Result<Option<Proxy>, BadProxy> {
-        let except = NoProxy::parse(&self.except);
+        let except = self.exceptions();
         if except.is_everything() {
             return Ok(None);
         }
-        let except = match self.scope {
-            ProxyScope::Everything => except,
-            ProxyScope::OtherMachines => except.and_loopback(),
-        };
         let address = self.address()?;
         Ok(Some(Proxy::custom(move |url| (!except.covers(url)).then(|| address.clone()))))
+    }
+
+    fn exceptions(&self) -> NoProxy {
+        let except = NoProxy::parse(&self.except);
+        match self.scope {
+            ProxyScope::Everything => except,
+            ProxyScope::OtherMachines => except.and_loopback(),
+        }
     }
 
     fn address(&self) -> Result<Url, BadProxy> {

@@ -1,0 +1,540 @@
+//! Fetches one page under limits (J5). The name is resolved and checked here, and the connection goes to a checked
+//! address, so that a second answer of the name server has no effect.
+
+mod decode;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_http::{BadProxy, ProxyOptions, client_builder, error_chain};
+use reqwest::header::{self, HeaderMap};
+use reqwest::{Client, Response, dns};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use url::{Host, Url};
+
+use self::decode::{DecodeError, Decoder};
+use super::address::{Policy, Refusal};
+
+/// The choices of a person or an operator.
+#[derive(Clone, Default)]
+pub struct FetchOptions {
+    /// Lifts the rules for addresses, names and ports: for intranets and tests.
+    pub allow_private: bool,
+    /// Fetches through the proxy, although addresses cannot be checked there.
+    pub through_proxy: bool,
+    /// The proxy and its exceptions.
+    pub proxy: Option<ProxyOptions>,
+    /// The limits.
+    pub limits: FetchLimits,
+    /// Resolves names; `None` asks the system.
+    pub lookup: Option<Lookup>,
+}
+
+/// The limits of fetching.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchLimits {
+    /// Time to resolve a name.
+    pub dns: Duration,
+    /// Time to connect.
+    pub connect: Duration,
+    /// Time until the headers of a response are complete.
+    pub headers: Duration,
+    /// Time for one source, with its redirects.
+    pub source: Duration,
+    /// Time for all sources of a check.
+    pub check: Duration,
+    /// Bytes of the headers of a response.
+    pub header_bytes: usize,
+    /// Bytes of a body, decoded.
+    pub body_bytes: usize,
+    /// Bytes that all bodies of a check may have, as received.
+    pub check_bytes: u64,
+    /// Redirects that are followed for one source.
+    pub redirects: u8,
+    /// Sources that are fetched at the same time.
+    pub at_once: usize,
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        Self {
+            dns: Duration::from_secs(3),
+            connect: Duration::from_secs(5),
+            headers: Duration::from_secs(10),
+            source: Duration::from_secs(20),
+            check: Duration::from_secs(600),
+            header_bytes: 64 << 10,
+            body_bytes: 5 << 20,
+            check_bytes: 200 << 20,
+            redirects: 5,
+            at_once: 4,
+        }
+    }
+}
+
+/// Resolves a name to addresses.
+pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
+type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Returns the resolver of the operating system.
+pub fn system_lookup() -> Lookup {
+    Arc::new(|name| {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    })
+}
+
+/// A page that answered.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The address after redirects.
+    pub url: Url,
+    /// The HTTP status.
+    pub status: u16,
+    /// The value of the header `Content-Type`.
+    pub content_type: String,
+    /// True if the server states that it wants proof of a human reader.
+    pub is_challenge: bool,
+    /// The body, decoded; empty unless the page can be read.
+    pub body: Vec<u8>,
+    /// True if the body goes on after the limit or was cut on its way.
+    pub truncated: bool,
+}
+
+/// The reasons a page was not fetched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// A rule forbids the address.
+    #[error("refused: {0}")]
+    Refused(#[from] Refusal),
+    /// The name does not exist.
+    #[error("the name does not exist")]
+    NoSuchName,
+    /// The page did not answer in time.
+    #[error("no answer in time")]
+    Timeout,
+    /// The name, the connection or the response failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The server redirects again and again.
+    #[error("too many redirects")]
+    TooManyRedirects,
+    /// The headers of the response exceed their limit.
+    #[error("the headers of the response are too long")]
+    HeadersTooLong,
+    /// The coding of the body is unknown, or the body is damaged.
+    #[error("the body cannot be decoded")]
+    Undecodable,
+    /// The check has reached its limit of bytes or time.
+    #[error("the limit of the check is reached")]
+    CheckLimit,
+}
+
+/// Fetches the sources of one check; limits of time and bytes begin with it.
+pub struct Fetcher {
+    policy: Policy,
+    limits: FetchLimits,
+    lookup: Lookup,
+    checked: CheckedNames,
+    direct: Client,
+    proxied: Option<ProxiedClient>,
+    through_proxy: bool,
+    slots: Semaphore,
+    hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
+    received: AtomicU64,
+    deadline: Instant,
+}
+
+struct ProxiedClient {
+    client: Client,
+    proxy: ProxyOptions,
+}
+
+/// The reasons a fetcher cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum FetcherError {
+    /// The address of the proxy is unusable.
+    #[error(transparent)]
+    Proxy(#[from] BadProxy),
+    /// The HTTP client cannot be created.
+    #[error("create the HTTP client")]
+    Client(#[from] reqwest::Error),
+}
+
+impl Fetcher {
+    /// Creates a fetcher, whose limit of time begins now.
+    pub fn new(options: FetchOptions) -> Result<Self, FetcherError> {
+        let FetchOptions { allow_private, through_proxy, proxy, limits, lookup } = options;
+        let policy = Policy { any_address: allow_private, any_port: allow_private };
+        Self::with_policy(policy, through_proxy, proxy, limits, lookup)
+    }
+
+    fn with_policy(
+        policy: Policy,
+        through_proxy: bool,
+        proxy: Option<ProxyOptions>,
+        limits: FetchLimits,
+        lookup: Option<Lookup>,
+    ) -> Result<Self, FetcherError> {
+        let checked = CheckedNames::default();
+        let direct = client_builder(None, limits.connect)?
+            .dns_resolver(checked.clone())
+            .referer(false)
+            .build()?;
+        let proxied = match proxy {
+            None => None,
+            Some(proxy) => {
+                let builder = client_builder(Some(&proxy), limits.connect)?;
+                Some(ProxiedClient { client: builder.referer(false).build()?, proxy })
+            }
+        };
+        Ok(Self {
+            policy,
+            limits,
+            lookup: lookup.unwrap_or_else(system_lookup),
+            checked,
+            direct,
+            proxied,
+            through_proxy,
+            slots: Semaphore::new(limits.at_once),
+            hosts: Mutex::default(),
+            received: AtomicU64::new(0),
+            deadline: Instant::now() + limits.check,
+        })
+    }
+
+    /// Fetches a page. At most [`FetchLimits::at_once`] pages are fetched at the same time, one of each
+    /// host; the others wait.
+    pub async fn fetch(&self, address: &str) -> Result<Fetched, FetchError> {
+        let url = self.policy.parse(address)?;
+        let work = async {
+            let host = self.host(&url);
+            let turn = host.acquire_owned().await.ok();
+            let _slot = self.slots.acquire().await;
+            let until = (Instant::now() + self.limits.source).min(self.deadline);
+            timeout_at(until, self.follow(url, turn)).await.unwrap_or(Err(FetchError::Timeout))
+        };
+        match timeout_at(self.deadline, work).await {
+            Ok(Err(FetchError::Timeout)) if Instant::now() >= self.deadline => {
+                Err(FetchError::CheckLimit)
+            }
+            Ok(fetched) => fetched,
+            Err(_) => Err(FetchError::CheckLimit),
+        }
+    }
+
+    /// Follows redirects; every target is checked as if a report had named it.
+    async fn follow(
+        &self,
+        mut url: Url,
+        mut turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<Fetched, FetchError> {
+        for _ in 0..=self.limits.redirects {
+            let response = self.request(&url).await?;
+            let Some(target) = redirect_target(&url, &response) else {
+                return self.read(url, response).await;
+            };
+            let target = self.policy.parse(&target)?;
+            if url.scheme() == "https" && target.scheme() == "http" {
+                return Err(Refusal::Downgrade.into());
+            }
+            if url.host_str() != target.host_str() {
+                // Released first: two pages that redirect to each other's hosts must not wait for each other.
+                drop(turn.take());
+                turn = self.host(&target).acquire_owned().await.ok();
+            }
+            url = target;
+        }
+        Err(FetchError::TooManyRedirects)
+    }
+
+    async fn request(&self, url: &Url) -> Result<Response, FetchError> {
+        let client = match &self.proxied {
+            Some(proxied) if proxied.proxy.applies_to(url) => {
+                if !self.through_proxy {
+                    return Err(Refusal::Proxy.into());
+                }
+                &proxied.client
+            }
+            _ => {
+                self.resolve(url).await?;
+                &self.direct
+            }
+        };
+        let request = client
+            .get(url.clone())
+            .header(
+                header::ACCEPT,
+                "text/html, application/xhtml+xml, application/pdf, text/*;q=0.9, */*;q=0.1",
+            )
+            .header(header::ACCEPT_ENCODING, "gzip, br");
+        let response = timeout(self.limits.headers, request.send())
+            .await
+            .map_err(|_| FetchError::Timeout)?
+            .map_err(|error| failure(error.without_url()))?;
+        if header_bytes(response.headers()) > self.limits.header_bytes {
+            return Err(FetchError::HeadersTooLong);
+        }
+        Ok(response)
+    }
+
+    /// Resolves the name of a URL, checks every address, and records them for the connection.
+    async fn resolve(&self, url: &Url) -> Result<(), FetchError> {
+        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
+        let found = timeout(self.limits.dns, (self.lookup)(name.to_owned()))
+            .await
+            .map_err(|_| FetchError::Timeout)?
+            .map_err(lookup_failure)?;
+        for address in &found {
+            self.policy.check_address(*address)?;
+        }
+        if found.is_empty() {
+            return Err(FetchError::Failed("the name has no address".to_owned()));
+        }
+        self.checked.insert(name, found);
+        Ok(())
+    }
+
+    async fn read(&self, url: Url, mut response: Response) -> Result<Fetched, FetchError> {
+        let text = |name| {
+            let value = response.headers().get(name);
+            String::from_utf8_lossy(value.map_or(b"", |value| value.as_bytes())).into_owned()
+        };
+        let mut fetched = Fetched {
+            url,
+            status: response.status().as_u16(),
+            content_type: text(header::CONTENT_TYPE),
+            is_challenge: response.headers().contains_key("cf-mitigated"),
+            body: Vec::new(),
+            truncated: false,
+        };
+        // Only a page that can be read, or one that explains a fault, is worth its body.
+        if !matches!(fetched.status, 200 | 203 | 503) {
+            return Ok(fetched);
+        }
+        let mut decoder = Decoder::new(&text(header::CONTENT_ENCODING), self.limits.body_bytes)
+            .map_err(|_| FetchError::Undecodable)?;
+        let (mut received, mut is_cut) = (0, false);
+        loop {
+            let piece = match response.chunk().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(_) if received > 0 => {
+                    is_cut = true;
+                    break;
+                }
+                Err(error) => return Err(failure(error.without_url())),
+            };
+            received += piece.len();
+            let before = self.received.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            if before >= self.limits.check_bytes {
+                return Err(FetchError::CheckLimit);
+            }
+            match decoder.push(&piece) {
+                Ok(false) if received <= self.limits.body_bytes => {}
+                Ok(_) => {
+                    is_cut = true;
+                    break;
+                }
+                Err(DecodeError::Damaged | DecodeError::Unknown) => {
+                    return Err(FetchError::Undecodable);
+                }
+            }
+        }
+        let (body, is_whole) = decoder.finish();
+        if body.is_empty() && !is_whole {
+            return Err(FetchError::Undecodable);
+        }
+        fetched.body = body;
+        fetched.truncated = is_cut || !is_whole;
+        Ok(fetched)
+    }
+
+    fn host(&self, url: &Url) -> Arc<Semaphore> {
+        let name = url.host_str().unwrap_or_default().to_owned();
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(hosts.entry(name).or_insert_with(|| Arc::new(Semaphore::new(1))))
+    }
+}
+
+/// The checked addresses of each name: the only ones to which the HTTP library connects.
+#[derive(Clone, Default)]
+struct CheckedNames(Arc<Mutex<HashMap<String, Vec<IpAddr>>>>);
+
+impl CheckedNames {
+    fn insert(&self, name: &str, addresses: Vec<IpAddr>) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(name.to_owned(), addresses);
+    }
+}
+
+impl dns::Resolve for CheckedNames {
+    fn resolve(&self, name: dns::Name) -> dns::Resolving {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = names.get(name.as_str()).cloned().unwrap_or_default();
+        Box::pin(async move {
+            let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(addresses) as dns::Addrs)
+        })
+    }
+}
+
+/// Returns the address to which a response redirects.
+fn redirect_target(url: &Url, response: &Response) -> Option<String> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get(header::LOCATION)?.to_str().ok()?;
+    Some(url.join(location).map_or_else(|_| location.to_owned(), String::from))
+}
+
+fn header_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+fn failure(error: reqwest::Error) -> FetchError {
+    if error.is_timeout() { FetchError::Timeout } else { FetchError::Failed(error_chain(&error)) }
+}
+
+/// Distinguishes a name that does not exist from a name server that does not answer. The standard library has no error kind
+/// for it.
+fn lookup_failure(error: io::Error) -> FetchError {
+    const UNKNOWN: [&str; 3] =
+        ["Name or service not known", "nodename nor servname provided", "Name does not resolve"];
+    let text = error.to_string();
+    let is_unknown =
+        error.kind() == io::ErrorKind::NotFound || UNKNOWN.iter().any(|known| text.contains(known));
+    if is_unknown { FetchError::NoSuchName } else { FetchError::Failed(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn table(entries: &'static [(&str, &[&str])]) -> Lookup {
+        Arc::new(move |name| {
+            let found = entries.iter().find(|(known, _)| *known == name);
+            let found = found.map(|(_, ips)| ips.iter().map(|ip| ip.parse().unwrap()).collect());
+            Box::pin(async move { found.ok_or(io::ErrorKind::NotFound.into()) })
+        })
+    }
+
+    /// Counts the connections to a port of loopback, and redirects each to a target.
+    async fn redirecting(target: &'static str) -> (u16, Arc<AtomicU64>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&count);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let _ = stream.read(&mut [0; 4096]).await;
+                let target = target.replace("PORT", &port.to_string());
+                let answer = format!(
+                    "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        (port, count)
+    }
+
+    fn fetcher(policy: Policy, lookup: Lookup) -> Fetcher {
+        Fetcher::with_policy(policy, false, None, FetchLimits::default(), Some(lookup)).unwrap()
+    }
+
+    /// J5: the port rule is lifted here so that only the address rule is left.
+    #[tokio::test]
+    async fn no_connection_is_made_to_a_refused_address() {
+        let (port, count) = redirecting("/").await;
+        let names: &[(&str, &[&str])] = &[
+            ("rebound.example", &["127.0.0.1"]),
+            ("mixed.example", &["93.184.215.14", "127.0.0.1"]),
+            ("mapped.example", &["::ffff:127.0.0.1"]),
+        ];
+        let fetcher = fetcher(Policy { any_address: false, any_port: true }, table(names));
+        let hosts = [
+            "127.0.0.1",
+            "2130706433",
+            "[::ffff:127.0.0.1]",
+            "rebound.example",
+            "mixed.example",
+            "mapped.example",
+        ];
+        for host in hosts {
+            let refused = fetcher.fetch(&format!("http://{host}:{port}/")).await;
+            assert_eq!(refused.unwrap_err(), Refusal::PrivateAddress.into(), "{host}");
+        }
+        assert!(matches!(
+            fetcher.fetch(&format!("http://localhost:{port}/")).await,
+            Err(FetchError::Refused(Refusal::LocalName))
+        ));
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+    }
+
+    /// J5
+    #[tokio::test]
+    async fn a_redirect_is_checked_like_an_address_of_the_report() {
+        let lifted = Policy { any_address: true, any_port: true };
+        for (target, refusal) in [
+            ("file:///etc/passwd", Refusal::Scheme),
+            ("http://user:pass@127.0.0.1:PORT/", Refusal::UserInfo),
+            ("http://[fe80::1%25lo]/", Refusal::Invalid),
+        ] {
+            let (port, count) = redirecting(target).await;
+            let refused =
+                fetcher(lifted, table(&[])).fetch(&format!("http://127.0.0.1:{port}/")).await;
+            assert_eq!(refused.unwrap_err(), refusal.into(), "{target}");
+            assert_eq!(count.load(Ordering::Relaxed), 1);
+        }
+        let (port, count) = redirecting("http://127.0.0.1:PORT/again").await;
+        let refused = fetcher(lifted, table(&[])).fetch(&format!("http://127.0.0.1:{port}/")).await;
+        assert_eq!(refused.unwrap_err(), FetchError::TooManyRedirects);
+        assert!(count.load(Ordering::Relaxed) <= 6);
+    }
+
+    /// J5
+    #[tokio::test]
+    async fn a_proxy_is_refused_unless_it_is_allowed() {
+        let (port, count) = redirecting("/").await;
+        let proxy = || ProxyOptions {
+            url: format!("http://127.0.0.1:{port}"),
+            scope: outlast_http::ProxyScope::Everything,
+            except: "direct.example".to_owned(),
+        };
+        let options = |through_proxy| FetchOptions {
+            through_proxy,
+            proxy: Some(proxy()),
+            lookup: Some(table(&[("direct.example", &["10.0.0.1"])])),
+            ..FetchOptions::default()
+        };
+        let strict = Fetcher::new(options(false)).unwrap();
+        assert_eq!(strict.fetch("http://example.org/").await.unwrap_err(), Refusal::Proxy.into());
+        let direct = strict.fetch("http://direct.example/").await;
+        assert_eq!(direct.unwrap_err(), Refusal::PrivateAddress.into());
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+        let through = Fetcher::new(options(true)).unwrap();
+        // The scripted proxy redirects to itself.
+        assert_eq!(
+            through.fetch("http://example.org/").await.unwrap_err(),
+            FetchError::TooManyRedirects
+        );
+        assert!(count.load(Ordering::Relaxed) > 0);
+        assert_eq!(
+            through.fetch("http://127.0.0.1/").await.unwrap_err(),
+            Refusal::PrivateAddress.into()
+        );
+    }
+}

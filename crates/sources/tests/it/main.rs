@@ -1,0 +1,4 @@
+//! Tests of the crate through its public interface, over real sockets.
+
+#[cfg(test)]
+mod hostile;
