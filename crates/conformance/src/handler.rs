@@ -51,7 +51,7 @@ impl Fixtures {
             profile: self.profile.clone(),
             workflow: tool.to_owned(),
             title: tool.to_owned(),
-            ask: serde_json::to_value(ask).map_err(internal)?.into(),
+            request: serde_json::to_value(ask).map_err(internal)?.into(),
             priority: 0,
             visibility,
             max_failures: 0,

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Body, Clock, Cost, Nature, Output, Progress, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, Step, StopOutcome, Trouble, Usage,
+    BeginError, Body, Clock, Cost, Output, Progress, Provider, ProviderError, ProviderErrorKind,
+    RecoverySemantics, RemoteRun, Request, ResendPolicy, ResumePolicy, Run, Step, StopOutcome,
+    Usage,
 };
 use outlast_store::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -49,13 +50,18 @@ impl Provider for Work {
         "conformance"
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        RecoverySemantics {
+            resend: ResendPolicy::Idempotent,
+            resume: ResumePolicy::Never,
+            can_stop: true,
+        }
     }
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
-        let ask: Ask = serde_json::from_value(request.json().clone())
-            .map_err(|_| BeginError::Refused(trouble(Trouble::Rejected, "no such fixture")))?;
+        let ask: Ask = serde_json::from_value(request.json().clone()).map_err(|_| {
+            BeginError::Refused(provider_error(ProviderErrorKind::Rejected, "no such fixture"))
+        })?;
         let remote = RemoteRun {
             provider: self.name().to_owned(),
             id: key.to_owned(),
@@ -71,7 +77,7 @@ impl Provider for Work {
         _request: &Request,
         _run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
-        Err(trouble(Trouble::RunLost, "a fixture does not outlive its process"))
+        Err(provider_error(ProviderErrorKind::RunLost, "a fixture does not outlive its process"))
     }
 
     async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -105,7 +111,7 @@ impl Run for Running {
             "slow_compute" => tokio::time::sleep_until(self.began + self.seconds()).await,
             "failing_job" | "protocol_error_job" => {
                 tokio::time::sleep_until(self.began + Duration::from_secs(1)).await;
-                return Err(trouble(Trouble::Rejected, "this job always fails"));
+                return Err(provider_error(ProviderErrorKind::Rejected, "this job always fails"));
             }
             _ => {}
         }
@@ -149,6 +155,6 @@ impl Running {
     }
 }
 
-fn trouble(trouble: Trouble, sentence: &str) -> ProviderError {
-    ProviderError::new(trouble, sentence)
+fn provider_error(kind: ProviderErrorKind, sentence: &str) -> ProviderError {
+    ProviderError::new(kind, sentence)
 }

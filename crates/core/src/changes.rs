@@ -31,7 +31,7 @@ pub struct Change {
     /// The present state.
     pub state: StateKind,
     /// The reason why the job has no worker, if it is a held call without one.
-    pub uncarried: Uncarried,
+    pub uncarried: HeldCallState,
     /// True if the job is a turn of a conversation.
     pub in_conversation: bool,
 }
@@ -40,33 +40,35 @@ impl Change {
     /// Returns the change for the present state of a job.
     pub fn of(job: &Job) -> Self {
         let state = job.state.kind();
-        let uncarried = Uncarried::of(state, job.new.visibility, job.was_claimed());
+        let uncarried = HeldCallState::of(state, job.new.visibility, job.was_claimed());
         Self { id: job.id, state, uncarried, in_conversation: job.new.conversation.is_some() }
     }
 }
 
 /// The reason why a held call has no worker, if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uncarried {
+pub enum HeldCallState {
     /// The job is not a held call without a worker.
-    No,
+    NotWaiting,
     /// No worker has owned it yet. The process that created it is about to run it, unless that process crashed.
-    NotYet,
+    Unclaimed,
     /// A worker owned it, but its process exited or crashed.
-    NoMore,
+    Abandoned,
 }
 
-impl Uncarried {
+impl HeldCallState {
     /// Returns the value for a job in this state.
     pub fn of(state: StateKind, visibility: Visibility, was_claimed: bool) -> Self {
         match (state, visibility) {
             (StateKind::Queued, Visibility::Unpromised | Visibility::Task) if was_claimed => {
-                Self::NoMore
+                Self::Abandoned
             }
-            (StateKind::Queued, Visibility::Unpromised | Visibility::Task) => Self::NotYet,
+            (StateKind::Queued, Visibility::Unpromised | Visibility::Task) => Self::Unclaimed,
             (StateKind::Queued, Visibility::Promised)
             | (StateKind::Running, _)
-            | (StateKind::Succeeded | StateKind::Failed | StateKind::Cancelled, _) => Self::No,
+            | (StateKind::Succeeded | StateKind::Failed | StateKind::Cancelled, _) => {
+                Self::NotWaiting
+            }
         }
     }
 }

@@ -156,7 +156,7 @@ fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
 
 /// Returns the messages that a turn sent upstream; the question comes last.
 fn asked(job: &Job) -> Vec<Message> {
-    let ask = job.new.ask.research();
+    let ask = job.new.request.research();
     let mut messages = ask.map(|ask| ask.messages.clone()).unwrap_or_default();
     if messages.is_empty() {
         // The input of a workflow, not a question. Its title describes it best.
@@ -193,7 +193,7 @@ mod tests {
 
     fn turn(messages: Value, state: JobState) -> Job {
         let mut job = queued().job;
-        job.new.ask = json!({ "messages": messages }).into();
+        job.new.request = json!({ "messages": messages }).into();
         job.new.conversation = Some(ConversationId::new("c"));
         job.state = state;
         job

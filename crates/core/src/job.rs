@@ -24,7 +24,7 @@ pub struct NewJob {
     /// One line for lists: the start of the question.
     pub title: String,
     /// The request itself, in the form that its provider reads.
-    pub ask: Request,
+    pub request: Request,
     /// The priority; a higher one runs first.
     pub priority: i16,
     /// The way in which a worker gets the job, and whether the caller has its id.

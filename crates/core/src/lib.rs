@@ -15,7 +15,7 @@ mod visibility;
 mod request;
 #[cfg(test)]
 mod stored_words;
-mod ask;
+mod research_request;
 mod workflow;
 mod output;
 mod ledger;
@@ -46,9 +46,8 @@ mod changes;
 mod store_wrapper;
 mod observer;
 
-pub use ask::{AskKind, ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
 pub use budget::{BudgetLimit, BudgetRefusal};
-pub use changes::{Change, ChangeWait, Changes, Uncarried};
+pub use changes::{Change, ChangeWait, Changes, HeldCallState};
 pub use failure::{Code, Failure};
 pub use id::{ConversationId, Fence, JobId, NotAJobId, OwnerId, Profile, Rev, WorkerId};
 pub use job::{Checkpoint, Job, JobState, NewJob};
@@ -72,15 +71,19 @@ pub use partial::Partial;
 pub use payment::RequestState;
 pub use progress::Progress;
 pub use provider::{
-    Again, BeginError, Nature, Provider, ProviderError, Resumes, Run, RunStatus, Step, Trouble,
+    BeginError, Provider, ProviderError, ProviderErrorKind, RecoverySemantics, ResendPolicy,
+    ResumePolicy, Run, RunStatus, Step,
 };
 pub use redact_request::RequestWords;
 pub use remote::{RemoteRun, RemoteStop, StopOutcome};
 pub use request::{Request, RequestContent, RequestNote};
+pub use research_request::{
+    ContextSize, Effort, Message, Recency, ResearchKind, ResearchRequest, Role, SearchFilters,
+};
 pub use standing::{Standing, Waits};
 pub use state_kind::StateKind;
 pub use store::{
-    BoxError, Cancelled, Carrier, Dead, Insert, Inserted, Prune, Pruned, Rescued, Scope,
+    BoxError, Cancelled, InitialWorker, Insert, Inserted, Prune, Pruned, RescueBy, Rescued, Scope,
     Settlement, Store, StoreError,
 };
 pub use store_wrapper::{StoreMethod, StoreWrapper};
@@ -92,4 +95,4 @@ pub use thinking::split_thinking;
 pub use time::{Clock, Day, Timestamp};
 pub use visibility::Visibility;
 pub use wait_command::WaitCommand;
-pub use workflow::WorkflowAsk;
+pub use workflow::WorkflowRequest;

@@ -22,7 +22,7 @@ impl NewJob {
         let quotes = |message: &Message| {
             message.role == Role::Assistant && message.content.contains(LIBRARY_NOTE)
         };
-        self.ask.research().is_some_and(|ask| ask.messages.iter().any(quotes))
+        self.request.research().is_some_and(|ask| ask.messages.iter().any(quotes))
     }
 }
 
@@ -54,8 +54,8 @@ mod tests {
         for (profile, ask, sends) in cases {
             let mut new = queued().job.new;
             new.profile = Profile::new(profile);
-            new.ask = ask.into();
-            assert_eq!(new.sends_library_text(), sends, "{profile}: {:?}", new.ask);
+            new.request = ask.into();
+            assert_eq!(new.sends_library_text(), sends, "{profile}: {:?}", new.request);
         }
     }
 }

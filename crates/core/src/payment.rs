@@ -20,7 +20,7 @@ pub enum RequestState<'a> {
 impl NewJob {
     /// As [`Job::may_be_charged`].
     pub fn may_be_charged(&self) -> bool {
-        !self.ask.is_workflow() && self.profile.provider() != Profile::LIBRARY
+        !self.request.is_workflow() && self.profile.provider() != Profile::LIBRARY
     }
 }
 

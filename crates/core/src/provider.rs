@@ -19,7 +19,7 @@ pub trait Provider: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns the recovery semantics of a request of this kind.
-    fn nature(&self, request: &Request) -> Nature;
+    fn recovery_semantics(&self, request: &Request) -> RecoverySemantics;
 
     /// Returns the model that will answer a request like this, as far as it is known before the request is sent.
     fn expected_model(&self, _request: &Request) -> Option<String> {
@@ -97,21 +97,21 @@ pub enum Step {
 
 /// The recovery semantics of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nature {
+pub struct RecoverySemantics {
     /// The rule for a second send if it is not known whether the first was accepted.
-    pub again: Again,
+    pub resend: ResendPolicy,
     /// The runs that another process can resume.
-    pub resumes: Resumes,
+    pub resume: ResumePolicy,
     /// True if a run can be stopped.
-    pub stops: bool,
+    pub can_stop: bool,
 }
 
 /// The rule for a second send of a request if it is not known whether the first was accepted. This alone decides what
 /// happens to a job after a crash in the middle of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum ResendPolicy {
     /// Yes: running it twice does no harm.
-    Safe,
+    Idempotent,
     /// Yes, under the same key: the provider begins one run for it.
     WithKey,
     /// No: it may have been accepted, and paid for.
@@ -120,7 +120,7 @@ pub enum Again {
 
 /// The runs that another process can resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resumes {
+pub enum ResumePolicy {
     /// None: they end with the process that began them.
     Never,
     /// Those with a [`RemoteRun::cursor`]; the others end with the process that began them.
@@ -128,9 +128,9 @@ pub enum Resumes {
     Always,
 }
 
-impl Resumes {
+impl ResumePolicy {
     /// Returns whether another process can resume this run.
-    pub fn takes_up(self, run: &RemoteRun) -> bool {
+    pub fn can_resume(self, run: &RemoteRun) -> bool {
         match self {
             Self::Never => false,
             Self::WithCursor => run.cursor.is_some(),
@@ -158,7 +158,7 @@ pub enum BeginError {
 #[error("{sentence}")]
 pub struct ProviderError {
     /// The kind of the error, by its remedy.
-    pub trouble: Trouble,
+    pub kind: ProviderErrorKind,
     /// The message for clients: one plain sentence in our own words, with the next step.
     pub sentence: String,
     /// The vendor's own reason: the message of its error, with keys removed. Clients see one sentence of it, quoted
@@ -172,9 +172,9 @@ pub struct ProviderError {
 
 impl ProviderError {
     /// Creates an error of which no more is known than this sentence.
-    pub fn new(trouble: Trouble, sentence: impl Into<String>) -> Self {
+    pub fn new(kind: ProviderErrorKind, sentence: impl Into<String>) -> Self {
         let run = RunStatus::Unknown;
-        Self { trouble, sentence: sentence.into(), reason: None, detail: None, run }
+        Self { kind, sentence: sentence.into(), reason: None, detail: None, run }
     }
 }
 
@@ -200,7 +200,7 @@ impl RunStatus {
 
 /// The kinds of provider errors, by remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ProviderErrorKind {
     /// Send fewer requests.
     RateLimited {
         /// The wait that the provider asked for.
@@ -250,7 +250,7 @@ struct Meaning {
     ends_the_run: bool,
 }
 
-impl Trouble {
+impl ProviderErrorKind {
     /// Returns the failure code that clients see.
     pub fn code(&self) -> Code {
         self.meaning().code

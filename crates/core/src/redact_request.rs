@@ -17,7 +17,7 @@ const PIECE: usize = 12;
 /// The shortest text that is hidden. Shorter ones occur in every message.
 const SHORTEST: usize = 3;
 
-/// The fields of [`ResearchAsk`](crate::ResearchAsk) that hold our words. A field of the same name anywhere else
+/// The fields of [`ResearchRequest`](crate::ResearchRequest) that hold our words. A field of the same name anywhere else
 /// holds the caller's words.
 const OURS: [&[&str]; 6] = [
     &["kind"],
@@ -217,7 +217,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ContextSize, Effort, Message, Recency, ResearchAsk, Role, SearchFilters};
+    use crate::{ContextSize, Effort, Message, Recency, ResearchRequest, Role, SearchFilters};
 
     fn without_the_words_of(question: &str, text: &str) -> String {
         let ask = json!({"kind": "research", "messages": [{"role": "user", "content": question}]});
@@ -334,8 +334,12 @@ mod tests {
         };
         let message = Message { role: Role::Assistant, content: "hidden words".to_owned() };
         let effort = Some(Effort::Minimal);
-        let ask =
-            ResearchAsk { messages: vec![message], effort, filters, ..ResearchAsk::default() };
+        let ask = ResearchRequest {
+            messages: vec![message],
+            effort,
+            filters,
+            ..ResearchRequest::default()
+        };
         let wording = RequestWords::of(&serde_json::to_value(ask).unwrap());
         let text = "research assistant minimal month medium DE hidden words";
         let expected = "research assistant minimal month medium DE [redacted]";

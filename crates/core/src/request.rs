@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{AskKind, BeginError, NanoUsd, ProviderError, ResearchAsk, Trouble, WorkflowAsk};
+use crate::{
+    BeginError, NanoUsd, ProviderError, ProviderErrorKind, ResearchKind, ResearchRequest,
+    WorkflowRequest,
+};
 
 /// The request of a job.
 #[derive(Clone, Debug)]
@@ -21,9 +24,9 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestContent {
     /// A question for a research provider.
-    Research(ResearchAsk),
+    Research(ResearchRequest),
     /// The input of a configured workflow or of a wrapped tool.
-    Workflow(WorkflowAsk),
+    Workflow(WorkflowRequest),
     /// A request that this version cannot read. Its job is listed, shown, copied and deleted, and never sent.
     Unreadable {
         /// The parser's reason.
@@ -71,7 +74,7 @@ impl Request {
     }
 
     /// Returns the question, if the request is readable and asks for research.
-    pub fn research(&self) -> Option<&ResearchAsk> {
+    pub fn research(&self) -> Option<&ResearchRequest> {
         match self.content() {
             RequestContent::Research(ask) => Some(ask),
             RequestContent::Workflow(_) | RequestContent::Unreadable { .. } => None,
@@ -79,12 +82,12 @@ impl Request {
     }
 
     /// Returns the question, for the provider that sends it.
-    pub fn to_research(&self) -> Result<&ResearchAsk, BeginError> {
+    pub fn to_research(&self) -> Result<&ResearchRequest, BeginError> {
         self.research().ok_or_else(|| BeginError::NotSent(self.unreadable()))
     }
 
     /// Returns the input of a workflow, for the command or tool that runs it.
-    pub fn to_workflow(&self) -> Result<&WorkflowAsk, ProviderError> {
+    pub fn to_workflow(&self) -> Result<&WorkflowRequest, ProviderError> {
         match self.content() {
             RequestContent::Workflow(ask) => Ok(ask),
             RequestContent::Research(_) | RequestContent::Unreadable { .. } => {
@@ -94,7 +97,7 @@ impl Request {
     }
 
     /// Returns the kind of answer that is wanted; a request that cannot be read counts as research.
-    pub fn kind(&self) -> AskKind {
+    pub fn kind(&self) -> ResearchKind {
         self.research().map(|ask| ask.kind).unwrap_or_default()
     }
 
@@ -138,7 +141,7 @@ impl Request {
             RequestContent::Research(_) | RequestContent::Workflow(_) => None,
         };
         let sentence = "the stored request cannot be read by this version";
-        ProviderError { detail, ..ProviderError::new(Trouble::Rejected, sentence) }
+        ProviderError { detail, ..ProviderError::new(ProviderErrorKind::Rejected, sentence) }
     }
 }
 
@@ -149,9 +152,9 @@ impl RequestContent {
     fn parse(json: &Value) -> Self {
         let parsed = match json {
             Value::Object(fields) if fields.contains_key(MESSAGES) => {
-                ResearchAsk::deserialize(json).map(Self::Research)
+                ResearchRequest::deserialize(json).map(Self::Research)
             }
-            _ => WorkflowAsk::deserialize(json).map(Self::Workflow),
+            _ => WorkflowRequest::deserialize(json).map(Self::Workflow),
         };
         parsed.unwrap_or_else(|error| Self::Unreadable { reason: error.to_string() })
     }
@@ -219,7 +222,7 @@ mod tests {
         assert!(workflow.is_workflow() && workflow.research().is_none());
         assert!(matches!(unreadable.content(), RequestContent::Unreadable { .. }));
         assert!(!unreadable.is_workflow(), "it may be charged for");
-        assert_eq!(unreadable.kind(), AskKind::Research);
+        assert_eq!(unreadable.kind(), ResearchKind::Research);
     }
 
     /// A request that cannot be read is never sent.
@@ -232,7 +235,7 @@ mod tests {
             let Err(BeginError::NotSent(error)) = request.to_research() else {
                 panic!("{request:?}")
             };
-            assert_eq!(error.trouble, Trouble::Rejected);
+            assert_eq!(error.kind, ProviderErrorKind::Rejected);
             assert!(error.detail.is_some() && request.to_workflow().is_err(), "{request:?}");
         }
     }

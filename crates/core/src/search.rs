@@ -40,7 +40,7 @@ pub fn words_and_marks(job: &Job) -> BTreeSet<String> {
 
 fn words_of_question(new: &NewJob) -> BTreeSet<String> {
     let mut found = words(&new.title);
-    let messages = new.ask.research().map(|ask| ask.messages.iter());
+    let messages = new.request.research().map(|ask| ask.messages.iter());
     if let Some(question) = messages.into_iter().flatten().rfind(|it| it.role == Role::User) {
         add_words(&mut found, &question.content);
     }

@@ -32,7 +32,7 @@ pub trait Store: Send + Sync {
     /// exactly one creates the job. A held research call ([`crate::Key::identity`]) finds the newest job of the same
     /// call, an unfinished one first. If the previous version created the job, the call finds the one that the
     /// previous form of its key names ([`crate::rules::newest_call`]). If the key of a call no longer names a job
-    /// that left a run behind, the call resumes that run ([`crate::rules::attach`]), unless [`Insert::takes_up`]
+    /// that left a run behind, the call resumes that run ([`crate::rules::attach`]), unless [`Insert::resumed_run`]
     /// names another. A call that gives out the id of a held job makes it a promised one ([`crate::rules::promise`]).
     /// Refusals, in this order: [`StoreError::KeyConflict`], [`StoreError::ConversationBusy`],
     /// [`StoreError::TooManyJobs`], [`StoreError::TooManyBytes`], [`StoreError::BudgetExceeded`].
@@ -57,7 +57,7 @@ pub trait Store: Send + Sync {
     /// Gives `worker` this job, promised or not, if it is in the state Queued, due, and of one of these profiles;
     /// raises its fence. Returns `None` otherwise. This does not register the worker for the profiles: it takes
     /// nothing from the queue.
-    async fn take(
+    async fn claim_by_id(
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
@@ -66,7 +66,7 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<Claimed>, StoreError>;
 
     /// Returns the held calls of these profiles in the state Queued: no process runs them, or one is about to.
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
+    async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError>;
 
     /// Extends these leases by `lease` from now and returns the jobs whose lease is lost.
     ///
@@ -77,7 +77,7 @@ pub trait Store: Send + Sync {
     async fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> Result<(), StoreError>;
 
     /// Shows progress. Readers see it soon; a crash may lose it.
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError>;
+    async fn show_progress(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError>;
 
     /// Shows the text that the attempt has written so far. It replaces the text that was shown before, and the job
     /// keeps it until the attempt ends (G8). A crash may lose it. Not a change: the rev stays the same.
@@ -92,7 +92,7 @@ pub trait Store: Send + Sync {
     async fn cancel(&self, scope: &Scope, id: &JobId) -> Result<Cancelled, StoreError>;
 
     /// Returns the jobs of dead workers to the state Queued; spends no attempt.
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError>;
+    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError>;
 
     /// Records the remote run of a job that was cancelled while its request was on the way.
     ///
@@ -101,7 +101,7 @@ pub trait Store: Send + Sync {
 
     /// Returns the remote runs of cancelled jobs that a worker with one of these profiles should stop, oldest job
     /// first.
-    async fn owed_stops(
+    async fn pending_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
@@ -144,14 +144,14 @@ pub trait Store: Send + Sync {
 
     /// Counts the jobs that wait in the queue for a worker with one of these profiles, now or later. Held calls are
     /// not in the queue.
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
+    async fn count_queued(&self, profiles: &[Profile]) -> Result<u64, StoreError>;
 
     /// Counts the jobs of the same profile in the queue that are claimed before this one if nothing ends and no job
-    /// is added ([`crate::rules::ahead`]). Returns zero for a job that is not in the queue.
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError>;
+    /// is added ([`crate::rules::jobs_ahead`]). Returns zero for a job that is not in the queue.
+    async fn queue_position(&self, id: &JobId) -> Result<u64, StoreError>;
 
     /// Deregisters a worker that is shutting down. The jobs that it still holds can be rescued at once.
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError>;
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// Removes finished jobs with everything that belongs to them; never an unfinished one, and never one whose
     /// remote run still has a pending stop.
@@ -196,12 +196,12 @@ pub trait Store: Send + Sync {
     /// Returns the ledger rows of a job's paid runs, oldest first; none for a job in another scope.
     async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError>;
 
-    /// Returns the value that [`Store::keep`] stored under this name.
-    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError>;
+    /// Returns the value that [`Store::put_setting`] stored under this name.
+    async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError>;
 
     /// Stores `value` under `name` until it is replaced; replaces an earlier value. Not a change: the rev stays the
     /// same.
-    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError>;
+    async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError>;
 
     /// Waits until something changed after `after`, at most `wait.at_most`, and returns the changes.
     ///
@@ -246,17 +246,17 @@ pub struct Insert {
     /// this job's request.
     pub max_bytes: u64,
     /// The provider's run that an earlier job left: this job resumes it and begins none.
-    pub takes_up: Option<RemoteRun>,
+    pub resumed_run: Option<RemoteRun>,
     /// The amount that it may cost; `None` for a job that is free.
     pub reservation: Option<Reservation>,
     /// The worker that runs it from the start; `None` for a job that waits until a worker claims or takes it.
-    pub carrier: Option<Carrier>,
+    pub initial_worker: Option<InitialWorker>,
 }
 
-/// A worker that owns a new job from its creation ([`crate::rules::carry`]): one step and one commit instead of
+/// A worker that owns a new job from its creation ([`crate::rules::claim_on_insert`]): one step and one commit instead of
 /// three. A store whose answers can be lost ignores it: the job is in the state Queued, to be claimed by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carrier {
+pub struct InitialWorker {
     pub worker: WorkerId,
     /// The time that the job belongs to the worker.
     pub lease: Duration,
@@ -335,14 +335,14 @@ pub enum Cancelled {
 
 /// The workers whose jobs to rescue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dead {
+pub enum RescueBy {
     /// Workers that the store itself can prove dead; none if it cannot prove this.
-    Proven,
+    DeadProcess,
     /// Workers whose lease has ended, as far as [`crate::rules::lease_is_void`] allows.
-    LeasesExpired,
+    ExpiredLease,
     /// One live worker that does not run some of the jobs that the store records for it: those whose lease has ended
     /// and that it does not hold ([`crate::rules::is_unheld`]). Only that worker may request this.
-    Unheld {
+    UnheldByWorker {
         worker: WorkerId,
         /// The jobs that it runs.
         held: Vec<JobId>,

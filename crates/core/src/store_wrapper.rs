@@ -6,9 +6,9 @@ use async_trait::async_trait;
 
 use crate::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Dead, Insert, Inserted, Job, JobId, JobPage,
-    JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
-    Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    ConversationPage, ConversationQuery, Cost, Insert, Inserted, Job, JobId, JobPage, JobQuery,
+    Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned,
+    RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
     StateCount, Store, StoreError, Timestamp, WorkerId,
 };
 
@@ -65,25 +65,25 @@ wrapper_of! {
     Rev: fn rev(&self) -> Rev;
     Insert: fn insert(&self, insert: Insert) -> Inserted;
     Claim: fn claim(&self, worker: &WorkerId, profiles: &[Profile], lease: Duration) -> Option<Claimed>;
-    Take: fn take(&self, worker: &WorkerId, profiles: &[Profile], id: &JobId, lease: Duration) -> Option<Claimed>;
-    Orphans: fn orphans(&self, profiles: &[Profile]) -> Vec<JobId>;
+    ClaimById: fn claim_by_id(&self, worker: &WorkerId, profiles: &[Profile], id: &JobId, lease: Duration) -> Option<Claimed>;
+    UnclaimedHeldCalls: fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Vec<JobId>;
     Renew: fn renew(&self, leases: &[Lease], lease: Duration) -> Vec<JobId>;
     Checkpoint: fn checkpoint(&self, lease: &Lease, checkpoint: &Checkpoint) -> ();
-    Note: fn note(&self, lease: &Lease, progress: &Progress) -> ();
+    ShowProgress: fn show_progress(&self, lease: &Lease, progress: &Progress) -> ();
     ShowText: fn show_text(&self, lease: &Lease, text: &str) -> ();
     Settle: fn settle(&self, lease: &Lease, settlement: Settlement) -> Job;
     Cancel: fn cancel(&self, scope: &Scope, id: &JobId) -> Cancelled;
-    Rescue: fn rescue(&self, dead: &Dead) -> Rescued;
+    Rescue: fn rescue(&self, dead: &RescueBy) -> Rescued;
     RecordLateRun: fn record_late_run(&self, id: &JobId, run: &RemoteRun) -> ();
-    OwedStops: fn owed_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
+    PendingStops: fn pending_stops(&self, profiles: &[Profile], limit: usize) -> Vec<(JobId, RemoteRun)>;
     RecordStop: fn record_stop(&self, id: &JobId, outcome: RemoteStop, cost: Cost) -> ();
     ClaimNotice: fn claim_notice(&self, lease: Duration) -> NoticeClaim;
     RecordNotice: fn record_notice(&self, claimed: &ClaimedNotice, outcome: NoticeOutcome) -> ();
     RecordAnswer: fn record_answer(&self, id: &JobId) -> ();
     HasWorker: fn has_worker(&self, profile: &Profile) -> bool;
-    Queued: fn queued(&self, profiles: &[Profile]) -> u64;
-    Ahead: fn ahead(&self, id: &JobId) -> u64;
-    Dismiss: fn dismiss(&self, worker: &WorkerId) -> ();
+    CountQueued: fn count_queued(&self, profiles: &[Profile]) -> u64;
+    QueuePosition: fn queue_position(&self, id: &JobId) -> u64;
+    DeregisterWorker: fn deregister_worker(&self, worker: &WorkerId) -> ();
     Prune: fn prune(&self, scope: &Scope, prune: &Prune) -> Pruned;
     Job: fn job(&self, scope: &Scope, id: &JobId) -> Option<Job>;
     List: fn list(&self, scope: &Scope, query: &JobQuery) -> JobPage;
@@ -92,7 +92,7 @@ wrapper_of! {
     Conversations: fn conversations(&self, owner: &OwnerId, query: &ConversationQuery) -> ConversationPage;
     LedgerRows: fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Vec<LedgerRow>;
     Spend: fn spend(&self, scope: &Scope, query: &SpendQuery) -> Vec<SpendSum>;
-    Kept: fn kept(&self, name: &str) -> Option<String>;
-    Keep: fn keep(&self, name: &str, value: &str) -> ();
+    GetSetting: fn get_setting(&self, name: &str) -> Option<String>;
+    PutSetting: fn put_setting(&self, name: &str, value: &str) -> ();
     Changes: fn changes(&self, after: Rev, wait: ChangeWait) -> Changes;
 }

@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    AskKind, Body, ChargeState, Checkpoint, Code, ContextSize, Cost, Effort, HeldAnswer, Key,
-    NanoUsd, Recency, RemoteRun, RequestNote, Role, RunStatus, StateKind, Timestamp, Visibility,
+    Body, ChargeState, Checkpoint, Code, ContextSize, Cost, Effort, HeldAnswer, Key, NanoUsd,
+    Recency, RemoteRun, RequestNote, ResearchKind, Role, RunStatus, StateKind, Timestamp,
+    Visibility,
 };
 
 fn words<T: Serialize>(values: &[T]) -> Value {
@@ -86,7 +87,7 @@ fn failures_keep_their_codes() {
 
 #[test]
 fn requests_keep_their_fields() {
-    use AskKind::{Ask, Reason, Research, Results, Search};
+    use ResearchKind::{Ask, Reason, Research, Results, Search};
     assert_eq!(
         words(&[Research, Search, Ask, Reason, Results]),
         json!(["research", "search", "ask", "reason", "results"])

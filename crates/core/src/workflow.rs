@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// A request to a configured workflow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WorkflowAsk {
+pub struct WorkflowRequest {
     /// Free text: a command's standard input, or one argument of a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

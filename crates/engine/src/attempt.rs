@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use outlast_core::rules::{self, Approach, End};
 use outlast_core::{
-    BeginError, Checkpoint, Job, Nature, Provider, RemoteRun, Run, Settlement, Step,
+    BeginError, Checkpoint, Job, Provider, RecoverySemantics, RemoteRun, Run, Settlement, Step,
 };
 
 use crate::lease_renewer::RenewedLease;
@@ -49,7 +49,7 @@ pub(crate) async fn work(shared: Arc<Shared>, mut job: Job, lease: RenewedLease,
         provider: &*provider,
         lease: &lease,
         job,
-        nature: None,
+        semantics: None,
         prepared,
         not_begun: false,
     };
@@ -63,7 +63,7 @@ struct Attempt<'a> {
     lease: &'a RenewedLease,
     job: Job,
     /// The recovery semantics of the request, once the provider has stated them.
-    nature: Option<Nature>,
+    semantics: Option<RecoverySemantics>,
     /// The checkpoint of the next send, if it was recorded together with the job.
     prepared: Option<Checkpoint>,
     /// True if the request is known to have begun nothing.
@@ -90,13 +90,14 @@ impl Attempt<'_> {
     }
 
     async fn try_once(&mut self) -> Result<Settlement, LeaseLost> {
-        let nature = *self.nature.insert(self.provider.nature(&self.job.new.ask));
-        let end = match rules::approach(&self.job, nature, self.shared.store.now()) {
+        let semantics =
+            *self.semantics.insert(self.provider.recovery_semantics(&self.job.new.request));
+        let end = match rules::approach(&self.job, semantics, self.shared.store.now()) {
             Approach::GiveUp(failure) => return Ok(Settlement::Fail { failure, raw: None }),
             Approach::Begin { key } => self.begin(key).await?,
-            Approach::Resume(run) => self.resume(run, nature).await?,
+            Approach::Resume(run) => self.resume(run, semantics).await?,
         };
-        Ok(self.verdict(nature, end))
+        Ok(self.verdict(semantics, end))
     }
 
     /// Sends the request. The records before and after it decide the cost of a crash here.
@@ -137,7 +138,11 @@ impl Attempt<'_> {
         }
     }
 
-    async fn resume(&mut self, remote: RemoteRun, nature: Nature) -> Result<End, LeaseLost> {
+    async fn resume(
+        &mut self,
+        remote: RemoteRun,
+        semantics: RecoverySemantics,
+    ) -> Result<End, LeaseLost> {
         tracing::info!(job.id = %self.job.id, remote.id = remote.short_id(), "remote run resumed");
         let limits = Limits::new(&self.job, limits::Start::Resumed, self.shared);
         let request = self.shared.capped_request(&self.job);
@@ -150,7 +155,7 @@ impl Attempt<'_> {
         };
         match resumed {
             Ok(run) => self.follow(run, limits).await,
-            Err(error) if rules::may_begin_again(nature, &error) => {
+            Err(error) if rules::may_begin_again(semantics, &error) => {
                 tracing::warn!(job.id = %self.job.id, %error, "the provider no longer knows the run, a new one is begun");
                 self.begin(remote.id).await
             }
@@ -168,9 +173,9 @@ impl Attempt<'_> {
         loop {
             // A run that ends with this process and could be begun again elsewhere must not outlast the lease. If the
             // provider cannot stop the run, ending the attempt gains nothing: its answer may still be recorded.
-            let is_fenced = self
-                .nature
-                .is_some_and(|nature| nature.stops && !nature.resumes.takes_up(&run.remote()));
+            let is_fenced = self.semantics.is_some_and(|semantics| {
+                semantics.can_stop && !semantics.resume.can_resume(&run.remote())
+            });
             let step = {
                 let next = run.next();
                 tokio::pin!(next);

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use outlast_core::{
-    AskKind, Insert, Inserted, Job, JobId, NewJob, Profile, Scope, Store, StoreError, StoreEvent,
+    Insert, Inserted, Job, JobId, NewJob, Profile, ResearchKind, Scope, Store, StoreError,
+    StoreEvent,
 };
 
 use crate::handover::{DetachedWorkers, Handover, JobRunner};
@@ -39,7 +40,7 @@ impl Dispatch {
         observers: &Observers,
         mut insert: Insert,
     ) -> Result<Inserted, StoreError> {
-        insert.carrier = insert.carrier.filter(|_| self.runs_here(&insert.job));
+        insert.initial_worker = insert.initial_worker.filter(|_| self.runs_here(&insert.job));
         let inserted = store.insert(insert).await;
         let event = match &inserted {
             Ok(inserted) => StoreEvent::Inserted(inserted),
@@ -62,7 +63,7 @@ impl Dispatch {
         match self {
             Self::Here => Ok(true),
             Self::Detached(handover) if handover.runs_jobs_here() => Ok(true),
-            Self::Detached(handover) => Ok(store.queued(profiles).await? > 0
+            Self::Detached(handover) => Ok(store.count_queued(profiles).await? > 0
                 && handover.leave_queue().await == JobRunner::ThisProcess),
         }
     }
@@ -114,8 +115,10 @@ fn is_quick(job: &NewJob) -> bool {
     if job.profile.provider() == Profile::WORKFLOW || job.visibility.goes_through_queue() {
         return false;
     }
-    match job.ask.kind() {
-        AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => true,
-        AskKind::Research => false,
+    match job.request.kind() {
+        ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason | ResearchKind::Results => {
+            true
+        }
+        ResearchKind::Research => false,
     }
 }

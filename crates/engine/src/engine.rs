@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Cancelled, Carrier, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Rev, Scope, Store,
-    StoreError,
+    Cancelled, InitialWorker, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Rev, Scope,
+    Store, StoreError,
 };
 use tokio::task::JoinHandle;
 
@@ -76,7 +76,7 @@ impl Engine {
         job: NewJob,
         key: Option<Key>,
         takes_up: Option<RemoteRun>,
-        carrier: Option<Carrier>,
+        carrier: Option<InitialWorker>,
     ) -> Result<Started, StoreError> {
         let Options { max_unfinished, max_bytes, dispatch, observers, .. } = &self.shared.options;
         let reservation = self.shared.reservation(&job);
@@ -85,9 +85,9 @@ impl Engine {
             key,
             max_unfinished: *max_unfinished,
             max_bytes: *max_bytes,
-            takes_up,
+            resumed_run: takes_up,
             reservation,
-            carrier,
+            initial_worker: carrier,
         };
         let inserted = dispatch.insert(&*self.shared.store, observers, insert).await?;
         let started = match inserted {

@@ -53,7 +53,7 @@ pub(crate) enum JobRunner {
 /// Leaves the jobs of one process to detached workers.
 pub struct Handover {
     workers: Arc<dyn DetachedWorkers>,
-    /// True if this process runs its jobs itself, by its nature or because no worker can be started.
+    /// True if this process runs its jobs itself, because of its request or because no worker can be started.
     runs_here: AtomicBool,
     /// The last logged reason for leaving jobs to a worker of the present configuration, or to no one.
     logged: Mutex<String>,

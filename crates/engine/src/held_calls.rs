@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use outlast_core::{
-    Carrier, Claimed, Job, JobId, Key, Lease, NewJob, Profile, StateKind, StoreError, WorkerId,
+    Claimed, InitialWorker, Job, JobId, Key, Lease, NewJob, Profile, StateKind, StoreError,
+    WorkerId,
 };
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -55,19 +56,19 @@ impl Engine {
 
     /// Returns this process's worker, if it can run the job from the start. A promised job waits for its turn in the
     /// queue.
-    fn carrier(&self, job: &NewJob) -> Option<Carrier> {
+    fn carrier(&self, job: &NewJob) -> Option<InitialWorker> {
         if job.visibility.goes_through_queue() || !self.has_provider(&job.profile) {
             return None;
         }
         let worker = self.shared.wakeups.carrier()?;
-        Some(Carrier { worker, lease: self.shared.options.lease })
+        Some(InitialWorker { worker, lease: self.shared.options.lease })
     }
 
     async fn start_carried(
         self,
         job: NewJob,
         key: Key,
-        carrier: Carrier,
+        carrier: InitialWorker,
     ) -> Result<Started, StoreError> {
         let (worker, since) = (carrier.worker.clone(), Instant::now());
         let started = self.insert(job, Some(key), None, Some(carrier)).await?;
@@ -156,7 +157,7 @@ impl HeldCalls {
         let mut asked_for = std::mem::take(&mut locked(&signals.to_carry).named);
         if self.look_at.is_some_and(|moment| moment <= Instant::now()) {
             self.look_at = None;
-            match shared.store.orphans(profiles).await {
+            match shared.store.unclaimed_held_calls(profiles).await {
                 Ok(orphans) => asked_for.extend(orphans),
                 Err(error) => {
                     tracing::warn!(%error, "failed to look for held calls without a worker; will try again");

@@ -84,9 +84,9 @@ pub(crate) async fn nothing_left(shared: &Shared, profiles: &[Profile]) -> bool 
     let store = &shared.store;
     let look = async || {
         Ok::<bool, StoreError>(
-            store.queued(profiles).await? == 0
-                && store.orphans(profiles).await?.is_empty()
-                && store.owed_stops(profiles, 1).await?.is_empty(),
+            store.count_queued(profiles).await? == 0
+                && store.unclaimed_held_calls(profiles).await?.is_empty()
+                && store.pending_stops(profiles, 1).await?.is_empty(),
         )
     };
     look().await.unwrap_or_else(|error| {

@@ -35,7 +35,7 @@ pub(crate) async fn leave(
         // The attempts that are left wait for a provider's answer; the next process finds their jobs.
         tracing::warn!(worker.id = %worker, "left before every job was given back");
     }
-    match tokio::time::timeout(DEREGISTER, shared.store.dismiss(worker)).await {
+    match tokio::time::timeout(DEREGISTER, shared.store.deregister_worker(worker)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             tracing::warn!(worker.id = %worker, %error, "failed to deregister the worker; its leases will expire");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Dead, Job, Profile, Prune, Pruned, Scope, StoreError};
+use outlast_core::{Job, Profile, Prune, Pruned, RescueBy, Scope, StoreError};
 
 use crate::engine::Engine;
 use crate::{idle, remote_stops};
@@ -42,7 +42,7 @@ impl Engine {
     /// Returns the jobs of workers that are known to be dead to the queue, so that later reads are correct. Best
     /// effort: a store that cannot be written is read as it is.
     pub async fn find_dead_workers(&self) {
-        if let Err(error) = self.shared.store.rescue(&Dead::Proven).await {
+        if let Err(error) = self.shared.store.rescue(&RescueBy::DeadProcess).await {
             tracing::warn!(%error, "dead workers cannot be looked for");
         }
     }

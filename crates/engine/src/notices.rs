@@ -112,7 +112,7 @@ async fn deliver(notifier: &dyn Notifier, claimed: &ClaimedNotice) -> NoticeOutc
         tracing::info!(job.id = %notice.job, tries, "notice of the end delivered");
         return NoticeOutcome::Over;
     };
-    let outcome = rules::undelivered(*tries);
+    let outcome = rules::retry_or_give_up(*tries);
     match outcome {
         NoticeOutcome::Again(wait) => {
             let wait_ms = wait.as_millis();

@@ -57,7 +57,7 @@ impl Engine {
         } else if run_at > now {
             Waits::Until(run_at)
         } else {
-            Waits::ForItsTurn { ahead: self.shared.store.ahead(&job.id).await? }
+            Waits::ForItsTurn { ahead: self.shared.store.queue_position(&job.id).await? }
         }))
     }
 
@@ -87,12 +87,12 @@ impl Engine {
 
     /// Returns the value that [`Engine::keep`] stored under this name.
     pub async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.shared.store.kept(name).await
+        self.shared.store.get_setting(name).await
     }
 
     /// Stores a value under a name until it is replaced.
     pub async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        self.shared.store.keep(name, value).await
+        self.shared.store.put_setting(name, value).await
     }
 
     /// Returns a conversation with the turns that may be shown; `None` if the owner has no such conversation.

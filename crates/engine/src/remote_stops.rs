@@ -59,12 +59,12 @@ pub(crate) async fn run(shared: &Shared, signals: &WorkerSignals) {
 pub(crate) async fn without_vain_stop(shared: &Shared, mut job: Job) -> Job {
     let JobState::Cancelled { remote: RemoteStop::Owed, .. } = job.state else { return job };
     let Some(provider) = shared.providers.get(&job.new.profile) else { return job };
-    let nature = provider.nature(&job.new.ask);
-    if nature.stops {
+    let semantics = provider.recovery_semantics(&job.new.request);
+    if semantics.can_stop {
         return job;
     }
     let is_resumable =
-        matches!(&job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run));
+        matches!(&job.checkpoint, Checkpoint::Running(run) if semantics.resume.can_resume(run));
     let stop = if is_resumable { RemoteStop::GoesOn } else { RemoteStop::Unsupported };
     if let JobState::Cancelled { remote, .. } = &mut job.state {
         *remote = stop;
@@ -102,7 +102,7 @@ async fn stop_owed(shared: &Shared, refusals: &mut Refusals) -> Result<Left, Sto
     let mut left = Left::Nothing;
     // A run can be stopped only with the key that it was begun with, so each profile asks for its own.
     for (profile, provider) in &shared.providers {
-        let owed = shared.store.owed_stops(std::slice::from_ref(profile), ROUND).await?;
+        let owed = shared.store.pending_stops(std::slice::from_ref(profile), ROUND).await?;
         if owed.len() == ROUND {
             left = Left::Something;
         }
@@ -164,7 +164,7 @@ async fn stop(provider: &dyn Provider, id: &JobId, run: &RemoteRun) -> Option<St
             tracing::warn!(job.id = %id, remote.id = run.short_id(), ?outcome, "remote run of a cancelled job is not stopped");
             Some(outcome)
         }
-        Err(error) if error.trouble.is_permanent() => {
+        Err(error) if error.kind.is_permanent() => {
             // Logged without upstream's text, which may repeat the request of the run. That request is not known
             // here.
             tracing::warn!(job.id = %id, remote.id = run.short_id(), %error, "remote run cannot be stopped");

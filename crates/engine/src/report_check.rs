@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use outlast_core::{AskKind, Body, Effort, Output, ResearchAsk};
+use outlast_core::{Body, Effort, Output, ResearchKind, ResearchRequest};
 use serde::Serialize;
 
 /// The minimum number of words of a report of the highest effort.
@@ -32,9 +32,9 @@ pub struct ReportCheck {
 
 impl ReportCheck {
     /// Checks the report of deep research; `None` if the output is something else.
-    pub fn of(ask: &ResearchAsk, output: &Output) -> Option<Self> {
+    pub fn of(ask: &ResearchRequest, output: &Output) -> Option<Self> {
         let Body::Report { text, sources, .. } = &output.body else { return None };
-        if ask.kind != AskKind::Research {
+        if ask.kind != ResearchKind::Research {
             return None;
         }
         let numbers: Vec<u32> = sources.iter().map(|source| source.number).collect();
@@ -201,11 +201,11 @@ mod tests {
             usage: outlast_core::Usage::default(),
             cost: outlast_core::Cost::Unknown,
         };
-        let ask = |kind| ResearchAsk { kind, ..ResearchAsk::default() };
+        let ask = |kind| ResearchRequest { kind, ..ResearchRequest::default() };
         let report = output(Body::report("text", Vec::new()));
-        assert!(ReportCheck::of(&ask(AskKind::Research), &report).is_some());
-        assert!(ReportCheck::of(&ask(AskKind::Search), &report).is_none());
+        assert!(ReportCheck::of(&ask(ResearchKind::Research), &report).is_some());
+        assert!(ReportCheck::of(&ask(ResearchKind::Search), &report).is_none());
         let tool = Body::Tool { content: Vec::new(), structured: None, is_error: false };
-        assert!(ReportCheck::of(&ask(AskKind::Research), &output(tool)).is_none());
+        assert!(ReportCheck::of(&ask(ResearchKind::Research), &output(tool)).is_none());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Dead, Rescued, StoreError, Timestamp, WorkerId};
+use outlast_core::{RescueBy, Rescued, StoreError, Timestamp, WorkerId};
 use tokio::time::Instant;
 
 use crate::lease_renewer::LeaseRenewer;
@@ -19,9 +19,9 @@ pub(crate) async fn rescue(
     trust: &mut ClockTrust,
     leases: Leases,
 ) -> Result<Rescued, StoreError> {
-    let proven = shared.store.rescue(&Dead::Proven).await?;
+    let proven = shared.store.rescue(&RescueBy::DeadProcess).await?;
     let expired = if trust.is_even(shared) && leases == Leases::MayHaveEnded {
-        shared.store.rescue(&Dead::LeasesExpired).await?
+        shared.store.rescue(&RescueBy::ExpiredLease).await?
     } else {
         Rescued::default()
     };
@@ -35,7 +35,7 @@ pub(crate) async fn rescue(
 /// Releases jobs that the store records for this worker but that it does not run. After a failover to a standby that
 /// was behind, the store may be back at an earlier step of a job whose end is lost.
 async fn release_unheld(shared: &Shared, worker: &WorkerId, renewer: &LeaseRenewer) {
-    let unheld = Dead::Unheld { worker: worker.clone(), held: renewer.held_jobs() };
+    let unheld = RescueBy::UnheldByWorker { worker: worker.clone(), held: renewer.held_jobs() };
     match shared.store.rescue(&unheld).await {
         Ok(Rescued { jobs: 0, .. }) => {}
         Ok(Rescued { jobs, .. }) => {

@@ -61,8 +61,8 @@ impl Shared {
         let provider = self.providers.get(&new.profile);
         Some(Reservation {
             provider: new.profile.provider().to_owned(),
-            model: provider.and_then(|provider| provider.expected_model(&new.ask)),
-            terms: self.spend_terms(&new.profile, &new.ask),
+            model: provider.and_then(|provider| provider.expected_model(&new.request)),
+            terms: self.spend_terms(&new.profile, &new.request),
         })
     }
 
@@ -80,7 +80,7 @@ impl Shared {
     /// request is the run's cap. The cap is the stored one. A job that an older version inserted has none; it gets
     /// the lowest cap that the settings allow.
     pub(crate) fn capped_request<'a>(&self, job: &'a Job) -> Cow<'a, Request> {
-        let request = &job.new.ask;
+        let request = &job.new.request;
         let cap = match &job.allowance {
             Some(allowance) => allowance.cap,
             None => rules::lowest_cap(&self.spend_terms(&job.new.profile, request)),
@@ -90,7 +90,7 @@ impl Shared {
 
     /// Warns of a question that is likely to cost much (C10), before anything is spent.
     pub(crate) fn warn_of_cost(&self, job: &Job) {
-        let expected = self.expects(&job.new.profile, &job.new.ask);
+        let expected = self.expects(&job.new.profile, &job.new.request);
         if let Some(cost) = expected.cost.over_a_dollar() {
             tracing::warn!(job.id = %job.id, conversation.id = job.new.conversation_id(), estimate = %cost, "this question is likely to cost over $1");
         }

@@ -7,7 +7,9 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_core::rules::{Sharing, may_take};
-use outlast_core::{Changes, Claimed, Job, JobId, Lease, Scope, StateKind, Uncarried, WorkerId};
+use outlast_core::{
+    Changes, Claimed, HeldCallState, Job, JobId, Lease, Scope, StateKind, WorkerId,
+};
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
 
@@ -268,9 +270,9 @@ impl WorkerSignals {
                     self.jobs_due.notify_one();
                     self.claims.notify_one();
                     match change.uncarried {
-                        Uncarried::No => {}
-                        Uncarried::NotYet => self.untaken.notify_one(),
-                        Uncarried::NoMore => self.orphaned.notify_one(),
+                        HeldCallState::NotWaiting => {}
+                        HeldCallState::Unclaimed => self.untaken.notify_one(),
+                        HeldCallState::Abandoned => self.orphaned.notify_one(),
                     }
                 }
                 StateKind::Running => self.claims.notify_one(),

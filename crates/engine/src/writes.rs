@@ -33,7 +33,7 @@ impl Shared {
         profiles: &[Profile],
         id: &JobId,
     ) -> Result<Option<Claimed>, StoreError> {
-        let taken = self.store.take(worker, profiles, id, self.options.lease).await?;
+        let taken = self.store.claim_by_id(worker, profiles, id, self.options.lease).await?;
         if let Some(Claimed { job, .. }) = &taken {
             self.options.observers.notify(StoreEvent::Taken(job)).await;
         }
@@ -60,7 +60,7 @@ impl Shared {
 
     /// Shows progress, which may be lost.
     pub(crate) async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
-        self.store.note(lease, progress).await?;
+        self.store.show_progress(lease, progress).await?;
         self.options.observers.notify(StoreEvent::Noted).await;
         Ok(())
     }

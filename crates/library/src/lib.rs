@@ -44,8 +44,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Clock, Cost, NanoUsd, Nature, Profile, Provider, ProviderError, RemoteRun,
-    Request, Resumes, Run, StopOutcome, Trouble,
+    BeginError, Clock, Cost, NanoUsd, Profile, Provider, ProviderError, ProviderErrorKind,
+    RecoverySemantics, RemoteRun, Request, ResendPolicy, ResumePolicy, Run, StopOutcome,
 };
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -150,10 +150,14 @@ impl Provider for Library {
         Self::NAME
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
         // Reading twice does no harm, and a run does not outlive its process, so after a crash it is simply
         // repeated.
-        Nature { again: Again::Safe, resumes: Resumes::Never, stops: true }
+        RecoverySemantics {
+            resend: ResendPolicy::Idempotent,
+            resume: ResumePolicy::Never,
+            can_stop: true,
+        }
     }
 
     fn expected_model(&self, _request: &Request) -> Option<String> {
@@ -181,7 +185,7 @@ impl Provider for Library {
         _run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
         let sentence = "a search of the library ends with its process; it will be repeated";
-        Err(ProviderError::new(Trouble::RunLost, sentence))
+        Err(ProviderError::new(ProviderErrorKind::RunLost, sentence))
     }
 
     async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

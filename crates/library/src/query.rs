@@ -1,7 +1,7 @@
 //! Turns a question into search terms. Everything that reaches the index consists of quoted words, so a
 //! question cannot use the query language.
 
-use outlast_core::{ResearchAsk, Role};
+use outlast_core::{ResearchRequest, Role};
 
 use super::clean::{self, truncate};
 use super::words;
@@ -53,7 +53,7 @@ impl Name {
 }
 
 impl Query {
-    pub(super) fn new(ask: &ResearchAsk) -> Self {
+    pub(super) fn new(ask: &ResearchRequest) -> Self {
         let question = clean::line(ask.question());
         let asked = truncate(&question, MAX_QUESTION_CHARS);
         let mut query = Self { together: together(asked), names: names(asked), ..Self::default() };
@@ -142,12 +142,12 @@ mod tests {
 
     use super::*;
 
-    fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
+    fn ask(messages: &[(Role, &str)]) -> ResearchRequest {
         let messages = messages
             .iter()
             .map(|(role, content)| Message { role: *role, content: (*content).to_owned() })
             .collect();
-        ResearchAsk { messages, ..ResearchAsk::default() }
+        ResearchRequest { messages, ..ResearchRequest::default() }
     }
 
     fn query(question: &str) -> Query {

@@ -1,6 +1,8 @@
 //! Builds the report: its parts in order, and the Markdown of each passage.
 
-use outlast_core::{AskKind, Body, Cost, Effort, NanoUsd, Output, ResearchAsk, Source, Usage};
+use outlast_core::{
+    Body, Cost, Effort, NanoUsd, Output, ResearchKind, ResearchRequest, Source, Usage,
+};
 
 use super::cite::Citations;
 use super::clean::{self, shorten};
@@ -25,16 +27,16 @@ const FOREIGN: f64 = 0.25;
 const CODE_LINES: usize = 12;
 
 /// Returns the number and quality of passages for this kind of ask.
-pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
+pub(super) fn wanted(ask: &ResearchRequest) -> Wanted {
     let short = Wanted { blocks: 3, for_a_fact: 2, least: 0.5, few: 1, covers: 0.8 };
     match ask.kind {
-        AskKind::Research => match ask.effort.unwrap_or(Effort::Medium) {
+        ResearchKind::Research => match ask.effort.unwrap_or(Effort::Medium) {
             Effort::Minimal | Effort::Low => Wanted { blocks: 2, ..short },
             Effort::Medium => Wanted { blocks: BEST, least: 0.35, few: 3, ..short },
             Effort::High => Wanted { blocks: 18, for_a_fact: 18, least: 0.15, few: 8, covers: 0.3 },
         },
-        AskKind::Search | AskKind::Ask | AskKind::Reason => short,
-        AskKind::Results => {
+        ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason => short,
+        ResearchKind::Results => {
             let most = ask.filters.max_results.unwrap_or(10).clamp(1, 50);
             let blocks = usize::try_from(most).unwrap_or(10);
             Wanted { blocks, for_a_fact: blocks, least: 0.0, few: 1, covers: 0.0 }
@@ -43,7 +45,7 @@ pub(super) fn wanted(ask: &ResearchAsk) -> Wanted {
 }
 
 pub(super) fn write(
-    ask: &ResearchAsk,
+    ask: &ResearchRequest,
     query: &Query,
     ranked: &Ranked,
     blocks: &[Block],
@@ -51,7 +53,7 @@ pub(super) fn write(
 ) -> Output {
     let mut citations = Citations::default();
     let mut page: Vec<String> = Vec::new();
-    if ask.kind == AskKind::Research {
+    if ask.kind == ResearchKind::Research {
         page.push(format!("# {}", title(&query.question)));
     }
     let coverage = ranked.hits.first().map_or(0.0, |hit| hit.coverage);
@@ -65,7 +67,7 @@ pub(super) fn write(
         page.push(loose(ranked));
     }
     match ask.kind {
-        AskKind::Research => {
+        ResearchKind::Research => {
             let (best, more) = blocks.split_at(blocks.len().min(BEST));
             page.push("## Best passages".to_owned());
             passages(&mut page, &mut citations, &ranked.weights, best);
@@ -74,14 +76,14 @@ pub(super) fn write(
                 passages(&mut page, &mut citations, &ranked.weights, more);
             }
         }
-        AskKind::Search | AskKind::Ask | AskKind::Reason => {
+        ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason => {
             for block in blocks {
                 let number = citations.cite(block);
                 page.push(format!("**{}** ({})", block.heading(), place(block)));
                 page.push(format_block(block, &number, &ranked.weights));
             }
         }
-        AskKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
+        ResearchKind::Results => results(&mut page, &mut citations, &ranked.weights, blocks),
     }
     page.push("---".to_owned());
     page.push(note(ranked, searched));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outlast_core::{Output, ProviderError, ResearchAsk, Trouble};
+use outlast_core::{Output, ProviderError, ProviderErrorKind, ResearchRequest};
 
 use super::convert::Converters;
 use super::index::{self, Index, IndexPlace};
@@ -18,7 +18,7 @@ pub(super) struct Research {
     pub(super) folders: Arc<[Folder]>,
     pub(super) cache: PathBuf,
     pub(super) converters: Arc<Converters>,
-    pub(super) ask: ResearchAsk,
+    pub(super) ask: ResearchRequest,
 }
 
 impl Research {
@@ -41,7 +41,7 @@ impl Research {
                 let detail = Some(error.to_string());
                 Ok(Err(ProviderError {
                     detail,
-                    ..ProviderError::new(Trouble::RunFailed, sentence)
+                    ..ProviderError::new(ProviderErrorKind::RunFailed, sentence)
                 }))
             }
         }
@@ -54,18 +54,18 @@ impl Research {
         reporter: &mut Reporter,
     ) -> Result<Output, SearchError> {
         let cached = IndexPlace::File(&self.cache);
-        let mut trouble = match self.over(cached, walked, reporter) {
+        let mut error = match self.over(cached, walked, reporter) {
             Err(SearchError::Index(error)) => error,
             done => return done,
         };
-        if index::is_damage(&trouble) && index::remove(&self.cache).is_ok() {
-            tracing::warn!(error = %trouble, "the library's index is damaged; rebuilding it");
-            trouble = match self.over(cached, walked, reporter) {
+        if index::is_damage(&error) && index::remove(&self.cache).is_ok() {
+            tracing::warn!(error = %error, "the library's index is damaged; rebuilding it");
+            error = match self.over(cached, walked, reporter) {
                 Err(SearchError::Index(error)) => error,
                 done => return done,
             };
         }
-        tracing::warn!(error = %trouble, "failed to store the library's index; reading all files again");
+        tracing::warn!(error = %error, "failed to store the library's index; reading all files again");
         self.over(IndexPlace::Memory, walked, reporter)
     }
 
@@ -100,7 +100,7 @@ impl Research {
 
 fn folders_missing(walked: &Walked) -> ProviderError {
     let sentence = "the folders of the library no longer exist; restore them, or start with others";
-    let error = ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence);
+    let error = ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, sentence);
     ProviderError { detail: Some(missing_folders(walked).join(", ")), ..error }
 }
 

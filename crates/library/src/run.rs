@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use outlast_core::{ProviderError, RemoteRun, Run, Step, Trouble};
+use outlast_core::{ProviderError, ProviderErrorKind, RemoteRun, Run, Step};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,7 @@ impl Run for LibraryRun {
         self.steps.recv().await.unwrap_or_else(|| {
             let sentence =
                 "the search of the library failed unexpectedly; the log of the server has the details";
-            Err(ProviderError::new(Trouble::RunFailed, sentence))
+            Err(ProviderError::new(ProviderErrorKind::RunFailed, sentence))
         })
     }
 }

@@ -141,7 +141,7 @@ mod tests {
         Change {
             id: JobId::new(Uuid::from_u128(1)),
             state,
-            uncarried: outlast_core::Uncarried::No,
+            uncarried: outlast_core::HeldCallState::NotWaiting,
             in_conversation: false,
         }
     }

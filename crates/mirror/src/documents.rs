@@ -3,8 +3,8 @@
 
 use outlast_core::conversation::{Conversation, ConversationMessage};
 use outlast_core::{
-    Effort, Failure, Job, JobState, LIBRARY_NOTE, Message, Profile, ResearchAsk, Role, Standing,
-    StateKind, Timestamp, Waits,
+    Effort, Failure, Job, JobState, LIBRARY_NOTE, Message, Profile, ResearchRequest, Role,
+    Standing, StateKind, Timestamp, Waits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -297,13 +297,13 @@ impl JobFile {
         if job.state.kind().is_terminal() {
             return None;
         }
-        let ask = job.new.ask.research();
+        let ask = job.new.request.research();
         Some(Self {
             conversation_id: conversation.id.as_str().to_owned(),
             job_id: job.id.to_string(),
             tool_name: tool_name(conversation).to_owned(),
             params: JobParams {
-                query: ask.map_or("", ResearchAsk::question).to_owned(),
+                query: ask.map_or("", ResearchRequest::question).to_owned(),
                 reasoning_effort: ask.and_then(|ask| ask.effort),
             },
             priority: job.new.priority,
@@ -351,7 +351,7 @@ mod tests {
             profile: Profile::new("perplexity"),
             workflow: "deep_research".to_owned(),
             title: question.to_owned(),
-            ask: json!({ "messages": [{ "role": "user", "content": question }] }).into(),
+            request: json!({ "messages": [{ "role": "user", "content": question }] }).into(),
             priority: 0,
             visibility: Visibility::Promised,
             max_failures: 2,

@@ -158,7 +158,7 @@ impl Mirror {
     fn file_bytes(&self, conversation: &Conversation) -> Result<FileBytes, serde_json::Error> {
         let asked = &conversation.last().new;
         let provider = self.providers.get(&asked.profile);
-        let model = provider.and_then(|provider| provider.expected_model(&asked.ask));
+        let model = provider.and_then(|provider| provider.expected_model(&asked.request));
         FileBytes::of(conversation, model)
     }
 }

@@ -105,26 +105,26 @@ impl StoreWrapper for KillPointStore {
             StoreMethod::Insert => self.reached(KillPoint::AfterInsert),
             StoreMethod::Settle => self.reached(KillPoint::AfterSettle),
             // These reach a point only with a certain result or argument: see below.
-            StoreMethod::Claim | StoreMethod::Take | StoreMethod::Checkpoint => {}
+            StoreMethod::Claim | StoreMethod::ClaimById | StoreMethod::Checkpoint => {}
             StoreMethod::Rev
-            | StoreMethod::Orphans
+            | StoreMethod::UnclaimedHeldCalls
             | StoreMethod::Renew
-            | StoreMethod::Note
+            | StoreMethod::ShowProgress
             | StoreMethod::ShowText
             | StoreMethod::Cancel
             | StoreMethod::Rescue
             | StoreMethod::RecordLateRun
-            | StoreMethod::OwedStops
+            | StoreMethod::PendingStops
             | StoreMethod::RecordStop
             | StoreMethod::ClaimNotice
             | StoreMethod::RecordNotice
             | StoreMethod::RecordAnswer
-            | StoreMethod::Kept
-            | StoreMethod::Keep
+            | StoreMethod::GetSetting
+            | StoreMethod::PutSetting
             | StoreMethod::HasWorker
-            | StoreMethod::Queued
-            | StoreMethod::Ahead
-            | StoreMethod::Dismiss
+            | StoreMethod::CountQueued
+            | StoreMethod::QueuePosition
+            | StoreMethod::DeregisterWorker
             | StoreMethod::Prune
             | StoreMethod::Job
             | StoreMethod::List
@@ -139,7 +139,8 @@ impl StoreWrapper for KillPointStore {
 
     async fn insert(&self, mut insert: Insert) -> Result<Inserted, StoreError> {
         // Only inserted, as if the process had no worker for it.
-        insert.carrier = insert.carrier.filter(|_| self.point != KillPoint::AfterInsert);
+        insert.initial_worker =
+            insert.initial_worker.filter(|_| self.point != KillPoint::AfterInsert);
         let inserted = self.store.insert(insert).await?;
         if let Inserted::New(Job { checkpoint: Checkpoint::Beginning { .. }, .. }) = &inserted {
             self.reached(KillPoint::AfterBeginning);
@@ -160,14 +161,14 @@ impl StoreWrapper for KillPointStore {
         Ok(claimed)
     }
 
-    async fn take(
+    async fn claim_by_id(
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
         id: &JobId,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.store.take(worker, profiles, id, lease).await?;
+        let claimed = self.store.claim_by_id(worker, profiles, id, lease).await?;
         if claimed.is_some() {
             self.reached(KillPoint::AfterClaim);
         }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, Cancelled, Cost, Fence, FollowUp, Inserted, Job, JobId, NanoUsd, Nature, Observer,
-    Provider, ProviderError, RemoteRun, Request, Run, Settlement, StateKind, Step, StopOutcome,
-    Store, StoreEvent, Trouble,
+    BeginError, Cancelled, Cost, Fence, FollowUp, Inserted, Job, JobId, NanoUsd, Observer,
+    Provider, ProviderError, ProviderErrorKind, RecoverySemantics, RemoteRun, Request, Run,
+    Settlement, StateKind, Step, StopOutcome, Store, StoreEvent,
 };
 use outlast_engine::Providers;
 use outlast_server::Metrics;
@@ -133,8 +133,8 @@ impl Provider for MeteredProvider {
         self.provider.name()
     }
 
-    fn nature(&self, request: &Request) -> Nature {
-        self.provider.nature(request)
+    fn recovery_semantics(&self, request: &Request) -> RecoverySemantics {
+        self.provider.recovery_semantics(request)
     }
 
     fn expected_model(&self, request: &Request) -> Option<String> {
@@ -161,7 +161,7 @@ impl Provider for MeteredProvider {
                 BeginError::NotSent(error)
                 | BeginError::Refused(error)
                 | BeginError::Unknown(error),
-            ) => word(&error.trouble),
+            ) => word(&error.kind),
         };
         self.metrics.provider_called(self.name(), "begin", outcome);
         begun.map(|run| self.run(run))
@@ -215,26 +215,26 @@ impl Run for MeteredRun {
 }
 
 fn outcome<T>(called: &Result<T, ProviderError>) -> &'static str {
-    called.as_ref().map_or_else(|error| word(&error.trouble), |_| "ok")
+    called.as_ref().map_or_else(|error| word(&error.kind), |_| "ok")
 }
 
-fn word(trouble: &Trouble) -> &'static str {
-    match trouble {
-        Trouble::RateLimited { .. } => "rate_limited",
-        Trouble::Unauthorized => "unauthorized",
-        Trouble::QuotaExhausted => "quota_exhausted",
-        Trouble::Retired => "retired",
-        Trouble::Misconfigured => "misconfigured",
-        Trouble::Rejected => "rejected",
-        Trouble::Unavailable { .. } => "unavailable",
-        Trouble::Unreachable => "unreachable",
-        Trouble::TimedOut => "timed_out",
-        Trouble::Malformed => "malformed",
-        Trouble::RunFailed => "run_failed",
-        Trouble::TooLarge => "too_large",
-        Trouble::RunLost => "run_lost",
-        Trouble::RunStopped => "run_stopped",
-        Trouble::RunTimedOut => "run_timed_out",
-        Trouble::StepUnknown => "step_unknown",
+fn word(kind: &ProviderErrorKind) -> &'static str {
+    match kind {
+        ProviderErrorKind::RateLimited { .. } => "rate_limited",
+        ProviderErrorKind::Unauthorized => "unauthorized",
+        ProviderErrorKind::QuotaExhausted => "quota_exhausted",
+        ProviderErrorKind::Retired => "retired",
+        ProviderErrorKind::Misconfigured => "misconfigured",
+        ProviderErrorKind::Rejected => "rejected",
+        ProviderErrorKind::Unavailable { .. } => "unavailable",
+        ProviderErrorKind::Unreachable => "unreachable",
+        ProviderErrorKind::TimedOut => "timed_out",
+        ProviderErrorKind::Malformed => "malformed",
+        ProviderErrorKind::RunFailed => "run_failed",
+        ProviderErrorKind::TooLarge => "too_large",
+        ProviderErrorKind::RunLost => "run_lost",
+        ProviderErrorKind::RunStopped => "run_stopped",
+        ProviderErrorKind::RunTimedOut => "run_timed_out",
+        ProviderErrorKind::StepUnknown => "step_unknown",
     }
 }

@@ -34,7 +34,7 @@ pub(crate) type Profiled = (Profile, Arc<dyn Provider>);
 
 /// Returns every provider that can be set up, to learn their recovery semantics for the jobs of a restored store. Jobs
 /// of other providers count as paid for, so a provider that cannot be set up is left out.
-pub(crate) fn natures(config: &Config) -> CommandResult<Providers> {
+pub(crate) fn providers_for_restore(config: &Config) -> CommandResult<Providers> {
     let mut providers = workflow_providers(config, None)?;
     providers.extend(research_providers(config).unwrap_or_default());
     Ok(providers)

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, NanoUsd, Nature, Profile, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, StopOutcome, Store, Trouble,
+    BeginError, BoxError, Cost, NanoUsd, Profile, Provider, ProviderError, ProviderErrorKind,
+    RecoverySemantics, RemoteRun, Request, ResearchKind, ResendPolicy, ResumePolicy, Run,
+    StopOutcome, Store,
 };
 
 use crate::prices::Prices;
@@ -95,9 +96,13 @@ impl Provider for Anthropic {
         Some(wire::default_cap(effort))
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
         // A session that was made and not recorded is found by its key, and costs nothing.
-        Nature { again: Again::WithKey, resumes: Resumes::Always, stops: true }
+        RecoverySemantics {
+            resend: ResendPolicy::WithKey,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        }
     }
 
     fn expected_model(&self, _request: &Request) -> Option<String> {
@@ -119,7 +124,7 @@ impl Provider for Anthropic {
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_research()?;
-        if ask.kind != AskKind::Research {
+        if ask.kind != ResearchKind::Research {
             return Err(rejected(
                 "Anthropic is asked for deep research alone; ask another provider",
             ));
@@ -151,5 +156,5 @@ impl Provider for Anthropic {
 }
 
 fn rejected(sentence: &str) -> BeginError {
-    BeginError::NotSent(ProviderError::new(Trouble::Rejected, sentence))
+    BeginError::NotSent(ProviderError::new(ProviderErrorKind::Rejected, sentence))
 }

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Request, Resumes,
-    Run, StopOutcome, Trouble, WorkflowAsk, rules,
+    BeginError, Clock, Cost, Provider, ProviderError, ProviderErrorKind, RecoverySemantics,
+    RemoteRun, Request, ResendPolicy, ResumePolicy, Run, StopOutcome, WorkflowRequest, rules,
 };
 use serde_json::Value;
 use tokio::process;
@@ -68,11 +68,11 @@ pub enum Rerun {
     AfterCrash,
 }
 
-impl From<Rerun> for Again {
+impl From<Rerun> for ResendPolicy {
     fn from(rerun: Rerun) -> Self {
         match rerun {
             Rerun::Never => Self::Never,
-            Rerun::AfterCrash => Self::Safe,
+            Rerun::AfterCrash => Self::Idempotent,
         }
     }
 }
@@ -101,7 +101,7 @@ impl Command {
         &self,
         file: &Path,
         program: &str,
-        ask: &WorkflowAsk,
+        ask: &WorkflowRequest,
         key: &str,
     ) -> process::Command {
         let arguments = Value::Object(ask.arguments.clone()).to_string();
@@ -134,8 +134,12 @@ impl Provider for Command {
         Self::NAME
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        Nature { again: self.options.rerun.into(), resumes: Resumes::Never, stops: true }
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        RecoverySemantics {
+            resend: self.options.rerun.into(),
+            resume: ResumePolicy::Never,
+            can_stop: true,
+        }
     }
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -171,7 +175,10 @@ impl Provider for Command {
         _request: &Request,
         _run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
-        Err(ProviderError::new(Trouble::RunLost, "a command ends with the server that ran it"))
+        Err(ProviderError::new(
+            ProviderErrorKind::RunLost,
+            "a command ends with the server that ran it",
+        ))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -192,7 +199,7 @@ impl Provider for Command {
 /// The worker there ends the command itself: when it is notified of the cancel, or when its lease expires.
 fn elsewhere() -> ProviderError {
     let sentence = "the command runs on another machine, whose worker ends it";
-    ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence)
+    ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, sentence)
 }
 
 /// A program that is not there will not be there at the next try; a system that is out of processes may have some.
@@ -201,8 +208,8 @@ fn not_started(program: &str, error: &std::io::Error) -> BeginError {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory | ErrorKind::Interrupted => {
             let sentence = "the system cannot start another process just now; try again later";
-            let trouble = Trouble::Unavailable { retry_after: None };
-            BeginError::NotSent(detailed(trouble, sentence, format!("{program}: {error}")))
+            let kind = ProviderErrorKind::Unavailable { retry_after: None };
+            BeginError::NotSent(detailed(kind, sentence, format!("{program}: {error}")))
         }
         _ => BeginError::Refused(cannot_be_started(format!("{program}: {error}"))),
     }
@@ -211,15 +218,19 @@ fn not_started(program: &str, error: &std::io::Error) -> BeginError {
 fn cannot_be_started(why: String) -> ProviderError {
     let sentence = "the program of this workflow cannot be started; the server's log says why, and its \
                     configuration names the program";
-    detailed(Trouble::Rejected, sentence, why)
+    detailed(ProviderErrorKind::Rejected, sentence, why)
 }
 
 fn unreadable(why: &str) -> ProviderError {
-    detailed(Trouble::Rejected, "the request cannot be read by this version; start it again", why)
+    detailed(
+        ProviderErrorKind::Rejected,
+        "the request cannot be read by this version; start it again",
+        why,
+    )
 }
 
 fn unguarded(error: &std::io::Error) -> ProviderError {
     let sentence =
         "the process that watches over commands cannot be started; the server's log says why";
-    detailed(Trouble::Unavailable { retry_after: None }, sentence, error.to_string())
+    detailed(ProviderErrorKind::Unavailable { retry_after: None }, sentence, error.to_string())
 }

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, StopOutcome, Trouble,
+    BeginError, BoxError, Cost, Effort, Profile, Provider, ProviderError, ProviderErrorKind,
+    RecoverySemantics, RemoteRun, Request, ResearchKind, ResendPolicy, ResumePolicy, Run,
+    StopOutcome,
 };
 use reqwest::Url;
 
@@ -111,7 +112,7 @@ impl Gemini {
         let sentence = format!(
             "Gemini does not know the agent {agent}{known}; set `model` in [gemini] to another"
         );
-        ProviderError { trouble: Trouble::Misconfigured, sentence, ..error }
+        ProviderError { kind: ProviderErrorKind::Misconfigured, sentence, ..error }
     }
 }
 
@@ -121,9 +122,13 @@ impl Provider for Gemini {
         Self::NAME
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
         // The API has neither idempotency keys nor a list of interactions: a lost submit cannot be found again.
-        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
+        RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        }
     }
 
     fn expected_model(&self, request: &Request) -> Option<String> {
@@ -138,7 +143,7 @@ impl Provider for Gemini {
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_research()?;
-        if ask.kind != AskKind::Research {
+        if ask.kind != ResearchKind::Research {
             return Err(BeginError::NotSent(research_only()));
         }
         let agent = self.agent(ask.effort);
@@ -179,7 +184,7 @@ impl Provider for Gemini {
                 let (status, cost) = (run.status(), report::cost(&run));
                 stop_outcome(status, cost, || report::finished(&mut run, Vec::new()).is_some())
             },
-            trouble: |answer: &HttpAnswer| self.api.refused_look(answer),
+            to_error: |answer: &HttpAnswer| self.api.refused_look(answer),
         };
         self.api.stop(run, &names, calls).await
     }
@@ -187,7 +192,7 @@ impl Provider for Gemini {
 
 fn research_only() -> ProviderError {
     let sentence = "Gemini is asked for deep research only; ask for that, or ask another provider";
-    ProviderError::new(Trouble::Rejected, sentence)
+    ProviderError::new(ProviderErrorKind::Rejected, sentence)
 }
 
 /// The address with the version of the API in its path, which may be there already.

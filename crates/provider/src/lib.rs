@@ -14,7 +14,7 @@ mod responses;
 pub mod vendor;
 mod prices;
 
-use outlast_core::{ProviderError, Trouble};
+use outlast_core::{ProviderError, ProviderErrorKind};
 
 /// The name of this machine, or of the container this process is in.
 pub fn host_name() -> String {
@@ -26,9 +26,9 @@ pub use perplexity::fuzzing;
 
 /// An error with the upstream message, for the operator.
 fn detailed(
-    trouble: Trouble,
+    kind: ProviderErrorKind,
     sentence: impl Into<String>,
     detail: impl Into<String>,
 ) -> ProviderError {
-    ProviderError { detail: Some(detail.into()), ..ProviderError::new(trouble, sentence) }
+    ProviderError { detail: Some(detail.into()), ..ProviderError::new(kind, sentence) }
 }

@@ -7,7 +7,7 @@
 mod upstream;
 mod run;
 mod drive;
-mod trouble;
+mod provider_error;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_client::{CallOptions, ClientError};
 use outlast_core::{
-    BeginError, Clock, Cost, Nature, Provider, ProviderError, RemoteRun, Request, Resumes, Run,
-    StopOutcome, Trouble, WorkflowAsk,
+    BeginError, Clock, Cost, Provider, ProviderError, ProviderErrorKind, RecoverySemantics,
+    RemoteRun, Request, ResumePolicy, Run, StopOutcome, WorkflowRequest,
 };
 use serde_json::{Map, Value};
 
 use self::drive::{Drive, Patience, ToolWork};
+use self::provider_error::{provider_error, rejected};
 use self::run::ToolRun;
-use self::trouble::{rejected, trouble};
 use self::upstream::Connected;
 pub use self::upstream::{Server, Upstream};
 pub use crate::command::Rerun;
@@ -64,7 +64,7 @@ impl McpTool {
         Self { options }
     }
 
-    fn arguments(&self, ask: &WorkflowAsk) -> Result<Map<String, Value>, ProviderError> {
+    fn arguments(&self, ask: &WorkflowRequest) -> Result<Map<String, Value>, ProviderError> {
         let mut arguments = ask.arguments.clone();
         if let Some(message) = &ask.message {
             let Some(name) = &self.options.message_argument else {
@@ -112,8 +112,12 @@ impl Provider for McpTool {
         Self::NAME
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        Nature { again: self.options.rerun.into(), resumes: Resumes::WithCursor, stops: true }
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        RecoverySemantics {
+            resend: self.options.rerun.into(),
+            resume: ResumePolicy::WithCursor,
+            can_stop: true,
+        }
     }
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -146,7 +150,7 @@ impl Provider for McpTool {
             Task::Elsewhere => "this workflow was a tool of another server when the call was made",
             Task::None => "a call ends with the connection it was made on",
         };
-        Err(ProviderError::new(Trouble::RunLost, sentence))
+        Err(ProviderError::new(ProviderErrorKind::RunLost, sentence))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -158,7 +162,8 @@ impl Provider for McpTool {
         };
         let connected = self.options.upstream.connected().await?;
         let patience = CallOptions::default().timeout(CANCEL_TIMEOUT);
-        let task = connected.client.resume_task(id, patience).map_err(|error| trouble(&error))?;
+        let task =
+            connected.client.resume_task(id, patience).map_err(|error| provider_error(&error))?;
         match task.cancel().await {
             Ok(()) | Err(ClientError::TaskUnknown { .. }) => {
                 Ok(StopOutcome::Ended { cost: Cost::Unknown })
@@ -171,7 +176,7 @@ impl Provider for McpTool {
                 if let ClientError::Gone { .. } = &error {
                     self.options.upstream.lost(&connected).await;
                 }
-                Err(trouble(&error))
+                Err(provider_error(&error))
             }
         }
     }

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, Nature, Profile, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, Step, StopOutcome, Trouble,
+    BeginError, BoxError, Cost, Profile, Provider, ProviderError, ProviderErrorKind,
+    RecoverySemantics, RemoteRun, Request, ResearchKind, ResendPolicy, ResumePolicy, Run, Step,
+    StopOutcome,
 };
 use reqwest::Url;
 
@@ -88,7 +89,7 @@ impl OpenAi {
     async fn models(&self, limit: Duration) -> Result<(Checked, Vec<u8>), ProviderError> {
         let service = &self.api.service;
         let list = service.address(["v1", "models"]);
-        service.check_list(list, limit, |answer| service.trouble(answer)).await
+        service.check_list(list, limit, |answer| service.provider_error(answer)).await
     }
 
     /// A refusal that names the model, with the models there are.
@@ -97,7 +98,11 @@ impl OpenAi {
         let list = self.models(LIST_LIMIT).await.map(|(_, list)| list).unwrap_or_default();
         let known = wire::Models::parse(&list).map(|models| models.names()).unwrap_or_default();
         let sentence = refusal::no_model(&self.model, &known);
-        BeginError::Refused(ProviderError { trouble: Trouble::Misconfigured, sentence, ..error })
+        BeginError::Refused(ProviderError {
+            kind: ProviderErrorKind::Misconfigured,
+            sentence,
+            ..error
+        })
     }
 }
 
@@ -107,9 +112,13 @@ impl Provider for OpenAi {
         Self::NAME
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
-        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
+        RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        }
     }
 
     fn expected_model(&self, _request: &Request) -> Option<String> {
@@ -123,7 +132,7 @@ impl Provider for OpenAi {
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_research()?;
-        if ask.kind != AskKind::Research {
+        if ask.kind != ResearchKind::Research {
             return Err(BeginError::NotSent(research_only()));
         }
         let service = &self.api.service;
@@ -169,7 +178,7 @@ impl Provider for OpenAi {
 
 fn research_only() -> ProviderError {
     let sentence = "OpenAI is asked for deep research only; use the perplexity tools for quick answers and searches";
-    ProviderError::new(Trouble::Rejected, sentence)
+    ProviderError::new(ProviderErrorKind::Rejected, sentence)
 }
 
 /// Azure's names for resources that serve the API.

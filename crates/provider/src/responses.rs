@@ -5,7 +5,9 @@ mod run;
 mod meter;
 pub(crate) mod wire;
 
-use outlast_core::{Cost, ProviderError, RemoteRun, RunStatus, Step, StopOutcome, Trouble};
+use outlast_core::{
+    Cost, ProviderError, ProviderErrorKind, RemoteRun, RunStatus, Step, StopOutcome,
+};
 use wire::Response;
 
 use crate::vendor::{
@@ -50,7 +52,7 @@ pub(crate) fn run_ended(
 }
 
 /// Failures that a new run would only repeat, by the provider's code for them.
-fn cause(error: &RunError) -> Trouble {
+fn cause(error: &RunError) -> ProviderErrorKind {
     let (word, number) = match &*error.code {
         Some(ErrorCode::Word(word)) => (Some(word.as_str()), None),
         Some(ErrorCode::Number(number)) => (None, Some(*number)),
@@ -61,7 +63,7 @@ fn cause(error: &RunError) -> Trouble {
         words.iter().flatten().any(|word| known.iter().any(|known| word.starts_with(known)))
     };
     if says(&["insufficient_", "quota_"]) || number == Some(402) {
-        return Trouble::QuotaExhausted;
+        return ProviderErrorKind::QuotaExhausted;
     }
     let refused = [
         "invalid_",
@@ -74,9 +76,9 @@ fn cause(error: &RunError) -> Trouble {
         "data_residency",
     ];
     if says(&refused) || matches!(number, Some(400 | 413 | 422)) {
-        return Trouble::Rejected;
+        return ProviderErrorKind::Rejected;
     }
-    Trouble::RunFailed
+    ProviderErrorKind::RunFailed
 }
 
 /// One vendor's API behind an address and a key. Cheap to clone.
@@ -124,7 +126,7 @@ impl Responses {
                 let finished = self.dialect.finished;
                 stop_outcome(status, cost, || finished(status, &mut response, Vec::new()).is_some())
             },
-            trouble: |answer: &HttpAnswer| service.trouble(answer),
+            to_error: |answer: &HttpAnswer| service.provider_error(answer),
         };
         service.stop(run, &names, calls).await
     }
@@ -148,31 +150,31 @@ mod tests {
             run_ended(&VENDOR, status, error.as_ref(), str::to_owned)
         };
         let cases = [
-            (r#"{"code":"server_error"}"#, Trouble::RunFailed),
-            (r#"{"code":null,"message":null,"type":null}"#, Trouble::RunFailed),
-            (r#"{"code":500}"#, Trouble::RunFailed),
-            (r#"{"code":429,"type":"rate_limit"}"#, Trouble::RunFailed),
-            (r#"{"code":"insufficient_quota"}"#, Trouble::QuotaExhausted),
-            (r#"{"code":402}"#, Trouble::QuotaExhausted),
-            (r#"{"type":"invalid_request","code":400}"#, Trouble::Rejected),
-            (r#"{"code":"content_policy_violation"}"#, Trouble::Rejected),
-            (r#"{"type":"too_many_prompt_tokens"}"#, Trouble::Rejected),
-            (r#"{"code":"invalid_prompt"}"#, Trouble::Rejected),
-            (r#"{"code":"bio_policy"}"#, Trouble::Rejected),
-            (r#"{"code":"rate_limit_exceeded"}"#, Trouble::RunFailed),
+            (r#"{"code":"server_error"}"#, ProviderErrorKind::RunFailed),
+            (r#"{"code":null,"message":null,"type":null}"#, ProviderErrorKind::RunFailed),
+            (r#"{"code":500}"#, ProviderErrorKind::RunFailed),
+            (r#"{"code":429,"type":"rate_limit"}"#, ProviderErrorKind::RunFailed),
+            (r#"{"code":"insufficient_quota"}"#, ProviderErrorKind::QuotaExhausted),
+            (r#"{"code":402}"#, ProviderErrorKind::QuotaExhausted),
+            (r#"{"type":"invalid_request","code":400}"#, ProviderErrorKind::Rejected),
+            (r#"{"code":"content_policy_violation"}"#, ProviderErrorKind::Rejected),
+            (r#"{"type":"too_many_prompt_tokens"}"#, ProviderErrorKind::Rejected),
+            (r#"{"code":"invalid_prompt"}"#, ProviderErrorKind::Rejected),
+            (r#"{"code":"bio_policy"}"#, ProviderErrorKind::Rejected),
+            (r#"{"code":"rate_limit_exceeded"}"#, ProviderErrorKind::RunFailed),
         ];
         for (error, expected) in cases {
             let parsed = serde_json::from_str(error).unwrap();
-            assert_eq!(ended(Status::Failed, parsed).trouble, expected, "{error}");
+            assert_eq!(ended(Status::Failed, parsed).kind, expected, "{error}");
         }
         let ends = [
-            (Status::Cancelled, Trouble::RunStopped),
-            (Status::RequiresAction, Trouble::Rejected),
-            (Status::Incomplete, Trouble::Rejected),
-            (Status::Completed, Trouble::Malformed),
+            (Status::Cancelled, ProviderErrorKind::RunStopped),
+            (Status::RequiresAction, ProviderErrorKind::Rejected),
+            (Status::Incomplete, ProviderErrorKind::Rejected),
+            (Status::Completed, ProviderErrorKind::Malformed),
         ];
         for (status, expected) in ends {
-            assert_eq!(ended(status, None).trouble, expected, "{status:?}");
+            assert_eq!(ended(status, None).kind, expected, "{status:?}");
         }
     }
 }

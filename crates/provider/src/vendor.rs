@@ -21,8 +21,8 @@ use outlast_core::{Clock, Effort};
 use crate::http::HttpOptions;
 pub(crate) use ended::{ErrorCode, RunError, Status, run_ended};
 pub(crate) use errors::{
-    HttpAnswer, NO_ID, malformed, not_yet, refusal, silent, stream_before_id, trouble, unreadable,
-    with_likely_address,
+    HttpAnswer, NO_ID, malformed, not_yet, provider_error, refusal, silent, stream_before_id,
+    unreadable, with_likely_address,
 };
 pub(crate) use events::EventStream;
 pub(crate) use follow::{FollowedRun, RunLink, VendorRun};

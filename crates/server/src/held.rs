@@ -153,7 +153,7 @@ pub(crate) async fn carry(
     };
     let answer = match told_again {
         ToldAgain::ForAWhile(ask_anew) => tell(engine, &started, ask_anew, outcome)?,
-        ToldAgain::UntilReceived if rules::expired(&started.job, engine.now()) => {
+        ToldAgain::UntilReceived if rules::is_expired(&started.job, engine.now()) => {
             return Err(Refusal::validation(
                 "idempotency_key names a call that is no longer kept; use a new key to make it again",
             ));
@@ -288,7 +288,7 @@ fn instead_of_again(ask_anew: AskAnew) -> &'static str {
     }
 }
 
-/// Returns true if an identical call would resume the run that this one left (`outlast_core::rules::run_taken_up`), and if a
+/// Returns true if an identical call would resume the run that this one left (`outlast_core::rules::run_to_resume`), and if a
 /// new attempt can end better: an answer that is too large stays too large, and a wrong key stays wrong.
 fn takes_its_run_up(job: &Job, ask_anew: AskAnew) -> bool {
     let is_resumed = match ask_anew {

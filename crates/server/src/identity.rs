@@ -41,7 +41,7 @@ impl AskedQuestion<'_> {
         Ok(CallIdentity {
             question: self.digest()?,
             named_provider,
-            model: engine.expects(&job.profile, &job.ask).model,
+            model: engine.expects(&job.profile, &job.request).model,
             mode,
             life: KeyLife::of_research(answer),
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    AskKind, Checkpoint, Job, JobId, Key, NewJob, Profile, RequestNote, Visibility,
+    Checkpoint, Job, JobId, Key, NewJob, Profile, RequestNote, ResearchKind, Visibility,
 };
 
 /// The current settings.
@@ -21,7 +21,7 @@ pub struct RetrySettings<'a> {
 
 /// Returns the job that this one repeats.
 pub fn retry_of(job: &Job) -> Option<JobId> {
-    job.new.ask.note(RequestNote::RetryOf)?.parse().ok()
+    job.new.request.note(RequestNote::RetryOf)?.parse().ok()
 }
 
 /// Returns the key of a retry. One retry of a job is enough: a second retry finds the first.
@@ -35,15 +35,15 @@ pub fn retry_job(job: &Job, settings: &RetrySettings<'_>) -> NewJob {
     let mut new = job.new.clone();
     new.profile = profile(job, settings.profiles);
     let is_same = new.profile == job.new.profile;
-    new.ask.set_note(RequestNote::RetryOf, Some(job.id.to_string()));
+    new.request.set_note(RequestNote::RetryOf, Some(job.id.to_string()));
     // If a request may have been accepted under this key, a provider that honours keys charges for it only once.
     let sent_under = match &job.checkpoint {
         Checkpoint::Beginning { key } if job.may_be_charged() && is_same => Some(key.clone()),
         Checkpoint::Beginning { .. } | Checkpoint::NotBegun | Checkpoint::Running(_) => None,
     };
-    new.ask.set_note(RequestNote::RetryKey, sent_under);
+    new.request.set_note(RequestNote::RetryKey, sent_under);
     new.life = new.life.map(|_| settings.life);
-    if job.new.ask.research().is_some_and(|ask| ask.kind == AskKind::Research) {
+    if job.new.request.research().is_some_and(|ask| ask.kind == ResearchKind::Research) {
         new.attempt_timeout = settings.attempt_timeout;
     }
     let was = std::mem::replace(&mut new.visibility, Visibility::Promised);

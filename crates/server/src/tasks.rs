@@ -130,7 +130,7 @@ mod tests {
             profile: Profile::new("perplexity"),
             workflow: "deep_research".to_owned(),
             title: "why?".to_owned(),
-            ask: Value::Null.into(),
+            request: Value::Null.into(),
             priority: 0,
             visibility: Visibility::Task,
             max_failures: 0,

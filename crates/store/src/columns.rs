@@ -7,9 +7,9 @@ use std::time::Duration;
 use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
     Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Cost, EndNotices,
-    Fence, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile,
-    Progress, Record, RemoteRun, RemoteStop, Rev, StateKind, StoreError, Summary, SummaryCharge,
-    Timestamp, Uncarried, WorkerId,
+    Fence, HeldCallState, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId,
+    Profile, Progress, Record, RemoteRun, RemoteStop, Rev, StateKind, StoreError, Summary,
+    SummaryCharge, Timestamp, WorkerId,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -106,7 +106,7 @@ pub(crate) trait Columns {
             profile: Profile::new(self.text("profile")?),
             workflow: self.text("workflow")?,
             title: self.text("title")?,
-            ask: ask.into(),
+            request: ask.into(),
             priority: self.small("priority")?,
             visibility: self.word(&id, "visibility")?,
             max_failures: self.small("max_failures")?,
@@ -221,7 +221,7 @@ pub(crate) trait Columns {
         let id = self.text("id")?;
         let state = self.state_kind(&id)?;
         let uncarried =
-            Uncarried::of(state, self.word(&id, "visibility")?, self.count("fence")? > 0);
+            HeldCallState::of(state, self.word(&id, "visibility")?, self.count("fence")? > 0);
         let in_conversation = self.maybe_text("conversation")?.is_some();
         Ok(Change { id: self.job_id()?, state, uncarried, in_conversation })
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::rules::{EarlierCall, Turn};
 use outlast_core::{
-    Cancelled, Carrier, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
-    ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, Dead, EndNotices, Insert,
-    Inserted, Job, JobId, JobPage, JobQuery, JobState, Lease, LedgerRow, NoticeClaim,
+    Cancelled, Change, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock,
+    ConversationId, ConversationPage, ConversationQuery, Cost, Cursor, EndNotices, InitialWorker,
+    Insert, Inserted, Job, JobId, JobPage, JobQuery, JobState, Lease, LedgerRow, NoticeClaim,
     NoticeOutcome, OwnerId, Profile, Progress, Prune, Pruned, Record, RemoteRun, RemoteStop,
-    Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
+    RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum, StateCount, StateKind, Store,
     StoreError, Timestamp, WorkerId, rules,
 };
 use uuid::Uuid;
@@ -104,8 +104,8 @@ impl Store for MemoryStore {
         let mut tables = self.tables();
         let now = self.clock.now();
         // This comes before the decision, as with a claim: the worker is running even if its call is refused.
-        let carrier = insert.carrier.clone();
-        if let Some(Carrier { worker, .. }) = &carrier {
+        let initial_worker = insert.initial_worker.clone();
+        if let Some(InitialWorker { worker, .. }) = &initial_worker {
             tables.workers.entry(worker.clone()).or_default();
         }
         if let Some(key) = &insert.key
@@ -118,7 +118,7 @@ impl Store for MemoryStore {
         let usage = tables.usage(&insert.job, now.day());
         let id = JobId::new(Uuid::new_v4());
         let admitted = rules::admit(insert, &usage, id, self.notices, now)?;
-        Ok(Inserted::New(tables.add(admitted, carrier.as_ref(), now)))
+        Ok(Inserted::New(tables.add(admitted, initial_worker.as_ref(), now)))
     }
 
     async fn claim(
@@ -135,7 +135,7 @@ impl Store for MemoryStore {
         let best = tables
             .records
             .iter()
-            .filter(|(_, record)| rules::claimable(record, profiles, now))
+            .filter(|(_, record)| rules::is_claimable(record, profiles, now))
             .min_by_key(|(seq, Record { job, .. })| {
                 (turns.get(&job.new.owner), Reverse(job.new.priority), **seq)
             });
@@ -144,7 +144,7 @@ impl Store for MemoryStore {
         Ok(Some(self.hand_over(&mut tables, found, worker, lease)))
     }
 
-    async fn take(
+    async fn claim_by_id(
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
@@ -154,11 +154,12 @@ impl Store for MemoryStore {
         let mut tables = self.tables();
         tables.workers.entry(worker.clone()).or_default();
         let now = self.clock.now();
-        let found = tables.find(id).filter(|(_, record)| rules::takeable(record, profiles, now));
+        let found =
+            tables.find(id).filter(|(_, record)| rules::is_claimable_by_id(record, profiles, now));
         Ok(found.map(|found| self.hand_over(&mut tables, found, worker, lease)))
     }
 
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+    async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
         let tables = self.tables();
         let orphans = tables
             .jobs()
@@ -186,8 +187,8 @@ impl Store for MemoryStore {
         self.change(&lease.job, StoreError::LeaseLost, rule).map(drop)
     }
 
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
-        let rule = |record: &mut _, now| rules::note(record, lease, progress, now);
+    async fn show_progress(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+        let rule = |record: &mut _, now| rules::show_progress(record, lease, progress, now);
         self.change(&lease.job, StoreError::LeaseLost, rule).map(drop)
     }
 
@@ -223,15 +224,19 @@ impl Store for MemoryStore {
         }
     }
 
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
         // A worker is on the list from its first claim until it is deregistered. There is no other proof.
         let is_listed = |worker: &WorkerId| tables.workers.contains_key(worker);
         let is_dead = |record: &Record| match dead {
-            Dead::Proven => record.holder.as_ref().is_some_and(|holder| !is_listed(&holder.worker)),
-            Dead::LeasesExpired => rules::lease_is_void(record, is_listed, now),
-            Dead::Unheld { worker, held } => rules::is_unheld(record, worker, held, now),
+            RescueBy::DeadProcess => {
+                record.holder.as_ref().is_some_and(|holder| !is_listed(&holder.worker))
+            }
+            RescueBy::ExpiredLease => rules::lease_is_void(record, is_listed, now),
+            RescueBy::UnheldByWorker { worker, held } => {
+                rules::is_unheld(record, worker, held, now)
+            }
         };
         let seqs: Vec<u64> = tables
             .records
@@ -253,7 +258,7 @@ impl Store for MemoryStore {
         self.change(id, StoreError::NotFound, rule).map(drop)
     }
 
-    async fn owed_stops(
+    async fn pending_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
@@ -330,7 +335,7 @@ impl Store for MemoryStore {
         Ok(self.tables().workers.values().any(|profiles| profiles.contains(profile)))
     }
 
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+    async fn count_queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
         let tables = self.tables();
         let queued = tables
             .jobs()
@@ -338,7 +343,7 @@ impl Store for MemoryStore {
         Ok(queued.count() as u64)
     }
 
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+    async fn queue_position(&self, id: &JobId) -> Result<u64, StoreError> {
         let tables = self.tables();
         let Some((seq, Record { job, .. })) = tables.find(id) else { return Ok(0) };
         let profile = std::slice::from_ref(&job.new.profile);
@@ -361,11 +366,11 @@ impl Store for MemoryStore {
         let mine = tables.turn(&job.new.owner);
         let others = others
             .into_iter()
-            .map(|(owner, queued)| rules::ahead(&mine, before, &tables.turn(owner), queued));
+            .map(|(owner, queued)| rules::jobs_ahead(&mine, before, &tables.turn(owner), queued));
         Ok(before + others.sum::<u64>())
     }
 
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.tables().workers.remove(worker);
         Ok(())
     }
@@ -462,11 +467,11 @@ impl Store for MemoryStore {
         Ok(rows)
     }
 
-    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+    async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError> {
         Ok(self.tables().kept.get(name).cloned())
     }
 
-    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+    async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         self.tables().kept.insert(name.to_owned(), value.to_owned());
         Ok(())
     }

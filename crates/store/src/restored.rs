@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outlast_core::rules::Fate;
+use outlast_core::rules::RestoredOutcome;
 use outlast_core::{Job, StoreError};
 
 /// The result of a restore.
@@ -20,7 +20,7 @@ pub struct RestoredJob {
     /// The job in its new state.
     pub job: Job,
     /// The job's outcome.
-    pub fate: Fate,
+    pub fate: RestoredOutcome,
 }
 
 /// The reason why nothing was restored.

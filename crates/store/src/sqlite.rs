@@ -54,9 +54,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, Clock, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Dead, EndNotices, Insert, Inserted, Job, JobId,
-    JobPage, JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress,
-    Prune, Pruned, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
+    ConversationPage, ConversationQuery, Cost, EndNotices, Insert, Inserted, Job, JobId, JobPage,
+    JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
+    Pruned, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
     StateCount, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use rusqlite::Connection;
@@ -231,7 +231,7 @@ impl Store for SqliteStore {
     }
 
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        if let Some(carrier) = &insert.carrier {
+        if let Some(carrier) = &insert.initial_worker {
             self.show_life(&carrier.worker).await?;
         }
         let notices = self.notices;
@@ -249,7 +249,7 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| commands::claim(tx, &worker, &profiles, lease)).await
     }
 
-    async fn take(
+    async fn claim_by_id(
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
@@ -261,7 +261,7 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| commands::take(tx, &worker, &profiles, &id, lease)).await
     }
 
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+    async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
         let profiles = profiles.to_vec();
         self.readers.run(move |connection| reads::orphans(connection, &profiles)).await
     }
@@ -277,9 +277,9 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| commands::write(tx, &id, rule)).await
     }
 
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+    async fn show_progress(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let (id, lease, progress) = (lease.job, lease.clone(), progress.clone());
-        let rule = move |record: &mut _, now| rules::note(record, &lease, &progress, now);
+        let rule = move |record: &mut _, now| rules::show_progress(record, &lease, &progress, now);
         self.writer()?.run(move |tx| commands::write(tx, &id, rule)).await
     }
 
@@ -298,10 +298,10 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| commands::cancel(tx, &scope, &id, notices)).await
     }
 
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
         let jobs = match dead {
-            Dead::Proven => return self.rescue_proven().await,
-            Dead::LeasesExpired => {
+            RescueBy::DeadProcess => return self.rescue_proven().await,
+            RescueBy::ExpiredLease => {
                 let now = self.clock.now();
                 // A reader checks first: the write lock is taken only if there is a job to release.
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
@@ -310,7 +310,7 @@ impl Store for SqliteStore {
                 let liveness = self.liveness.clone();
                 self.writer()?.run(move |tx| commands::rescue_expired(tx, &liveness)).await?
             }
-            Dead::Unheld { worker, held } => {
+            RescueBy::UnheldByWorker { worker, held } => {
                 let now = self.clock.now();
                 if !self.readers.run(move |connection| reads::has_expired(connection, now)).await? {
                     return Ok(Rescued::default());
@@ -328,7 +328,7 @@ impl Store for SqliteStore {
         self.writer()?.run(move |tx| commands::amend(tx, &id, rule)).await
     }
 
-    async fn owed_stops(
+    async fn pending_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
@@ -376,17 +376,17 @@ impl Store for SqliteStore {
         self.find_worker(profile).await
     }
 
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+    async fn count_queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
         let profiles = profiles.to_vec();
         self.readers.run(move |connection| reads::queued(connection, &profiles)).await
     }
 
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+    async fn queue_position(&self, id: &JobId) -> Result<u64, StoreError> {
         let id = *id;
         self.readers.run(move |connection| owners::ahead(connection, &id)).await
     }
 
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.release_worker(worker).await
     }
 
@@ -444,13 +444,13 @@ impl Store for SqliteStore {
         self.readers.run(move |connection| ledger::of_job(connection, &scope, &job)).await
     }
 
-    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+    async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError> {
         let name = name.to_owned();
         let select = "SELECT value FROM kept WHERE name = ?1";
         self.readers.run(move |connection| sql::optional(connection, select, [name])).await
     }
 
-    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+    async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         let kept = [name.to_owned(), value.to_owned()];
         let replace = "INSERT OR REPLACE INTO kept (name, value) VALUES (?1, ?2)";
         let keep = move |tx: &mut writer::Tx<'_>| {

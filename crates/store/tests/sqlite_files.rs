@@ -35,7 +35,7 @@ async fn everything_survives_reopening() {
         jobs.push(store.job(&Scope::Operator, &summary.id).await.unwrap());
     }
     let changes = store.changes(Rev(0), LOOK_ONCE).await.unwrap();
-    let owed = store.owed_stops(&profiles(), 10).await.unwrap();
+    let owed = store.pending_stops(&profiles(), 10).await.unwrap();
     assert_eq!(owed.len(), 1);
     store.close().await;
     drop(store);
@@ -46,7 +46,7 @@ async fn everything_survives_reopening() {
         assert_eq!(store.job(&Scope::Operator, &summary.id).await.unwrap(), job);
     }
     assert_eq!(store.changes(Rev(0), LOOK_ONCE).await.unwrap(), changes);
-    assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap(), owed);
+    assert_eq!(store.pending_stops(&profiles(), 10).await.unwrap(), owed);
     let again = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(again).await, Ok(Inserted::Existing { .. })));
     store.close().await;
@@ -75,7 +75,7 @@ async fn lead_a_life(store: &SqliteStore) {
     insert(store, a_job()).await;
     let lease = claim().await.lease;
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
-    store.note(&lease, &progress).await.unwrap();
+    store.show_progress(&lease, &progress).await.unwrap();
 
     let keyed = Insert { key: Some(a_key("k", 1)), ..an_insert(a_job()) };
     assert!(matches!(store.insert(keyed).await, Ok(Inserted::New(_))));

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, Day, Dead, Fence, HeldAnswer, Insert, Inserted, Job, JobQuery, JobState, Key,
-    KeyLife, NewJob, OwnerId, Prune, Pruned, RemoteRun, RemoteStop, Rev, Scope, Settlement,
-    SpendBy, SpendQuery, Store, StoreError, Timestamp, Visibility,
+    Body, Checkpoint, Day, Fence, HeldAnswer, Insert, Inserted, Job, JobQuery, JobState, Key,
+    KeyLife, NewJob, OwnerId, Prune, Pruned, RemoteRun, RemoteStop, RescueBy, Rev, Scope,
+    Settlement, SpendBy, SpendQuery, Store, StoreError, Timestamp, Visibility,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::{ManualClock, START};
@@ -34,7 +34,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
     let [one, two, three, four, five, six] = read_all(&store).await;
     let JobState::Succeeded { at: START, output } = &one.state else { panic!("{one:?}") };
     assert!(matches!(&output.body, Body::Report { text, .. } if text == "because"));
-    assert_eq!(*one.new.ask.json(), json!({ "question": "why", "weight": 0.1 }));
+    assert_eq!(*one.new.request.json(), json!({ "question": "why", "weight": 0.1 }));
     assert_eq!((one.turn, one.new.priority, one.new.keep), (1, 3, Some(minutes(30))));
     assert!(matches!(two.state, JobState::Failed { .. }));
     assert_eq!((two.failures.len(), two.turn, two.fence), (1, 2, Fence(2)));
@@ -47,7 +47,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
         cursor: Some("7".to_owned()),
         begun_at: Timestamp::from_millis(1_794_709_240_000),
     };
-    assert_eq!(store.owed_stops(&profiles(), 9).await.unwrap(), [(three.id, run)]);
+    assert_eq!(store.pending_stops(&profiles(), 9).await.unwrap(), [(three.id, run)]);
     assert!(matches!(four.state, JobState::Cancelled { remote: RemoteStop::Told, .. }));
     assert!(matches!(five.state, JobState::Running { .. }));
     assert_eq!(five.checkpoint, Checkpoint::Beginning { key: "k-5".to_owned() });
@@ -55,7 +55,7 @@ async fn every_job_of_schema_1_is_there_under_the_newest() {
     assert!(matches!(six.state, JobState::Queued { .. }));
 
     // The store continues to work: the dead worker's job returns to the queue and is completed.
-    assert_eq!(store.rescue(&Dead::Proven).await.unwrap().jobs, 1);
+    assert_eq!(store.rescue(&RescueBy::DeadProcess).await.unwrap().jobs, 1);
     let claimed = store.claim(&worker("w1"), &profiles(), LEASE).await.unwrap().unwrap();
     assert_eq!((claimed.job.id, claimed.lease.fence), (five.id, Fence(4)));
     assert!(store.has_worker(&profiles()[0]).await.unwrap());

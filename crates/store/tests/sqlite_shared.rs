@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use outlast_core::{
-    Change, ChangeWait, Checkpoint, Dead, Inserted, Job, JobState, Prune, Rescued, Rev, Scope,
-    Settlement, StateKind, Store, StoreError, Timestamp, Uncarried,
+    Change, ChangeWait, Checkpoint, HeldCallState, Inserted, Job, JobState, Prune, RescueBy,
+    Rescued, Rev, Scope, Settlement, StateKind, Store, StoreError, Timestamp,
 };
 use outlast_store::SqliteStore;
 use outlast_testkit::clock::ManualClock;
@@ -34,7 +34,7 @@ async fn a_change_through_one_handle_wakes_another() {
         [Change {
             id: job.id,
             state: StateKind::Queued,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false
         }]
     );
@@ -210,15 +210,15 @@ async fn a_dropped_handles_jobs_are_rescued_at_once() {
     let claimed = there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
     let running = Checkpoint::Running(outlast_testkit::store_suite::a_run("run-1"));
     there.checkpoint(&claimed.lease, &running).await.unwrap();
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 0, watched: 1 });
     assert!(dir.path().join("workers/theirs.lock").exists());
     drop(there);
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 1, watched: 0 });
     assert!(!dir.path().join("workers/theirs.lock").exists(), "its file goes with it");
     let job = here.job(&Scope::Operator, &job.id).await.unwrap().unwrap();
     assert!(matches!(job.state, JobState::Queued { .. }));
     assert_eq!(job.checkpoint, running);
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued::default());
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued::default());
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_worker_without_a_file_is_dead() {
     insert(&here).await;
     there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
     std::fs::remove_file(dir.path().join("workers/theirs.lock")).unwrap();
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 1, watched: 0 });
 }
 
 #[tokio::test]
@@ -252,10 +252,10 @@ async fn a_worker_of_another_handle_is_known_as_long_as_its_lock_is_held() {
 async fn a_rescue_clears_away_dead_workers_that_held_nothing() {
     let (here, there, dir) = two_handles();
     there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap();
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 0 });
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 0, watched: 0 });
     assert!(here.has_worker(&profiles()[0]).await.unwrap());
     drop(there);
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued::default());
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued::default());
     assert!(!dir.path().join("workers/theirs.lock").exists());
     let count = "SELECT count(*) FROM workers";
     let listed: i64 =
@@ -268,11 +268,11 @@ async fn a_dismissed_workers_jobs_are_rescued_by_another_handle() {
     let (here, there, dir) = two_handles();
     insert(&here).await;
     there.claim(&worker("theirs"), &profiles(), LEASE).await.unwrap().unwrap();
-    here.dismiss(&worker("theirs")).await.unwrap();
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 1 });
-    there.dismiss(&worker("theirs")).await.unwrap();
+    here.deregister_worker(&worker("theirs")).await.unwrap();
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    there.deregister_worker(&worker("theirs")).await.unwrap();
     assert!(!dir.path().join("workers/theirs.lock").exists());
-    assert_eq!(here.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 1, watched: 0 });
+    assert_eq!(here.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued { jobs: 1, watched: 0 });
 }
 
 #[tokio::test]
@@ -290,13 +290,13 @@ async fn a_request_on_its_way_stays_with_a_live_worker_past_its_lease() {
     insert(&here).await;
     let other = there.claim(&me, &profiles(), LEASE).await.unwrap().unwrap();
     clock.advance(LEASE);
-    assert_eq!(here.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
-    assert_eq!(there.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 0, "nor by itself");
+    assert_eq!(here.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
+    assert_eq!(there.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 0, "nor by itself");
     assert!(there.renew(std::slice::from_ref(&begun.lease), LEASE).await.unwrap().is_empty());
     assert_eq!(there.renew(&[other.lease], LEASE).await.unwrap().len(), 1);
     clock.advance(LEASE);
     drop(there);
-    assert_eq!(here.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert_eq!(here.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
     let job = here.job(&Scope::Operator, &begun.job.id).await.unwrap().unwrap();
     assert_eq!(job.checkpoint, beginning);
 }

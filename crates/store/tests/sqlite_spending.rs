@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Again, Day, EndNotices, Insert, Inserted, Nature, NewJob, NoticeClaim, Resumes, Scope,
-    Settlement, SpendBy, SpendQuery, SpendSum, Store, StoreError, WorkerId,
+    Day, EndNotices, Insert, Inserted, NewJob, NoticeClaim, RecoverySemantics, ResendPolicy,
+    ResumePolicy, Scope, Settlement, SpendBy, SpendQuery, SpendSum, Store, StoreError, WorkerId,
 };
 use outlast_store::{Restore, SqliteStore, SystemClock};
 use outlast_testkit::store_suite::{a_cost, a_failure, a_job, a_reservation, an_insert};
@@ -61,13 +61,17 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     store.insert(paid(None)).await.unwrap();
     store.backup(&backup).await.unwrap();
     store.close().await;
-    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let nature = |_: &_, _: &_| Some(nature);
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Always,
+        can_stop: true,
+    };
+    let semantics = |_: &_, _: &_| Some(semantics);
     Restore {
         path: &path,
         state_dir: None,
         clock: &SystemClock,
-        nature: &nature,
+        semantics: &semantics,
         force: true,
         notices: EndNotices::Off,
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, Body, Checkpoint, ConversationId, Dead, EndNotices, Insert, Inserted, Job, JobQuery,
-    JobState, Nature, NewJob, Output, Prune, Request, Resumes, Scope, Settlement, Store,
-    StoreError,
+    Body, Checkpoint, ConversationId, EndNotices, Insert, Inserted, Job, JobQuery, JobState,
+    NewJob, Output, Prune, RecoverySemantics, Request, RescueBy, ResendPolicy, ResumePolicy, Scope,
+    Settlement, Store, StoreError,
 };
 use outlast_store::{Restore, RestoreError, SqliteStore};
 use outlast_testkit::clock::ManualClock;
@@ -34,7 +34,7 @@ async fn the_log_is_emptied_into_the_file_while_the_store_is_open() {
     // More than a thousand pages, but far fewer than the number from which the writer helps.
     let ask = Request::from(json!("word ".repeat(13_000)));
     for _ in 0..80 {
-        insert(&store, NewJob { ask: ask.clone(), ..a_job() }).await;
+        insert(&store, NewJob { request: ask.clone(), ..a_job() }).await;
     }
     let emptied = async {
         while std::fs::metadata(&file).unwrap().len() < 3_000_000 {
@@ -117,8 +117,12 @@ async fn a_backup_made_while_others_write_is_its_own_store() {
             path: &file,
             state_dir: None,
             clock: &ManualClock::default(),
-            nature: &|_, _| {
-                Some(Nature { again: Again::Safe, resumes: Resumes::Always, stops: true })
+            semantics: &|_, _| {
+                Some(RecoverySemantics {
+                    resend: ResendPolicy::Idempotent,
+                    resume: ResumePolicy::Always,
+                    can_stop: true,
+                })
             },
             notices: EndNotices::Kept,
             force: false,
@@ -129,7 +133,11 @@ async fn a_backup_made_while_others_write_is_its_own_store() {
         let count = list(&copy).await;
         assert!(count >= before, "{count} after {before}");
         before = count;
-        assert_eq!(copy.rescue(&Dead::Proven).await.unwrap().jobs, 0, "it is in the queue already");
+        assert_eq!(
+            copy.rescue(&RescueBy::DeadProcess).await.unwrap().jobs,
+            0,
+            "it is in the queue already"
+        );
         let job = copy.job(&Scope::Operator, &running.id).await.unwrap().unwrap();
         assert_eq!(job.checkpoint, Checkpoint::Running(a_run("run-1")));
         copy.close().await;
@@ -238,12 +246,16 @@ async fn b9a_a_restore_replaces_nothing_that_may_have_jobs() {
     insert(&store, a_job()).await;
     store.backup(&backup).await.unwrap();
     store.close().await;
-    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Always,
+        can_stop: true,
+    };
     let restore = Restore {
         path: &path,
         state_dir: None,
         clock: &ManualClock::default(),
-        nature: &|_, _| Some(nature),
+        semantics: &|_, _| Some(semantics),
         force: false,
         notices: EndNotices::Off,
     };
@@ -264,7 +276,7 @@ async fn b9a_a_restore_replaces_nothing_that_may_have_jobs() {
 async fn a_damaged_page_is_found() {
     let (store, dir) = a_store();
     for _ in 0..50 {
-        insert(&store, NewJob { ask: json!("x".repeat(2000)).into(), ..a_job() }).await;
+        insert(&store, NewJob { request: json!("x".repeat(2000)).into(), ..a_job() }).await;
     }
     store.close().await;
     let path = dir.path().join("jobs.db");
@@ -290,10 +302,10 @@ async fn a_large_prune_gives_its_room_back_and_delays_no_writer() {
     let long = Request::from(json!("x".repeat(60_000)));
     for number in 0..JOBS {
         let keep = Some(Duration::from_secs(if number < FEW { 30 } else { 60 }));
-        let job = insert(&store, NewJob { keep, ask: long.clone(), ..a_job() }).await;
+        let job = insert(&store, NewJob { keep, request: long.clone(), ..a_job() }).await;
         store.cancel(&Scope::Operator, &job.id).await.unwrap();
     }
-    let kept = insert(&store, NewJob { ask: long.clone(), ..a_job() }).await;
+    let kept = insert(&store, NewJob { request: long.clone(), ..a_job() }).await;
     let pages = |path: &Path| -> i64 {
         raw(path).query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap()
     };

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Body, Cost, Nature, Output, Profile, Progress, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, Step, StopOutcome, Timestamp, Trouble, Usage,
+    BeginError, Body, Cost, Output, Profile, Progress, Provider, ProviderError, ProviderErrorKind,
+    RecoverySemantics, RemoteRun, Request, ResendPolicy, ResumePolicy, Run, Step, StopOutcome,
+    Timestamp, Usage,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -32,7 +33,7 @@ pub enum Answer {
     /// Never answers.
     Never,
     /// Fails.
-    Fail(Trouble),
+    Fail(ProviderErrorKind),
     /// Panics in the adapter.
     Panic,
 }
@@ -51,14 +52,14 @@ pub enum Act {
     /// Returns this report with a cost.
     DoneFor(&'static str, Cost),
     /// Fails.
-    Fail(Trouble),
+    Fail(ProviderErrorKind),
     /// Panics in the adapter.
     Panic,
 }
 
 /// A scripted provider.
 pub struct Scripted {
-    nature: Nature,
+    semantics: RecoverySemantics,
     state: Mutex<State>,
     /// Notified of every act.
     acted: watch::Sender<()>,
@@ -69,7 +70,7 @@ struct State {
     begins: VecDeque<Begin>,
     resumes: VecDeque<Answer>,
     stops: VecDeque<Answer>,
-    panics_in_nature: u32,
+    panics_in_semantics: u32,
     asks: Vec<Value>,
     keys: Vec<String>,
     begins_dropped: u32,
@@ -82,12 +83,16 @@ struct State {
 impl Scripted {
     /// Creates a provider that costs money: never resent in doubt, resumable, stoppable.
     pub fn paid() -> Arc<Self> {
-        Self::natured(Nature { again: Again::Never, resumes: Resumes::Always, stops: true })
+        Self::with_semantics(RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        })
     }
 
-    /// Creates a provider with any nature.
-    pub fn natured(nature: Nature) -> Arc<Self> {
-        Arc::new(Self { nature, state: Mutex::default(), acted: watch::Sender::new(()) })
+    /// Creates a provider with any recovery semantics.
+    pub fn with_semantics(semantics: RecoverySemantics) -> Arc<Self> {
+        Arc::new(Self { semantics, state: Mutex::default(), acted: watch::Sender::new(()) })
     }
 
     /// The profile of its jobs.
@@ -110,9 +115,9 @@ impl Scripted {
         self.state().stops.extend(answers);
     }
 
-    /// Makes the adapter panic the next `times` times it is asked for its nature.
-    pub fn panic_in_nature(&self, times: u32) {
-        self.state().panics_in_nature = times;
+    /// Makes the adapter panic the next `times` times it is asked for its recovery semantics.
+    pub fn panic_in_semantics(&self, times: u32) {
+        self.state().panics_in_semantics = times;
     }
 
     /// Sets the next step of the run of the n-th begin, counted from 1.
@@ -186,7 +191,7 @@ async fn answer(answer: Option<Answer>) -> Result<(), ProviderError> {
     match answer {
         None | Some(Answer::Yes | Answer::Stopped(_)) => Ok(()),
         Some(Answer::Never) => std::future::pending().await,
-        Some(Answer::Fail(trouble)) => Err(error(trouble)),
+        Some(Answer::Fail(kind)) => Err(error(kind)),
         Some(Answer::Panic) => panic!("scripted"),
     }
 }
@@ -200,13 +205,13 @@ impl Provider for Handle {
         "scripted"
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        let left = self.0.state().panics_in_nature;
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        let left = self.0.state().panics_in_semantics;
         if left > 0 {
-            self.0.state().panics_in_nature = left - 1;
+            self.0.state().panics_in_semantics = left - 1;
             panic!("scripted");
         }
-        self.0.nature
+        self.0.semantics
     }
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
@@ -260,7 +265,7 @@ impl Provider for Handle {
             return Ok(outcome);
         }
         answer(scripted).await?;
-        Ok(match self.0.nature.stops {
+        Ok(match self.0.semantics.can_stop {
             true => StopOutcome::Ended { cost: Cost::Unknown },
             false => StopOutcome::CannotStop,
         })
@@ -315,7 +320,7 @@ impl Run for ScriptedRun {
                     let output = Output { cost, ..report(text) };
                     return Ok(Step::Done { output: Box::new(output), raw: None });
                 }
-                Some(Act::Fail(trouble)) => return Err(error(trouble)),
+                Some(Act::Fail(kind)) => return Err(error(kind)),
                 Some(Act::Panic) => panic!("scripted"),
                 // The sender belongs to the provider, which this run holds.
                 None => drop(acted.changed().await),
@@ -348,6 +353,6 @@ pub fn report(text: &str) -> Output {
 }
 
 /// An error of this kind.
-pub fn error(trouble: Trouble) -> ProviderError {
-    ProviderError::new(trouble, "scripted error")
+pub fn error(kind: ProviderErrorKind) -> ProviderError {
+    ProviderError::new(kind, "scripted error")
 }

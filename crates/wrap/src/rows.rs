@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::Again;
+use outlast_core::ResendPolicy;
 use outlast_core::rules::job_of_key;
 use outlast_core::{
-    BeginError, Body, Cost, Job, JobId, JobQuery, JobState, Nature, NewJob, Output, OwnerId,
-    Profile, Progress, Provider, ProviderError, RemoteRun, Request, Resumes, Run, Scope, StateKind,
-    Step, StopOutcome, Timestamp, Trouble, Usage, Visibility,
+    BeginError, Body, Cost, Job, JobId, JobQuery, JobState, NewJob, Output, OwnerId, Profile,
+    Progress, Provider, ProviderError, ProviderErrorKind, RecoverySemantics, RemoteRun, Request,
+    ResumePolicy, Run, Scope, StateKind, Step, StopOutcome, Timestamp, Usage, Visibility,
 };
 use outlast_engine::{Engine, Providers, Shutdown, Takes, Until, Worker};
 use serde::Deserialize;
@@ -187,7 +187,7 @@ impl Rows {
             profile: self.shared.profile.clone(),
             workflow: format!("{PROVIDER}/{server}"),
             title: tool.to_owned(),
-            ask: json!({ "tool": tool, "arguments": arguments }).into(),
+            request: json!({ "tool": tool, "arguments": arguments }).into(),
             priority: 0,
             visibility: Visibility::Task,
             max_failures: 0,
@@ -384,7 +384,7 @@ struct CallProvider {
 
 fn unknown(sentence: &str) -> ProviderError {
     let sentence = sentence.to_owned();
-    ProviderError::new(Trouble::StepUnknown, sentence)
+    ProviderError::new(ProviderErrorKind::StepUnknown, sentence)
 }
 
 #[async_trait]
@@ -393,8 +393,12 @@ impl Provider for CallProvider {
         PROVIDER
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        Nature { again: Again::Never, resumes: Resumes::Never, stops: false }
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Never,
+            can_stop: false,
+        }
     }
 
     async fn begin(&self, _request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {

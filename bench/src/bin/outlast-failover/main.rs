@@ -160,7 +160,7 @@ fn a_job(owner: &str) -> NewJob {
         profile: Profile::new("failover"),
         workflow: "failover".to_owned(),
         title: "Does it last?".to_owned(),
-        ask: json!({}).into(),
+        request: json!({}).into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 1,

@@ -3,7 +3,7 @@
 
 use super::identity::{Earlier, EarlierCall, IdentityRecord, earlier};
 use super::key::KeyRecord;
-use super::room::{ask_bytes, has_room};
+use super::room::{has_room, request_bytes};
 use super::spending::{allowance_of_resumed, may_spend, reserve};
 use crate::{
     Checkpoint, CountedSpend, EndNotices, Fence, Insert, Job, JobId, JobState, LedgerRow, NanoUsd,
@@ -59,7 +59,7 @@ pub fn attach<N>(
         Earlier::Attach => Ok(Some(found)),
         Earlier::Conflict => Err(StoreError::KeyConflict(found.job.id)),
         Earlier::MakeNew(run) => {
-            insert.takes_up = insert.takes_up.take().or(run);
+            insert.resumed_run = insert.resumed_run.take().or(run);
             Ok(None)
         }
     }
@@ -68,7 +68,7 @@ pub fn attach<N>(
 /// Returns whether the owner's limit for a day decides about the insert.
 pub fn counts_toward_day(insert: &Insert) -> bool {
     let has_limit = |terms: &crate::SpendTerms| terms.limits.per_day.is_some();
-    insert.takes_up.is_none()
+    insert.resumed_run.is_none()
         && insert.reservation.as_ref().is_some_and(|reservation| has_limit(&reservation.terms))
 }
 
@@ -80,20 +80,27 @@ pub fn admit(
     notice: EndNotices,
     now: Timestamp,
 ) -> Result<Admitted, StoreError> {
-    let Insert { job: new, key, max_unfinished, max_bytes, takes_up, reservation, carrier: _ } =
-        insert;
+    let Insert {
+        job: new,
+        key,
+        max_unfinished,
+        max_bytes,
+        resumed_run,
+        reservation,
+        initial_worker: _,
+    } = insert;
     if let Some(busy) = usage.busy {
         return Err(StoreError::ConversationBusy(busy));
     }
     if usage.unfinished >= u64::from(max_unfinished) {
         return Err(StoreError::TooManyJobs);
     }
-    let bytes = ask_bytes(&new);
+    let bytes = request_bytes(&new);
     if !has_room(usage.bytes, bytes, max_bytes) {
         return Err(StoreError::TooManyBytes);
     }
-    let resumed = takes_up.clone();
-    let mut job = accept(new, takes_up, id, usage.last_turn + 1, now);
+    let resumed = resumed_run.clone();
+    let mut job = accept(new, resumed_run, id, usage.last_turn + 1, now);
     let charge = match (resumed, &reservation) {
         (None, None) => FirstCharge::None,
         // Nothing is decided, because nothing is bought.
@@ -123,7 +130,7 @@ pub fn admit(
 /// Creates a job: queued, due at once, never claimed.
 pub(super) fn accept(
     new: NewJob,
-    takes_up: Option<RemoteRun>,
+    resumed_run: Option<RemoteRun>,
     id: JobId,
     turn: u32,
     now: Timestamp,
@@ -134,7 +141,7 @@ pub(super) fn accept(
         turn,
         state: JobState::Queued { run_at: now },
         failures: Vec::new(),
-        checkpoint: takes_up.map_or(Checkpoint::NotBegun, Checkpoint::Running),
+        checkpoint: resumed_run.map_or(Checkpoint::NotBegun, Checkpoint::Running),
         allowance: None,
         progress: None,
         partial: None,
@@ -161,9 +168,9 @@ mod tests {
             key: Some(Key::given("k", [1; 32])),
             max_unfinished: 2,
             max_bytes: 100,
-            takes_up: None,
+            resumed_run: None,
             reservation,
-            carrier: None,
+            initial_worker: None,
         }
     }
 
@@ -207,7 +214,7 @@ mod tests {
     #[test]
     fn g6_a_resumed_run_moves_its_row_and_is_not_limited() {
         let resumed =
-            Insert { takes_up: Some(remote()), ..insert(Some(limited(Some(NanoUsd(0))))) };
+            Insert { resumed_run: Some(remote()), ..insert(Some(limited(Some(NanoUsd(0))))) };
         assert!(!counts_toward_day(&resumed));
         let usage = OwnerUsage { last_turn: 3, ..OwnerUsage::default() };
         let admitted = admit(resumed, &usage, id(), EndNotices::Off, NOW).unwrap();

@@ -164,7 +164,7 @@ mod tests {
         cancel(&mut record, NOW);
         let shown = record.job.stop_text().unwrap();
         assert!(shown.contains("may have been begun and paid for"), "{shown}");
-        record.job.new.ask = serde_json::json!({ "message": "a command has no price" }).into();
+        record.job.new.request = serde_json::json!({ "message": "a command has no price" }).into();
         assert_eq!(record.job.stop_text(), None);
     }
 }

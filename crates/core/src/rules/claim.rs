@@ -1,16 +1,18 @@
 //! Claims: the conditions for a worker to claim a job, and the effect of a claim.
 
 use super::send_key::new_send_key;
-use crate::{Carrier, Checkpoint, Holder, JobState, Lease, Profile, Record, Timestamp, WorkerId};
+use crate::{
+    Checkpoint, Holder, InitialWorker, JobState, Lease, Profile, Record, Timestamp, WorkerId,
+};
 
 /// Returns whether a worker with these profiles may claim the job from the queue now. A held call is not in the
 /// queue: its process claims it by id.
-pub fn claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
-    record.job.new.visibility.goes_through_queue() && takeable(record, profiles, now)
+pub fn is_claimable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
+    record.job.new.visibility.goes_through_queue() && is_claimable_by_id(record, profiles, now)
 }
 
 /// Returns whether a worker with these profiles may claim this job by id now.
-pub fn takeable(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
+pub fn is_claimable_by_id(record: &Record, profiles: &[Profile], now: Timestamp) -> bool {
     match &record.job.state {
         JobState::Queued { run_at } => {
             // If the clock was set back to before the moment when the job was queued, it says nothing about the job's
@@ -35,8 +37,8 @@ pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Time
 
 /// Gives a new job to the worker that runs it from the start. Records that its request is about to be sent, unless
 /// the job resumes a run.
-pub fn carry(record: &mut Record, carrier: &Carrier, now: Timestamp) {
-    claim(record, &carrier.worker, now.after(carrier.lease), now);
+pub fn claim_on_insert(record: &mut Record, initial_worker: &InitialWorker, now: Timestamp) {
+    claim(record, &initial_worker.worker, now.after(initial_worker.lease), now);
     if record.job.checkpoint == Checkpoint::NotBegun {
         record.job.checkpoint = Checkpoint::Beginning { key: new_send_key(&record.job) };
     }
@@ -49,7 +51,7 @@ mod tests {
     use super::*;
     use crate::rules::tests::{NOW, queued, remote, running};
     use crate::rules::{Approach, approach};
-    use crate::{Again, Fence, Nature, Resumes, Visibility};
+    use crate::{Fence, RecoverySemantics, ResendPolicy, ResumePolicy, Visibility};
 
     #[test]
     fn only_a_due_queued_job_of_a_known_profile_can_be_claimed() {
@@ -67,11 +69,15 @@ mod tests {
             ("held already", running(Checkpoint::NotBegun).0, &mine[..], false),
         ];
         for (name, mut record, profiles, expected) in cases {
-            assert_eq!(claimable(&record, profiles, NOW), expected, "{name}");
+            assert_eq!(is_claimable(&record, profiles, NOW), expected, "{name}");
             for held in [Visibility::Unpromised, Visibility::Task] {
                 record.job.new.visibility = held;
-                assert!(!claimable(&record, profiles, NOW), "{name}, {held:?}");
-                assert_eq!(takeable(&record, profiles, NOW), expected, "{name}, {held:?}");
+                assert!(!is_claimable(&record, profiles, NOW), "{name}, {held:?}");
+                assert_eq!(
+                    is_claimable_by_id(&record, profiles, NOW),
+                    expected,
+                    "{name}, {held:?}"
+                );
             }
         }
     }
@@ -89,19 +95,24 @@ mod tests {
 
     #[test]
     fn a_job_with_an_initial_worker_is_about_to_be_sent_under_the_key_of_its_first_try() {
-        let carrier = Carrier { worker: WorkerId::new("w"), lease: Duration::from_secs(30) };
+        let initial_worker =
+            InitialWorker { worker: WorkerId::new("w"), lease: Duration::from_secs(30) };
         let mut record = queued();
-        let fresh = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+        let fresh = RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        };
         let Approach::Begin { key } = approach(&record.job, fresh, NOW) else {
             panic!("it is new")
         };
-        carry(&mut record, &carrier, NOW);
+        claim_on_insert(&mut record, &initial_worker, NOW);
         assert_eq!(record.job.checkpoint, Checkpoint::Beginning { key });
-        let until = NOW.after(carrier.lease);
-        assert_eq!(record.holder, Some(Holder { worker: carrier.worker.clone(), until }));
+        let until = NOW.after(initial_worker.lease);
+        assert_eq!(record.holder, Some(Holder { worker: initial_worker.worker.clone(), until }));
         let mut taken_up = queued();
         taken_up.job.checkpoint = Checkpoint::Running(remote());
-        carry(&mut taken_up, &carrier, NOW);
+        claim_on_insert(&mut taken_up, &initial_worker, NOW);
         assert_eq!(taken_up.job.checkpoint, Checkpoint::Running(remote()));
     }
 }

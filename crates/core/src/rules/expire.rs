@@ -18,7 +18,7 @@ pub fn expires_at(job: &Job) -> Option<Timestamp> {
 }
 
 /// Returns whether the job is hidden from readers because its retention has ended.
-pub fn expired(job: &Job, now: Timestamp) -> bool {
+pub fn is_expired(job: &Job, now: Timestamp) -> bool {
     expires_at(job).is_some_and(|end| end <= now)
 }
 
@@ -40,16 +40,16 @@ mod tests {
         let keep = Duration::from_secs(1800);
         let much_later = NOW.after(keep * 1000);
         let mut job = queued().job;
-        assert!(!expired(&job, much_later), "unfinished");
+        assert!(!is_expired(&job, much_later), "unfinished");
         job.state = JobState::Cancelled {
             at: NOW,
             remote: RemoteStop::NotNeeded,
             cost: crate::Cost::Unknown,
         };
-        assert!(!expired(&job, NOW.after(keep - Duration::from_millis(1))));
-        assert!(expired(&job, NOW.after(keep)));
+        assert!(!is_expired(&job, NOW.after(keep - Duration::from_millis(1))));
+        assert!(is_expired(&job, NOW.after(keep)));
         job.new.keep = None;
-        assert!(!expired(&job, much_later), "kept for ever");
+        assert!(!is_expired(&job, much_later), "kept for ever");
     }
 
     /// Only the answer of a held call is a turn that stays; a failed or promised job is removed after its retention.

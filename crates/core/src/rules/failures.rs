@@ -3,8 +3,8 @@
 
 use crate::reason::reason;
 use crate::{
-    Again, Checkpoint, Code, Failure, Job, Nature, ProviderError, RequestWords, RunStatus,
-    Timestamp,
+    Checkpoint, Code, Failure, Job, ProviderError, RecoverySemantics, RequestWords, ResendPolicy,
+    RunStatus, Timestamp,
 };
 
 /// Returns a failure without a run and without words of an upstream.
@@ -22,13 +22,13 @@ pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> F
 /// Returns the failure for a provider's error. The words of the request are removed from what upstream returned: the
 /// adapter may know no more than the id of a run, and a failure goes to the log and to the store.
 pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
-    let request = RequestWords::of(job.new.ask.json());
+    let request = RequestWords::of(job.new.request.json());
     let detail = error.detail.as_deref().map(|said| request.kept_out_of(said));
     let message = match error.reason.as_deref().and_then(|said| reason(said, &request)) {
         Some(reason) => format!("{}; the provider says: \"{reason}\"", error.sentence),
         None => error.sentence.clone(),
     };
-    Failure { detail, run: error.run, ..plain(error.trouble.code(), message, now) }
+    Failure { detail, run: error.run, ..plain(error.kind.code(), message, now) }
 }
 
 pub(super) fn attempt_timed_out(job: &Job, now: Timestamp) -> Failure {
@@ -50,9 +50,9 @@ pub(super) fn worker_panicked(now: Timestamp) -> Failure {
 }
 
 /// Returns the failure of an attempt whose run may still finish. It states whether another job can resume that run.
-pub(super) fn beside_its_run(job: &Job, nature: Nature, failure: Failure) -> Failure {
+pub(super) fn beside_its_run(job: &Job, semantics: RecoverySemantics, failure: Failure) -> Failure {
     let run_goes_on =
-        matches!(&job.checkpoint, Checkpoint::Running(run) if nature.resumes.takes_up(run));
+        matches!(&job.checkpoint, Checkpoint::Running(run) if semantics.resume.can_resume(run));
     Failure { run_goes_on, ..failure }
 }
 
@@ -67,10 +67,10 @@ pub(super) fn sent_under_its_key(failure: Failure) -> Failure {
 
 /// Returns the failure of a job whose request may have been accepted and cannot be found again. `failure` states what
 /// happened to it.
-pub(super) fn submit_unknown(job: &Job, nature: Nature, failure: Failure) -> Failure {
+pub(super) fn submit_unknown(job: &Job, semantics: RecoverySemantics, failure: Failure) -> Failure {
     // The advice after the semicolon is for a request that was certainly not accepted.
     let sentence = failure.message.split("; ").next().unwrap_or_default().to_owned();
-    let known = match (sends_under_key(job, nature), job.may_be_charged()) {
+    let known = match (sends_under_key(job, semantics), job.may_be_charged()) {
         (Some(sends), true) => format!(
             "it was sent up to {sends} times under one key, for which the provider begins one run, and that may have \
              been accepted and paid for; it is not sent again"
@@ -83,10 +83,10 @@ pub(super) fn submit_unknown(job: &Job, nature: Nature, failure: Failure) -> Fai
 
 /// Returns the maximum number of times that the request can have been sent under its key, if that is more than one.
 /// Each claim sends it once.
-fn sends_under_key(job: &Job, nature: Nature) -> Option<u64> {
+fn sends_under_key(job: &Job, semantics: RecoverySemantics) -> Option<u64> {
     let is_sent = matches!(job.checkpoint, Checkpoint::Beginning { .. });
     let sends = job.fence.0.max(job.failures.len() as u64 + 1);
-    (is_sent && nature.again == Again::WithKey && sends > 1).then_some(sends)
+    (is_sent && semantics.resend == ResendPolicy::WithKey && sends > 1).then_some(sends)
 }
 
 /// Returns the failure of a job whose run the provider no longer knows.

@@ -1,6 +1,6 @@
 //! The identity of a held research call (promise 2): which job a repeated call attaches to.
 
-use super::key::{KeyRecord, key_is_valid, run_taken_up};
+use super::key::{KeyRecord, key_is_valid, run_to_resume};
 use crate::{
     CallIdentity, CallMode, Job, Key, KeyLife, NewJob, Record, RemoteRun, StateKind, Timestamp,
     Visibility,
@@ -127,7 +127,7 @@ pub(super) fn earlier(
     match (key_is_valid(found, job, now), is_same) {
         (true, true) => Earlier::Attach,
         (true, false) => Earlier::Conflict,
-        (false, _) => Earlier::MakeNew(run_taken_up(found, job, new)),
+        (false, _) => Earlier::MakeNew(run_to_resume(found, job, new)),
     }
 }
 

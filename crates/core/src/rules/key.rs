@@ -81,7 +81,7 @@ pub fn replay(key: &KeyRecord, job: &Job) -> Option<Replay> {
 /// Returns the run that a research call resumes when its key no longer names `job`, so that a run which was paid for
 /// and may still deliver is not bought again. This is so only if the call goes to the same provider with the same
 /// settings.
-pub(super) fn run_taken_up(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
+pub(super) fn run_to_resume(key: &KeyRecord, job: &Job, new: &NewJob) -> Option<RemoteRun> {
     match key.life {
         KeyLife::Replays { .. } if job.new.profile == new.profile => job.run_left().cloned(),
         KeyLife::Replays { .. } | KeyLife::UntilAnswered { .. } | KeyLife::For(_) => None,
@@ -205,7 +205,7 @@ mod tests {
             (OWN, &left, &new, false),
         ];
         for (life, job, new, taken) in cases {
-            let found = run_taken_up(&record(life, true), job, new);
+            let found = run_to_resume(&record(life, true), job, new);
             assert_eq!(found, taken.then(remote), "{life:?} {job:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::spending::maybe_spent;
-use crate::{AskKind, Cost, Job, NanoUsd, Notice, NoticeOutcome, Visibility};
+use crate::{Cost, Job, NanoUsd, Notice, NoticeOutcome, ResearchKind, Visibility};
 
 /// The waits after each failed delivery: nearly a day in all. No delivery follows the one after the last wait.
 const WAITS: [Duration; 7] = [
@@ -54,7 +54,8 @@ impl CostTold {
 /// Returns the notice of this job's end. Returns `None` for a job that has not ended, and for quick answers and held
 /// workflows, whose callers wait for them.
 pub fn notice(job: &Job) -> Option<Notice> {
-    let is_research = !job.new.ask.is_workflow() && job.new.ask.kind() == AskKind::Research;
+    let is_research =
+        !job.new.request.is_workflow() && job.new.request.kind() == ResearchKind::Research;
     let is_told = match job.new.visibility {
         Visibility::Promised | Visibility::Task => true,
         Visibility::Unpromised => is_research,
@@ -74,7 +75,7 @@ pub fn notice(job: &Job) -> Option<Notice> {
 }
 
 /// Returns the outcome of a notice that could not be delivered in this many attempts.
-pub fn undelivered(tries: u32) -> NoticeOutcome {
+pub fn retry_or_give_up(tries: u32) -> NoticeOutcome {
     let failed = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
     WAITS.get(failed).map_or(NoticeOutcome::Over, |wait| NoticeOutcome::Again(*wait))
 }
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn g7_a_notice_names_the_job_its_end_and_its_cost_alone() {
         let (mut record, lease) = running(Checkpoint::Running(remote()));
-        record.job.new.ask =
+        record.job.new.request =
             json!({"messages": [{"role": "user", "content": "the whole question"}]}).into();
         record.job.new.conversation = Some(ConversationId::new("c"));
         assert_eq!(told(&record), None, "it has not ended");
@@ -129,7 +130,7 @@ mod tests {
         for (visibility, ask, is_told) in cases {
             let mut cancelled = queued();
             cancelled.job.new.visibility = visibility;
-            cancelled.job.new.ask = ask.clone().into();
+            cancelled.job.new.request = ask.clone().into();
             let mut failed = cancelled.clone();
             cancel(&mut cancelled, NOW);
             failed.job.failures.push(failure());
@@ -146,9 +147,9 @@ mod tests {
     fn g7_the_waits_grow_and_end() {
         let expected = [1, 10, 60, 600, 3_600, 21_600, 57_600].map(Duration::from_secs);
         for (tries, wait) in (1..).zip(expected) {
-            assert_eq!(undelivered(tries), NoticeOutcome::Again(wait), "{tries}");
+            assert_eq!(retry_or_give_up(tries), NoticeOutcome::Again(wait), "{tries}");
         }
-        assert_eq!(undelivered(8), NoticeOutcome::Over);
-        assert_eq!(undelivered(u32::MAX), NoticeOutcome::Over);
+        assert_eq!(retry_or_give_up(8), NoticeOutcome::Over);
+        assert_eq!(retry_or_give_up(u32::MAX), NoticeOutcome::Over);
     }
 }

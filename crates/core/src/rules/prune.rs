@@ -6,7 +6,7 @@ use crate::{Job, JobState, Prune, RemoteStop, Timestamp};
 
 /// Returns whether `prune` covers the job and nothing forbids its removal. `key` is the one that names the job, if
 /// any.
-pub fn prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestamp) -> bool {
+pub fn is_prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Timestamp) -> bool {
     match prune {
         Prune::Expired => removable_at(job, key).is_some_and(|moment| moment <= now),
         Prune::EndedBefore(moment) => {
@@ -73,17 +73,17 @@ mod tests {
             let mut job = queued().job;
             job.state = state;
             job.new.conversation = conversation.cloned();
-            let removed = prunes.each_ref().map(|prune| prunable(&job, None, prune, later));
+            let removed = prunes.each_ref().map(|prune| is_prunable(&job, None, prune, later));
             assert_eq!(removed, expected, "{:?} {:?}", job.state, job.new.conversation);
         }
         let mut kept = queued().job;
         kept.state = failed();
         assert!(
-            !prunable(&kept, None, &Prune::EndedBefore(NOW), later),
+            !is_prunable(&kept, None, &Prune::EndedBefore(NOW), later),
             "at that moment, not before"
         );
         kept.new.keep = None;
-        assert!(!prunable(&kept, None, &Prune::Expired, later), "kept for ever");
+        assert!(!is_prunable(&kept, None, &Prune::Expired, later), "kept for ever");
     }
     /// Promise 2: as long as a key names the job, age does not remove it; a person still can.
     #[test]
@@ -112,9 +112,9 @@ mod tests {
             let moment = NOW.after(expected);
             assert_eq!(removable_at(&job, key.as_ref()), Some(moment), "{:?} {key:?}", job.state);
             let before = Timestamp::from_millis(moment.as_millis() - 1);
-            assert!(!prunable(&job, key.as_ref(), &Prune::Expired, before));
-            assert!(prunable(&job, key.as_ref(), &Prune::Expired, moment));
-            assert!(prunable(&job, key.as_ref(), &Prune::EndedBefore(moment), NOW));
+            assert!(!is_prunable(&job, key.as_ref(), &Prune::Expired, before));
+            assert!(is_prunable(&job, key.as_ref(), &Prune::Expired, moment));
+            assert!(is_prunable(&job, key.as_ref(), &Prune::EndedBefore(moment), NOW));
         }
     }
 }

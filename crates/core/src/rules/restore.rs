@@ -4,11 +4,13 @@
 use super::approach::must_give_up;
 use super::failures;
 use super::rescue::rescue;
-use crate::{Again, Checkpoint, Code, JobState, Nature, Record, Resumes, Timestamp};
+use crate::{
+    Checkpoint, Code, JobState, Record, RecoverySemantics, ResendPolicy, ResumePolicy, Timestamp,
+};
 
 /// The decision about a job that the backup had not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum RestoredOutcome {
     /// It ended with SUBMIT_UNKNOWN: running it could pay for it a second time.
     Ended,
     /// Its remote run is recorded: a worker resumes that run and begins no other.
@@ -17,30 +19,38 @@ pub enum Fate {
     RunsOn,
 }
 
-/// Decides about one job and changes it; `None` for a job that has ended. `nature` is the recovery semantics of its
+/// Decides about one job and changes it; `None` for a job that has ended. `semantics` is the recovery semantics of its
 /// request, or `None` if no provider for its profile is configured: then it counts as paid for.
-pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> Option<Fate> {
+pub fn restore(
+    record: &mut Record,
+    semantics: Option<RecoverySemantics>,
+    now: Timestamp,
+) -> Option<RestoredOutcome> {
     match record.job.state {
         JobState::Queued { .. } | JobState::Running { .. } => {}
         JobState::Succeeded { .. } | JobState::Failed { .. } | JobState::Cancelled { .. } => {
             return None;
         }
     }
-    let fate = fate(&record.job.checkpoint, nature);
+    let fate = fate(&record.job.checkpoint, semantics);
     rescue(record, now);
     match fate {
-        Fate::RunsOn => {}
+        RestoredOutcome::RunsOn => {}
         // Another run may have followed since the backup, if this one failed or the provider forgot it. So no further
         // attempt is made without a person.
-        Fate::Resumes => {
+        RestoredOutcome::Resumes => {
             let failures = u32::try_from(record.job.failures.len()).unwrap_or(u32::MAX);
             record.job.new.max_failures = record.job.new.max_failures.min(failures);
         }
-        Fate::Ended => {
+        RestoredOutcome::Ended => {
             let failure = failures::plain(Code::SubmitUnknown, RESTORED, now);
             // The backup does not know how many times it was sent since.
-            let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-            let failure = failures::submit_unknown(&record.job, nature, failure);
+            let semantics = RecoverySemantics {
+                resend: ResendPolicy::Never,
+                resume: ResumePolicy::Never,
+                can_stop: false,
+            };
+            let failure = failures::submit_unknown(&record.job, semantics, failure);
             record.job.failures.push(failure);
             record.job.state = JobState::Failed { at: now };
         }
@@ -50,15 +60,17 @@ pub fn restore(record: &mut Record, nature: Option<Nature>, now: Timestamp) -> O
 
 const RESTORED: &str = "the store was restored from a backup that was made before this job ended, and the job may have run since";
 
-fn fate(checkpoint: &Checkpoint, nature: Option<Nature>) -> Fate {
-    let is_safe = nature.is_some_and(|nature| nature.again == Again::Safe);
+fn fate(checkpoint: &Checkpoint, semantics: Option<RecoverySemantics>) -> RestoredOutcome {
+    let is_safe = semantics.is_some_and(|semantics| semantics.resend == ResendPolicy::Idempotent);
     match checkpoint {
-        _ if is_safe => Fate::RunsOn,
-        Checkpoint::Running(_) if nature.is_some_and(|nature| must_give_up(checkpoint, nature)) => {
-            Fate::Ended
+        _ if is_safe => RestoredOutcome::RunsOn,
+        Checkpoint::Running(_)
+            if semantics.is_some_and(|semantics| must_give_up(checkpoint, semantics)) =>
+        {
+            RestoredOutcome::Ended
         }
-        Checkpoint::Running(_) => Fate::Resumes,
-        Checkpoint::NotBegun | Checkpoint::Beginning { .. } => Fate::Ended,
+        Checkpoint::Running(_) => RestoredOutcome::Resumes,
+        Checkpoint::NotBegun | Checkpoint::Beginning { .. } => RestoredOutcome::Ended,
     }
 }
 
@@ -72,48 +84,86 @@ mod tests {
     /// Promise 4: a job continues only if it is free, or if the provider can be asked about it.
     #[test]
     fn b9a_what_a_backup_had_not_finished_is_not_bought_again() {
-        let nature =
-            |again, resumes| Some(Nature { again, resumes, stops: true }) as Option<Nature>;
+        let semantics = |again, resumes| {
+            Some(RecoverySemantics { resend: again, resume: resumes, can_stop: true })
+                as Option<RecoverySemantics>
+        };
         let beginning = || Checkpoint::Beginning { key: "k".to_owned() };
         let under_way = || Checkpoint::Running(remote());
         let cases = [
-            (Checkpoint::NotBegun, nature(Again::Never, Resumes::Always), Fate::Ended),
-            (Checkpoint::NotBegun, nature(Again::WithKey, Resumes::Always), Fate::Ended),
-            (Checkpoint::NotBegun, nature(Again::Safe, Resumes::Never), Fate::RunsOn),
-            (Checkpoint::NotBegun, None, Fate::Ended),
-            (beginning(), nature(Again::Never, Resumes::Always), Fate::Ended),
-            (beginning(), nature(Again::WithKey, Resumes::Always), Fate::Ended),
-            (beginning(), nature(Again::Safe, Resumes::Never), Fate::RunsOn),
-            (beginning(), None, Fate::Ended),
-            (under_way(), nature(Again::Never, Resumes::Always), Fate::Resumes),
-            (under_way(), nature(Again::Never, Resumes::Never), Fate::Ended),
-            (under_way(), nature(Again::Safe, Resumes::Never), Fate::RunsOn),
-            (under_way(), None, Fate::Resumes),
+            (
+                Checkpoint::NotBegun,
+                semantics(ResendPolicy::Never, ResumePolicy::Always),
+                RestoredOutcome::Ended,
+            ),
+            (
+                Checkpoint::NotBegun,
+                semantics(ResendPolicy::WithKey, ResumePolicy::Always),
+                RestoredOutcome::Ended,
+            ),
+            (
+                Checkpoint::NotBegun,
+                semantics(ResendPolicy::Idempotent, ResumePolicy::Never),
+                RestoredOutcome::RunsOn,
+            ),
+            (Checkpoint::NotBegun, None, RestoredOutcome::Ended),
+            (
+                beginning(),
+                semantics(ResendPolicy::Never, ResumePolicy::Always),
+                RestoredOutcome::Ended,
+            ),
+            (
+                beginning(),
+                semantics(ResendPolicy::WithKey, ResumePolicy::Always),
+                RestoredOutcome::Ended,
+            ),
+            (
+                beginning(),
+                semantics(ResendPolicy::Idempotent, ResumePolicy::Never),
+                RestoredOutcome::RunsOn,
+            ),
+            (beginning(), None, RestoredOutcome::Ended),
+            (
+                under_way(),
+                semantics(ResendPolicy::Never, ResumePolicy::Always),
+                RestoredOutcome::Resumes,
+            ),
+            (
+                under_way(),
+                semantics(ResendPolicy::Never, ResumePolicy::Never),
+                RestoredOutcome::Ended,
+            ),
+            (
+                under_way(),
+                semantics(ResendPolicy::Idempotent, ResumePolicy::Never),
+                RestoredOutcome::RunsOn,
+            ),
+            (under_way(), None, RestoredOutcome::Resumes),
         ];
-        for (checkpoint, nature, expected) in cases {
+        for (checkpoint, semantics, expected) in cases {
             let (mut held, _) = running(checkpoint.clone());
             let mut waiting = queued();
             waiting.job.checkpoint = checkpoint.clone();
             for record in [&mut held, &mut waiting] {
                 record.job.failures.push(failure());
-                let got = restore(record, nature, LATER);
-                assert_eq!(got, Some(expected), "{checkpoint:?} {nature:?}");
+                let got = restore(record, semantics, LATER);
+                assert_eq!(got, Some(expected), "{checkpoint:?} {semantics:?}");
                 let job = &record.job;
                 assert_eq!((&record.holder, &job.progress), (&None, &None), "{checkpoint:?}");
                 assert_eq!(job.updated_at, LATER);
                 match expected {
-                    Fate::Ended => {
+                    RestoredOutcome::Ended => {
                         assert_eq!(job.state, JobState::Failed { at: LATER });
                         let last = job.failures.last().unwrap();
                         assert_eq!(last.code, Code::SubmitUnknown);
                         assert!(last.message.contains("restored"), "{last:?}");
                     }
-                    Fate::Resumes => {
+                    RestoredOutcome::Resumes => {
                         assert_eq!(job.state, JobState::Queued { run_at: LATER });
                         assert_eq!(job.checkpoint, checkpoint);
                         assert_eq!(job.new.max_failures, 1, "no further try by itself");
                     }
-                    Fate::RunsOn => {
+                    RestoredOutcome::RunsOn => {
                         assert_eq!(job.state, JobState::Queued { run_at: LATER });
                         assert_eq!(job.new.max_failures, 2);
                     }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::{NewJob, Settlement};
 
 /// Returns the size of a job's request in bytes, as JSON.
-pub fn ask_bytes(new: &NewJob) -> u64 {
-    json_bytes(&new.ask)
+pub fn request_bytes(new: &NewJob) -> u64 {
+    json_bytes(&new.request)
 }
 
 /// Returns the number of bytes that the end of an attempt leaves behind.
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn request_result_and_the_providers_last_word_take_room() {
         let mut new = queued().job.new;
-        new.ask = json!({ "query": "why" }).into();
-        assert_eq!(ask_bytes(&new), r#"{"query":"why"}"#.len() as u64);
+        new.request = json!({ "query": "why" }).into();
+        assert_eq!(request_bytes(&new), r#"{"query":"why"}"#.len() as u64);
         let raw = || Some(Arc::new(vec![0; 7]));
         let result = serde_json::to_string(&*output()).unwrap().len() as u64;
         let checkpoint = Checkpoint::NotBegun;

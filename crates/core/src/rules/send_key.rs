@@ -5,7 +5,7 @@ use crate::{Job, JobId, RequestNote};
 /// Returns the key of a job's next send; it changes after each failed attempt. The first send of a job that repeats
 /// another uses that job's key.
 pub(super) fn new_send_key(job: &Job) -> String {
-    match job.new.ask.note(RequestNote::RetryKey).filter(|_| job.failures.is_empty()) {
+    match job.new.request.note(RequestNote::RetryKey).filter(|_| job.failures.is_empty()) {
         Some(key) => key.to_owned(),
         None => format!("{}-{}", job.id, job.failures.len()),
     }
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn p6_a_retry_sends_the_key_of_the_job_it_repeats() {
         let mut job = running(Checkpoint::NotBegun).0.job;
-        job.new.ask = serde_json::json!({ "messages": [], "retry_key": "old-0" }).into();
+        job.new.request = serde_json::json!({ "messages": [], "retry_key": "old-0" }).into();
         assert_eq!(new_send_key(&job), "old-0");
         // That run has failed: another one needs its own key.
         job.failures.push(crate::rules::tests::failure());

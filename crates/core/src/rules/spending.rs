@@ -37,7 +37,7 @@ pub fn maybe_spent(job: &Job) -> NanoUsd {
     let is_maybe = charge(&job.checkpoint, job)
         .is_some_and(|charge| matches!(charge.state, ChargeState::Maybe));
     match &job.allowance {
-        Some(allowance) if is_maybe => reserved(allowance).unwrap_or_default(),
+        Some(allowance) if is_maybe => reserved_amount(allowance).unwrap_or_default(),
         Some(_) | None => NanoUsd::default(),
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn may_spend(
 }
 
 /// Returns the amount that is reserved for a run: its whole cap, otherwise its typical cost.
-pub fn reserved(allowance: &RunAllowance) -> Option<NanoUsd> {
+pub fn reserved_amount(allowance: &RunAllowance) -> Option<NanoUsd> {
     allowance.cap.or(allowance.terms.typical)
 }
 
@@ -139,7 +139,7 @@ pub fn begins_another_run(before: &Checkpoint, job: &Job) -> bool {
 
 /// Limits another run of the job by the terms of the first. If a limit has not enough left, the run is not begun, and
 /// the job fails with the error of the previous run.
-pub fn bound_another_run(record: &mut Record, counted: CountedSpend, now: Timestamp) {
+pub fn reserve_another_run(record: &mut Record, counted: CountedSpend, now: Timestamp) {
     let job = &mut record.job;
     let Some(RunAllowance { terms, .. }) = &job.allowance else { return };
     match may_spend(terms, counted, now) {
@@ -170,7 +170,7 @@ pub(super) fn reserve(
         provider: reservation.provider.clone(),
         model: reservation.model.clone(),
         at: now,
-        reserved: reserved(allowance),
+        reserved: reserved_amount(allowance),
         cost: Cost::Unknown,
         state: ChargeState::Reserved,
         remote: None,
@@ -205,7 +205,7 @@ impl RunCharge {
         now: Timestamp,
     ) -> (LedgerRow, Option<LedgerRow>) {
         let Self { state, cost, model, remote, run_id, another_follows } = self.clone();
-        let reserved = allowance.map_or(row.reserved, reserved);
+        let reserved = allowance.map_or(row.reserved, reserved_amount);
         let next = another_follows.then(|| LedgerRow {
             run: row.run + 1,
             at: now,
@@ -314,7 +314,10 @@ mod tests {
     use super::*;
     use crate::rules::tests::{NOW, failure, output, remote, running};
     use crate::rules::{cancel, record_stop, rescue, restore, settle};
-    use crate::{Again, Code, Failure, Nature, Output, Resumes, Settlement, SpendLimits};
+    use crate::{
+        Code, Failure, Output, RecoverySemantics, ResendPolicy, ResumePolicy, Settlement,
+        SpendLimits,
+    };
 
     fn usd(cents: u64) -> NanoUsd {
         NanoUsd(cents * CENT)
@@ -385,7 +388,7 @@ mod tests {
                 [typical, budget, default_cap].map(|cents| cents.map(usd));
             let terms = SpendTerms { typical, budget, default_cap, limits: SpendLimits::default() };
             let got = may_spend(&terms, CountedSpend::default(), NOW);
-            let got = got.map(|allowance| reserved(&allowance)).map_err(|refused| {
+            let got = got.map(|allowance| reserved_amount(&allowance)).map_err(|refused| {
                 assert_eq!(refused.limit, BudgetLimit::Ask);
             });
             assert_eq!(got, expected.map(|cents| cents.map(usd)), "{terms:?}");
@@ -416,7 +419,7 @@ mod tests {
             let counted = CountedSpend { day: tenths(counted), job: NanoUsd(0) };
             let allowance = may_spend(&terms, counted, NOW).unwrap();
             assert_eq!(allowance.cap, Some(tenths(expected)), "{terms:?}");
-            assert_eq!(reserved(&allowance), allowance.cap, "{terms:?}");
+            assert_eq!(reserved_amount(&allowance), allowance.cap, "{terms:?}");
         }
     }
 
@@ -447,7 +450,7 @@ mod tests {
             settle(&mut record, &lease, &retry, NOW).unwrap();
             assert!(begins_another_run(&before, &record.job));
             let counted = CountedSpend { day: usd(350), job: usd(200) };
-            bound_another_run(&mut record, counted, NOW);
+            reserve_another_run(&mut record, counted, NOW);
             match (&record.job.state, expected) {
                 (JobState::Queued { .. }, Ok(cap)) => {
                     let allowance = record.job.allowance.unwrap();
@@ -564,7 +567,11 @@ mod tests {
         let (mut record, _) = running(beginning.clone());
         rescue(&mut record, NOW);
         assert_eq!(charge(&beginning, &record.job), None);
-        let never = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
+        let never = RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        };
         restore(&mut record, Some(never), NOW);
         let charge = charge(&beginning, &record.job).unwrap();
         assert_eq!(charge.state, ChargeState::Maybe);

@@ -20,7 +20,7 @@ pub(crate) fn queued() -> Record {
         profile: Profile::new("agent"),
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),
-        ask: Value::Null.into(),
+        request: Value::Null.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

@@ -22,7 +22,7 @@ pub struct Turn {
 /// Each claim raises its owner's running jobs by one, so my job is claimed when I have `mine.running + before` of
 /// them. The other owner is served until they have as many, and once more if they come first among equals: the owner
 /// who had to be served to become equal comes after the one who was not.
-pub fn ahead(mine: &Turn, before: u64, other: &Turn, queued: u64) -> u64 {
+pub fn jobs_ahead(mine: &Turn, before: u64, other: &Turn, queued: u64) -> u64 {
     let first = match other.running.cmp(&mine.running) {
         Ordering::Greater => true,
         Ordering::Less => false,
@@ -72,7 +72,7 @@ mod tests {
             let before = claims[..place].iter().filter(|claim| *claim == owner).count() as u64;
             let others = (0..3).filter(|at| at != owner);
             let counted: u64 =
-                others.map(|at| ahead(&start[*owner], before, &start[at], queued[at])).sum();
+                others.map(|at| jobs_ahead(&start[*owner], before, &start[at], queued[at])).sum();
             assert_eq!(
                 counted + before,
                 place as u64,

@@ -7,8 +7,8 @@ use super::approach::must_give_up;
 use super::failures::{self, beside_its_run};
 use super::retry::Retrying;
 use crate::{
-    Again, BeginError, Checkpoint, Code, Failure, Job, Nature, Output, ProviderError, RunStatus,
-    Settlement, Timestamp, Trouble,
+    BeginError, Checkpoint, Code, Failure, Job, Output, ProviderError, ProviderErrorKind,
+    RecoverySemantics, ResendPolicy, RunStatus, Settlement, Timestamp,
 };
 
 /// The event that ended an attempt.
@@ -37,12 +37,12 @@ pub enum End {
 /// Decides how an attempt at `job` is settled. `job.checkpoint` is the latest recorded one.
 pub fn verdict(
     job: &Job,
-    nature: Nature,
+    semantics: RecoverySemantics,
     end: End,
     retrying: Retrying,
     now: Timestamp,
 ) -> Settlement {
-    let judged = FailedTry { job, nature, retrying, now };
+    let judged = FailedTry { job, semantics, retrying, now };
     match end {
         End::Done { output, raw } => {
             Settlement::Succeed { output: output.into(), raw: raw.map(Arc::new) }
@@ -54,11 +54,11 @@ pub fn verdict(
         End::NotBegun(BeginError::Unknown(error)) => judged.maybe_accepted(&error),
         End::Broken(error) => judged.run_broken(&error),
         End::AttemptTimedOut => {
-            let failure = beside_its_run(job, nature, failures::attempt_timed_out(job, now));
+            let failure = beside_its_run(job, semantics, failures::attempt_timed_out(job, now));
             judged.retry(failure, None, job.checkpoint.clone())
         }
         End::LifeEnded => {
-            judged.fail_for_good(beside_its_run(job, nature, failures::life_ended(job, now)))
+            judged.fail_for_good(beside_its_run(job, semantics, failures::life_ended(job, now)))
         }
         End::Panicked => judged.panicked(),
     }
@@ -67,7 +67,7 @@ pub fn verdict(
 /// A failed attempt, and the facts that its settlement depends on.
 struct FailedTry<'a> {
     job: &'a Job,
-    nature: Nature,
+    semantics: RecoverySemantics,
     retrying: Retrying,
     now: Timestamp,
 }
@@ -76,44 +76,46 @@ impl FailedTry<'_> {
     /// Settles a request that the provider has certainly not accepted.
     fn not_accepted(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
-        if error.trouble.is_permanent() {
+        if error.kind.is_permanent() {
             return self.fail_for_good(failure);
         }
-        let checkpoint = match self.nature.again {
+        let checkpoint = match self.semantics.resend {
             // An earlier send under this key may have been accepted: only the same key cannot buy it twice.
-            Again::WithKey => self.job.checkpoint.clone(),
-            Again::Safe | Again::Never => Checkpoint::NotBegun,
+            ResendPolicy::WithKey => self.job.checkpoint.clone(),
+            ResendPolicy::Idempotent | ResendPolicy::Never => Checkpoint::NotBegun,
         };
-        self.retry(failure, error.trouble.retry_after(), checkpoint)
+        self.retry(failure, error.kind.retry_after(), checkpoint)
     }
 
     /// Settles a sent request of which it is not known whether the provider accepted it.
     fn maybe_accepted(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
-        let failure = match (self.nature.again, error.trouble.is_permanent()) {
-            (Again::Safe, true) => return fail(failure),
-            (Again::Safe, false) => failure,
-            (Again::WithKey, false) => failures::sent_under_its_key(failure),
-            (Again::WithKey, true) | (Again::Never, _) => return self.submit_unknown(failure),
+        let failure = match (self.semantics.resend, error.kind.is_permanent()) {
+            (ResendPolicy::Idempotent, true) => return fail(failure),
+            (ResendPolicy::Idempotent, false) => failure,
+            (ResendPolicy::WithKey, false) => failures::sent_under_its_key(failure),
+            (ResendPolicy::WithKey, true) | (ResendPolicy::Never, _) => {
+                return self.submit_unknown(failure);
+            }
         };
-        self.retry(failure, error.trouble.retry_after(), self.job.checkpoint.clone())
+        self.retry(failure, error.kind.retry_after(), self.job.checkpoint.clone())
     }
 
     /// Settles a run that ended with an error, or whose check did.
     fn run_broken(&self, error: &ProviderError) -> Settlement {
         let failure = failures::of_error(self.job, error, self.now);
-        let trouble = &error.trouble;
-        if *trouble == Trouble::StepUnknown {
+        let kind = &error.kind;
+        if *kind == ProviderErrorKind::StepUnknown {
             return self.submit_unknown(failure);
         }
-        let is_lost = *trouble == Trouble::RunLost;
+        let is_lost = *kind == ProviderErrorKind::RunLost;
         let is_free = error.run == RunStatus::NotCharged;
-        if is_lost && self.nature.again != Again::Safe && !is_free {
+        if is_lost && self.semantics.resend != ResendPolicy::Idempotent && !is_free {
             return fail(failures::run_lost(self.job, failure));
         }
         // Not if another check may find a report: that is worth more than a new run.
-        let has_ended = trouble.ends_the_run()
-            || (matches!(error.run, RunStatus::Ended(_)) && trouble.is_permanent());
+        let has_ended = kind.ends_the_run()
+            || (matches!(error.run, RunStatus::Ended(_)) && kind.is_permanent());
         let (failure, checkpoint) = if is_lost || has_ended {
             (failure, Checkpoint::NotBegun)
         } else if is_free {
@@ -122,20 +124,20 @@ impl FailedTry<'_> {
         } else {
             // The check failed, perhaps at a proxy. The provider did not report that the run has ended, so its result
             // may still arrive.
-            (beside_its_run(self.job, self.nature, failure), self.job.checkpoint.clone())
+            (beside_its_run(self.job, self.semantics, failure), self.job.checkpoint.clone())
         };
-        if trouble.is_permanent() {
+        if kind.is_permanent() {
             return fail(failure);
         }
-        self.retry(failure, trouble.retry_after(), checkpoint)
+        self.retry(failure, kind.retry_after(), checkpoint)
     }
 
     fn panicked(&self) -> Settlement {
         let failure = failures::worker_panicked(self.now);
-        if self.is_sending() && self.nature.again != Again::Safe {
+        if self.is_sending() && self.semantics.resend != ResendPolicy::Idempotent {
             return self.submit_unknown(failure);
         }
-        fail(beside_its_run(self.job, self.nature, failure))
+        fail(beside_its_run(self.job, self.semantics, failure))
     }
 
     /// Settles with another attempt at `checkpoint`, if one is left.
@@ -145,7 +147,7 @@ impl FailedTry<'_> {
         asked_for: Option<Duration>,
         checkpoint: Checkpoint,
     ) -> Settlement {
-        if must_give_up(&checkpoint, self.nature) {
+        if must_give_up(&checkpoint, self.semantics) {
             // Another attempt could only give up, after a wait and without knowing the error.
             return self.submit_unknown(failure);
         }
@@ -164,7 +166,7 @@ impl FailedTry<'_> {
         // recorded by a process that crashed while it sent.
         let sender_died = earlier.is_empty() && failure.code == Code::Timeout;
         let maybe_accepted = sender_died || is_unknown(&failure) || earlier.iter().any(is_unknown);
-        if self.is_sending() && maybe_accepted && self.nature.again == Again::WithKey {
+        if self.is_sending() && maybe_accepted && self.semantics.resend == ResendPolicy::WithKey {
             return self.submit_unknown(failure);
         }
         fail(failure)
@@ -175,7 +177,7 @@ impl FailedTry<'_> {
     }
 
     fn submit_unknown(&self, failure: Failure) -> Settlement {
-        fail(failures::submit_unknown(self.job, self.nature, failure))
+        fail(failures::submit_unknown(self.job, self.semantics, failure))
     }
 }
 

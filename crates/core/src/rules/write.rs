@@ -24,7 +24,7 @@ pub fn checkpoint(
 }
 
 /// Shows progress, which never decreases within an attempt.
-pub fn note(
+pub fn show_progress(
     record: &mut Record,
     lease: &Lease,
     progress: &Progress,
@@ -101,7 +101,7 @@ mod tests {
             let progress = Progress { percent: Some(1), message: String::new() };
             let running = Checkpoint::Running(remote());
             assert!(checkpoint(&mut after, &lease, &running, NOW).is_err(), "{name}");
-            assert!(note(&mut after, &lease, &progress, NOW).is_err(), "{name}");
+            assert!(show_progress(&mut after, &lease, &progress, NOW).is_err(), "{name}");
             assert!(show_text(&mut after, &lease, "t").is_err(), "{name}");
             assert!(settle(&mut after, &lease, &Settlement::Release, NOW).is_err(), "{name}");
             assert_eq!(after, record, "{name}: a refused write leaves no trace");
@@ -115,7 +115,7 @@ mod tests {
             [(Some(25), Some(25)), (Some(50), Some(50)), (Some(30), Some(50)), (None, Some(50))]
         {
             let progress = Progress { percent: given, message: "m".to_owned() };
-            note(&mut record, &lease, &progress, NOW).unwrap();
+            show_progress(&mut record, &lease, &progress, NOW).unwrap();
             assert_eq!(record.job.progress.as_ref().unwrap().percent, shown, "{given:?}");
         }
     }

@@ -3,7 +3,9 @@
 use std::any::Any;
 
 use outlast_core::rules::{self, End, Retrying};
-use outlast_core::{Again, Cost, Failure, Job, JobState, Nature, Output, Resumes, Settlement};
+use outlast_core::{
+    Cost, Failure, Job, JobState, Output, RecoverySemantics, ResendPolicy, ResumePolicy, Settlement,
+};
 
 use super::Attempt;
 use crate::report_check::ReportCheck;
@@ -15,13 +17,17 @@ impl Attempt<'_> {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
-        let none = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-        self.verdict(self.nature.unwrap_or(none), End::Panicked)
+        let none = RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Never,
+            can_stop: false,
+        };
+        self.verdict(self.semantics.unwrap_or(none), End::Panicked)
     }
 
-    pub(super) fn verdict(&self, nature: Nature, end: End) -> Settlement {
+    pub(super) fn verdict(&self, semantics: RecoverySemantics, end: End) -> Settlement {
         let retrying = Retrying { base: self.shared.options.retry_base, jitter: fastrand::f64() };
-        rules::verdict(&self.job, nature, end, retrying, self.shared.store.now())
+        rules::verdict(&self.job, semantics, end, retrying, self.shared.store.now())
     }
 }
 
@@ -44,7 +50,7 @@ pub(super) fn log_settled(job: &Job, settlement: &Settlement) {
                 );
             }
             if let (Cost::Unknown, Some(allowance)) = (output.cost, &job.allowance) {
-                let counted = rules::reserved(allowance).map(|amount| amount.to_string());
+                let counted = rules::reserved_amount(allowance).map(|amount| amount.to_string());
                 tracing::warn!(
                     job.id = %job.id, conversation.id = job.new.conversation_id(), counted,
                     "the provider reported no usable cost for this run: it counts as may have been spent"
@@ -79,7 +85,7 @@ fn warn_of_short_report(job: &Job, output: &Output) {
     if job.new.conversation.is_none() {
         return;
     }
-    let Some(ask) = job.new.ask.research() else { return };
+    let Some(ask) = job.new.request.research() else { return };
     let check = ReportCheck::of(ask, output).filter(ReportCheck::is_short);
     if let Some(ReportCheck { words, min_words, .. }) = check {
         tracing::warn!(job.id = %job.id, words, min_words, "the report is shorter than was asked for");

@@ -55,7 +55,7 @@ fn ended(id: JobId) -> Changes {
         jobs: vec![Change {
             id,
             state: StateKind::Succeeded,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false,
         }],
         next_due: None,
@@ -71,7 +71,7 @@ async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
         jobs: vec![Change {
             id: job(1),
             state: StateKind::Running,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false,
         }],
         ..ended(job(1))

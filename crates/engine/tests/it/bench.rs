@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Again, Body, Cancelled, Checkpoint, Job, JobId, JobState, Nature, NewJob, OwnerId, Provider,
-    RemoteRun, RemoteStop, Resumes, Scope, StateKind, Store, StoreError, Visibility,
+    Body, Cancelled, Checkpoint, Job, JobId, JobState, NewJob, OwnerId, Provider,
+    RecoverySemantics, RemoteRun, RemoteStop, ResendPolicy, ResumePolicy, Scope, StateKind, Store,
+    StoreError, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Reading, Shutdown, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Handle, Scripted};
@@ -28,8 +29,8 @@ pub(crate) const fn millis(millis: u64) -> Duration {
 }
 
 /// The recovery semantics of a provider whose runs can be stopped.
-pub(crate) const fn natured(again: Again, resumes: Resumes) -> Nature {
-    Nature { again, resumes, stops: true }
+pub(crate) const fn semantics_of(again: ResendPolicy, resumes: ResumePolicy) -> RecoverySemantics {
+    RecoverySemantics { resend: again, resume: resumes, can_stop: true }
 }
 
 pub(crate) struct Bench {
@@ -118,7 +119,7 @@ impl Bench {
 
     /// Notifies the store that the worker with the first claim is dead, as from a lock that the kernel has freed.
     pub(crate) async fn first_claimant_ends(&self) {
-        self.store.dismiss(&self.store.claimants()[0]).await.unwrap();
+        self.store.deregister_worker(&self.store.claimants()[0]).await.unwrap();
     }
 
     /// Returns the job.
@@ -206,7 +207,7 @@ pub(crate) fn research() -> NewJob {
         profile: Scripted::profile(),
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: "why".to_owned(),
-        ask: json!("why").into(),
+        request: json!("why").into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Again, BeginError, Cancelled, Cost, JobId, NanoUsd, Nature, OwnerId, RemoteStop, Resumes,
-    Scope, StateKind, StopOutcome, Trouble,
+    BeginError, Cancelled, Cost, JobId, NanoUsd, OwnerId, ProviderErrorKind, RecoverySemantics,
+    RemoteStop, ResendPolicy, ResumePolicy, Scope, StateKind, StopOutcome,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Act, Answer, Begin, Scripted, error};
@@ -90,7 +90,9 @@ async fn a_cancel_during_begin_is_kept_when_the_request_is_refused() {
     let process = bench.process().await;
     let hang = Arc::new(Notify::new());
     bench.store.next(Method::Settle, [Mood::After(hang.clone())]);
-    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    bench
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unreachable)))]);
     let id = process.start(research()).await;
     bench.quiet().await;
     process.cancel(&id).await;
@@ -122,8 +124,12 @@ async fn a3_a_process_that_dies_after_a_cancel_during_begin_leaves_the_doubt_on_
 /// A3: if the provider has no cancel call, the answer does not state that it was asked.
 #[tokio::test(start_paused = true)]
 async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
-    let nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
-    let bench = Bench::over(Scripted::natured(nature));
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::WithKey,
+        resume: ResumePolicy::Always,
+        can_stop: false,
+    };
+    let bench = Bench::over(Scripted::with_semantics(semantics));
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
     let Cancelled::Now(job) = process.cancel(&id).await else { panic!("it was running") };
@@ -140,8 +146,12 @@ async fn a3_a_cancel_does_not_promise_a_stop_that_the_provider_cannot_make() {
 /// is recorded once it is known.
 #[tokio::test(start_paused = true)]
 async fn a3_a_cancel_during_begin_does_not_say_that_a_run_cannot_be_stopped() {
-    let nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
-    let bench = Bench::over(Scripted::natured(nature));
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::WithKey,
+        resume: ResumePolicy::Always,
+        can_stop: false,
+    };
+    let bench = Bench::over(Scripted::with_semantics(semantics));
     let process = bench.process().await;
     let answer = Arc::new(Notify::new());
     bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
@@ -180,7 +190,7 @@ async fn a_stop_that_fails_is_repeated_and_holds_up_no_other() {
     let failing = process.under_way(&bench, 1).await;
     let hanging = process.under_way(&bench, 2).await;
     let plain = process.under_way(&bench, 3).await;
-    bench.provider.next_stops([Answer::Fail(Trouble::Unreachable), Answer::Never]);
+    bench.provider.next_stops([Answer::Fail(ProviderErrorKind::Unreachable), Answer::Never]);
     process.cancel(&failing).await;
     bench.quiet().await;
     process.cancel(&hanging).await;
@@ -198,7 +208,7 @@ async fn a_stop_that_is_refused_for_good_is_recorded_and_tried_once() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.provider.next_stops([Answer::Fail(Trouble::Unauthorized)]);
+    bench.provider.next_stops([Answer::Fail(ProviderErrorKind::Unauthorized)]);
     process.cancel(&id).await;
     bench.quiet().await;
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Unsupported);
@@ -261,7 +271,7 @@ async fn a3_a_stop_can_be_settled_without_a_worker() {
     let face = bench.process_without_worker().await;
     face.cancel(&id).await;
     bench.provider.next_stops([
-        Answer::Fail(Trouble::Unreachable),
+        Answer::Fail(ProviderErrorKind::Unreachable),
         Answer::Stopped(StopOutcome::StillRunning),
     ]);
     let job = face.engine.settle_stop(bench.job(&id).await).await.unwrap();
@@ -328,7 +338,7 @@ async fn a_cancel_during_resume_frees_the_slot_at_once() {
     let process = bench.process_with(one_at_a_time()).await;
     let id = process.under_way(&bench, 1).await;
     bench.provider.next_resumes([Answer::Never]);
-    bench.provider.act(1, Act::Fail(Trouble::Unreachable));
+    bench.provider.act(1, Act::Fail(ProviderErrorKind::Unreachable));
     tokio::time::sleep(seconds(5)).await;
     assert_eq!(bench.provider.resumes(), 1);
     process.start(research()).await;

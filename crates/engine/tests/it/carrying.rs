@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Code, ConversationId, NewJob, StateKind, Trouble};
+use outlast_core::{Code, ConversationId, NewJob, ProviderErrorKind, StateKind};
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Act, Answer, Begin};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn one_at_a_time() -> Options {
 }
 
 fn asking(name: &str, priority: i16) -> NewJob {
-    NewJob { ask: json!(name).into(), priority, ..research() }
+    NewJob { request: json!(name).into(), priority, ..research() }
 }
 
 /// B7, B15: from start to end, only the provider causes a pause.
@@ -148,14 +148,14 @@ async fn a_panic_fails_its_own_job_and_touches_no_other() {
     let in_next = process.under_way(&bench, 3).await;
     bench.provider.act(3, Act::Panic);
     bench.quiet().await;
-    bench.provider.panic_in_nature(1);
-    let in_nature = process.start(research()).await;
+    bench.provider.panic_in_semantics(1);
+    let in_semantics = process.start(research()).await;
     bench.quiet().await;
     bench.provider.next_resumes([Answer::Panic]);
     let in_resume = process.under_way(&bench, 4).await;
-    bench.provider.act(4, Act::Fail(Trouble::Unreachable));
+    bench.provider.act(4, Act::Fail(ProviderErrorKind::Unreachable));
 
-    for id in [in_begin, in_next, in_nature, in_resume] {
+    for id in [in_begin, in_next, in_semantics, in_resume] {
         let asked = Instant::now();
         let job = process.end(&id).await.job;
         assert!(asked.elapsed() < LEASE, "not only when its lease ran out");
@@ -225,11 +225,12 @@ async fn a_failed_try_and_a_short_report_are_logged() {
     let log = Overheard::start();
     let bench = Bench::new();
     let process = bench.process().await;
-    let ask = json!({"messages": [{"role": "user", "content": "why"}], "effort": "high"}).into();
+    let request =
+        json!({"messages": [{"role": "user", "content": "why"}], "effort": "high"}).into();
     let conversation = Some(ConversationId::new("c"));
-    let id = process.start(NewJob { ask, conversation, ..research() }).await;
+    let id = process.start(NewJob { request, conversation, ..research() }).await;
     bench.quiet().await;
-    bench.provider.act(1, Act::Fail(Trouble::RunFailed));
+    bench.provider.act(1, Act::Fail(ProviderErrorKind::RunFailed));
     bench.until(|| bench.provider.keys().len() == 2).await;
     assert_eq!(log.lines_with("Job failed").len(), 1);
     bench.quiet().await;

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Again, Checkpoint, Code, Dead, Resumes, StateKind, Store, Trouble};
+use outlast_core::{
+    Checkpoint, Code, ProviderErrorKind, RescueBy, ResendPolicy, ResumePolicy, StateKind, Store,
+};
 use outlast_engine::{Options, Takes};
 use outlast_testkit::scripted::{Answer, Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::bench::{Bench, LEASE, deliver, millis, natured, research, seconds, text};
+use crate::bench::{Bench, LEASE, deliver, millis, research, seconds, semantics_of, text};
 use crate::moody::{Method, Mood};
 use crate::overheard::Overheard;
 
@@ -92,8 +94,9 @@ async fn a_worker_that_died_while_beginning_leaves_a_paid_job_unknown() {
 /// B9a: if the provider honours a key, or its work may be done twice, it is asked again under the same key.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_died_while_beginning_leaves_a_safe_job_to_be_begun_again() {
-    for again in [Again::WithKey, Again::Safe] {
-        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
+    for again in [ResendPolicy::WithKey, ResendPolicy::Idempotent] {
+        let bench =
+            Bench::over(Scripted::with_semantics(semantics_of(again, ResumePolicy::Always)));
         let first = bench.process().await;
         bench.provider.next_begins([Begin::RunAfter(Arc::new(Notify::new()))]);
         let id = first.start(research()).await;
@@ -131,15 +134,15 @@ async fn a_worker_that_died_before_beginning_leaves_nothing_behind() {
 /// B9: a run that cannot be resumed is begun again only if that does no harm.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
-    for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
-        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Never)));
+    for (again, begins) in [(ResendPolicy::Idempotent, 2), (ResendPolicy::Never, 1)] {
+        let bench = Bench::over(Scripted::with_semantics(semantics_of(again, ResumePolicy::Never)));
         let first = bench.process().await;
         let id = first.under_way(&bench, 1).await;
         first.die().await;
         let second = bench.process().await;
         tokio::time::sleep(LEASE + seconds(1)).await;
         assert_eq!(bench.provider.keys().len(), begins, "{again:?}");
-        if again == Again::Safe {
+        if again == ResendPolicy::Idempotent {
             deliver(&bench, 2);
             assert_eq!(text(&second.end(&id).await.job), "because");
         } else {
@@ -152,15 +155,16 @@ async fn a_run_that_cannot_be_resumed_is_repeated_only_if_that_is_safe() {
 /// Otherwise the job fails with RUN_LOST, and nothing is begun without consent.
 #[tokio::test(start_paused = true)]
 async fn b9a_a_lost_run_is_repeated_only_if_that_is_safe() {
-    for (again, begins) in [(Again::Safe, 2), (Again::Never, 1)] {
-        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
+    for (again, begins) in [(ResendPolicy::Idempotent, 2), (ResendPolicy::Never, 1)] {
+        let bench =
+            Bench::over(Scripted::with_semantics(semantics_of(again, ResumePolicy::Always)));
         let first = bench.process().await;
         let id = first.under_way(&bench, 1).await;
         first.die().await;
-        bench.provider.next_resumes([Answer::Fail(Trouble::RunLost)]);
+        bench.provider.next_resumes([Answer::Fail(ProviderErrorKind::RunLost)]);
         let second = bench.process().await;
         bench.until(|| bench.provider.resumes() == 1).await;
-        if again == Again::Safe {
+        if again == ResendPolicy::Idempotent {
             bench.until(|| bench.provider.keys().len() == begins).await;
             deliver(&bench, 2);
             let job = second.end(&id).await.job;
@@ -186,7 +190,7 @@ async fn a_lost_lease_voids_the_old_attempt_and_the_new_one_resumes() {
     let second = bench.process().await;
     bench.quiet().await;
     bench.first_claimant_ends().await;
-    bench.store.rescue(&Dead::Proven).await.unwrap();
+    bench.store.rescue(&RescueBy::DeadProcess).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
     assert_eq!(bench.provider.followers(), 3, "the old attempt does not know yet");
@@ -213,7 +217,7 @@ async fn a_late_result_of_a_lost_lease_is_void() {
     bench.quiet().await;
     bench.provider.next_resumes([outlast_testkit::scripted::Answer::Never]);
     bench.first_claimant_ends().await;
-    bench.store.rescue(&Dead::Proven).await.unwrap();
+    bench.store.rescue(&RescueBy::DeadProcess).await.unwrap();
     bench.quiet().await;
     settling.notify_one();
     bench.quiet().await;
@@ -235,7 +239,7 @@ async fn a_worker_that_takes_over_its_own_job_follows_it_once() {
     bench.store.next(Method::Renew, [Mood::After(renewing.clone())]);
     tokio::time::sleep(LEASE / 3).await;
     bench.first_claimant_ends().await;
-    bench.store.rescue(&Dead::Proven).await.unwrap();
+    bench.store.rescue(&RescueBy::DeadProcess).await.unwrap();
     bench.quiet().await;
     assert_eq!(bench.provider.resumes(), 1);
     assert_eq!(bench.provider.followers(), 1, "the old attempt is notified at once");
@@ -273,8 +277,8 @@ async fn a_store_that_took_no_writes_costs_no_running_worker_its_job() {
 #[tokio::test(start_paused = true)]
 async fn f3_a_suspended_process_goes_on_with_what_no_one_has_taken() {
     for suspended in [LEASE + millis(500), LEASE * 3 / 2, LEASE * 10] {
-        let nature = natured(Again::Never, Resumes::Never);
-        let bench = Bench::over(Scripted::natured(nature));
+        let semantics = semantics_of(ResendPolicy::Never, ResumePolicy::Never);
+        let bench = Bench::over(Scripted::with_semantics(semantics));
         let process = bench.process().await;
         let id = process.under_way(&bench, 1).await;
         tokio::time::sleep(millis(100)).await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, Dead, EndNotices, Insert, Inserted,
-    Job, JobId, Lease, Profile, Progress, RemoteRun, Rescued, Rev, Scope, Settlement, Store,
+    ChangeWait, Changes, Checkpoint, Claimed, ConversationId, EndNotices, Insert, Inserted, Job,
+    JobId, Lease, Profile, Progress, RemoteRun, RescueBy, Rescued, Rev, Scope, Settlement, Store,
     StoreError, StoreMethod, StoreWrapper, WorkerId,
 };
 use outlast_store::MemoryStore;
@@ -173,7 +173,7 @@ impl StoreWrapper for Moody {
         Ok(claimed)
     }
 
-    async fn take(
+    async fn claim_by_id(
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
@@ -181,12 +181,12 @@ impl StoreWrapper for Moody {
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
         let mood = self.mood(Method::Take).await?;
-        answered(mood, self.inner.take(worker, profiles, id, lease).await)
+        answered(mood, self.inner.claim_by_id(worker, profiles, id, lease).await)
     }
 
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+    async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
         let mood = self.mood(Method::Orphans).await?;
-        answered(mood, self.inner.orphans(profiles).await)
+        answered(mood, self.inner.unclaimed_held_calls(profiles).await)
     }
 
     async fn turns(
@@ -209,9 +209,9 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.checkpoint(lease, checkpoint).await)
     }
 
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+    async fn show_progress(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let mood = self.mood(Method::Note).await?;
-        answered(mood, self.inner.note(lease, progress).await)
+        answered(mood, self.inner.show_progress(lease, progress).await)
     }
 
     async fn settle(&self, lease: &Lease, settlement: Settlement) -> Result<Job, StoreError> {
@@ -219,7 +219,7 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.settle(lease, settlement).await)
     }
 
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
         let mood = self.mood(Method::Rescue).await?;
         answered(mood, self.inner.rescue(dead).await)
     }
@@ -229,13 +229,13 @@ impl StoreWrapper for Moody {
         answered(mood, self.inner.record_late_run(id, run).await)
     }
 
-    async fn owed_stops(
+    async fn pending_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
         let mood = self.mood(Method::OwedStops).await?;
-        answered(mood, self.inner.owed_stops(profiles, limit).await)
+        answered(mood, self.inner.pending_stops(profiles, limit).await)
     }
 
     async fn job(&self, scope: &Scope, id: &JobId) -> Result<Option<Job>, StoreError> {

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use outlast_core::{Again, BeginError, Checkpoint, Code, NewJob, Resumes, StateKind, Trouble};
+use outlast_core::{
+    BeginError, Checkpoint, Code, NewJob, ProviderErrorKind, ResendPolicy, ResumePolicy, StateKind,
+};
 use outlast_testkit::scripted::{Act, Answer, Begin, Scripted, error};
 use tokio::time::Instant;
 
-use crate::bench::{Bench, deliver, natured, research, seconds, text};
+use crate::bench::{Bench, deliver, research, seconds, semantics_of, text};
 
-fn refused(trouble: Trouble) -> Begin {
-    Begin::Fail(BeginError::Refused(error(trouble)))
+fn refused(kind: ProviderErrorKind) -> Begin {
+    Begin::Fail(BeginError::Refused(error(kind)))
 }
 
-fn busy() -> Trouble {
-    Trouble::Unavailable { retry_after: None }
+fn busy() -> ProviderErrorKind {
+    ProviderErrorKind::Unavailable { retry_after: None }
 }
 
 /// B9: the failure is kept, the job is pending meanwhile, and the rules decide the wait.
@@ -45,7 +47,9 @@ async fn a_failed_try_is_repeated_after_its_wait_and_its_failure_is_kept() {
 async fn a_retry_waits_as_long_as_the_provider_asked_for() {
     let bench = Bench::new();
     let process = bench.process().await;
-    bench.provider.next_begins([refused(Trouble::RateLimited { retry_after: Some(seconds(40)) })]);
+    bench
+        .provider
+        .next_begins([refused(ProviderErrorKind::RateLimited { retry_after: Some(seconds(40)) })]);
     process.start(research()).await;
     tokio::time::sleep(seconds(39)).await;
     assert_eq!(bench.provider.keys().len(), 1);
@@ -56,15 +60,15 @@ async fn a_retry_waits_as_long_as_the_provider_asked_for() {
 /// B9.
 #[tokio::test(start_paused = true)]
 async fn a_permanent_refusal_fails_at_once() {
-    for (trouble, code) in [
-        (Trouble::Unauthorized, Code::Unauthorized),
-        (Trouble::QuotaExhausted, Code::QuotaExhausted),
-        (Trouble::Retired, Code::EndpointRetired),
-        (Trouble::Rejected, Code::ExecutionError),
+    for (kind, code) in [
+        (ProviderErrorKind::Unauthorized, Code::Unauthorized),
+        (ProviderErrorKind::QuotaExhausted, Code::QuotaExhausted),
+        (ProviderErrorKind::Retired, Code::EndpointRetired),
+        (ProviderErrorKind::Rejected, Code::ExecutionError),
     ] {
         let bench = Bench::new();
         let process = bench.process().await;
-        bench.provider.next_begins([refused(trouble)]);
+        bench.provider.next_begins([refused(kind)]);
         let asked = Instant::now();
         let id = process.start(research()).await;
         let job = process.end(&id).await.job;
@@ -96,7 +100,7 @@ async fn a_run_that_failed_is_begun_again() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.provider.act(1, Act::Fail(Trouble::RunFailed));
+    bench.provider.act(1, Act::Fail(ProviderErrorKind::RunFailed));
     bench.quiet().await;
     assert_eq!(bench.job(&id).await.checkpoint, Checkpoint::NotBegun);
     tokio::time::sleep(seconds(5)).await;
@@ -111,7 +115,7 @@ async fn b9a_a_run_that_was_stopped_at_the_provider_ends_the_job() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.provider.act(1, Act::Fail(Trouble::RunStopped));
+    bench.provider.act(1, Act::Fail(ProviderErrorKind::RunStopped));
     let job = process.end(&id).await.job;
     assert_eq!(job.state.kind(), StateKind::Failed);
     assert_eq!(job.failures[0].code, Code::ExecutionError);
@@ -123,8 +127,11 @@ async fn b9a_a_run_that_was_stopped_at_the_provider_ends_the_job() {
 /// plain timeout.
 #[tokio::test(start_paused = true)]
 async fn p6_a_late_answer_under_a_key_is_sent_again_and_ends_submit_unknown() {
-    let late = || Begin::Fail(BeginError::Unknown(error(Trouble::TimedOut)));
-    let bench = Bench::over(Scripted::natured(natured(Again::WithKey, Resumes::Always)));
+    let late = || Begin::Fail(BeginError::Unknown(error(ProviderErrorKind::TimedOut)));
+    let bench = Bench::over(Scripted::with_semantics(semantics_of(
+        ResendPolicy::WithKey,
+        ResumePolicy::Always,
+    )));
     let process = bench.process().await;
     bench.provider.next_begins([late(), late(), late()]);
     let id = process.start(NewJob { max_failures: 2, ..research() }).await;
@@ -142,8 +149,8 @@ async fn a_broken_run_is_resumed() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.provider.next_resumes([Answer::Fail(Trouble::TimedOut)]);
-    bench.provider.act(1, Act::Fail(Trouble::Unreachable));
+    bench.provider.next_resumes([Answer::Fail(ProviderErrorKind::TimedOut)]);
+    bench.provider.act(1, Act::Fail(ProviderErrorKind::Unreachable));
     bench.provider.act(1, Act::Done("because"));
     let job = process.end(&id).await.job;
     assert_eq!(text(&job), "because");
@@ -155,20 +162,25 @@ async fn a_broken_run_is_resumed() {
 /// B9a: silence after the bytes were sent.
 #[tokio::test(start_paused = true)]
 async fn a_request_of_unknown_outcome_is_not_sent_again_unless_that_is_safe() {
-    for (again, begins) in [(Again::Never, 1), (Again::WithKey, 2), (Again::Safe, 2)] {
-        let bench = Bench::over(Scripted::natured(natured(again, Resumes::Always)));
+    for (again, begins) in
+        [(ResendPolicy::Never, 1), (ResendPolicy::WithKey, 2), (ResendPolicy::Idempotent, 2)]
+    {
+        let bench =
+            Bench::over(Scripted::with_semantics(semantics_of(again, ResumePolicy::Always)));
         let process = bench.process().await;
-        bench.provider.next_begins([Begin::Fail(BeginError::Unknown(error(Trouble::TimedOut)))]);
+        bench
+            .provider
+            .next_begins([Begin::Fail(BeginError::Unknown(error(ProviderErrorKind::TimedOut)))]);
         let id = process.start(research()).await;
         tokio::time::sleep(seconds(5)).await;
         let keys = bench.provider.keys();
         assert_eq!(keys.len(), begins, "{again:?}");
         match again {
-            Again::Never => {
+            ResendPolicy::Never => {
                 let job = process.end(&id).await.job;
                 assert_eq!(job.failures[0].code, Code::SubmitUnknown);
             }
-            Again::WithKey | Again::Safe => {
+            ResendPolicy::WithKey | ResendPolicy::Idempotent => {
                 assert_eq!(keys[0], keys[1], "under the same key");
                 deliver(&bench, 2);
                 assert_eq!(text(&process.end(&id).await.job), "because");

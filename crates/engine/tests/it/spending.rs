@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, BudgetLimit, Cost, Day, NanoUsd, Nature, NewJob, Profile, Provider, ProviderError,
-    RemoteRun, Request, Run, Scope, SpendBy, SpendLimits, SpendQuery, StopOutcome, StoreError,
+    BeginError, BudgetLimit, Cost, Day, NanoUsd, NewJob, Profile, Provider, ProviderError,
+    RecoverySemantics, RemoteRun, Request, Run, Scope, SpendBy, SpendLimits, SpendQuery,
+    StopOutcome, StoreError,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown};
 use outlast_store::{MemoryStore, SystemClock};
@@ -31,8 +32,8 @@ impl Provider for Priced {
         self.provider.name()
     }
 
-    fn nature(&self, request: &Request) -> Nature {
-        self.provider.nature(request)
+    fn recovery_semantics(&self, request: &Request) -> RecoverySemantics {
+        self.provider.recovery_semantics(request)
     }
 
     fn typical_cost(&self, _request: &Request) -> Cost {
@@ -73,7 +74,7 @@ async fn engine(typical: Option<u64>, caps: bool, spend_limits: SpendLimits) -> 
 /// Returns a question with a budget in cents.
 fn asked(budget: Option<u64>) -> NewJob {
     let ask = json!({ "messages": [], "budget": budget.map(|cents| cents * CENT) }).into();
-    NewJob { ask, ..research() }
+    NewJob { request: ask, ..research() }
 }
 
 /// Returns the reserved amount in cents.
@@ -103,7 +104,7 @@ async fn g6_a_budget_is_kept_by_the_provider_or_refused() {
             (Ok(started), Some(expected)) => {
                 assert_eq!(reserved(&engine).await, expected, "{typical:?} {budget:?}");
                 let new = &started.job.new;
-                let note = engine.expects(&new.profile, &new.ask).budget_note;
+                let note = engine.expects(&new.profile, &new.request).budget_note;
                 assert_eq!(note.is_some(), budget.is_some() && !caps, "{note:?}");
             }
             (Err(StoreError::BudgetExceeded(refused)), None) => {
@@ -125,7 +126,7 @@ async fn g6_what_is_free_is_started_whatever_the_limit() {
     assert!(matches!(refused, Err(StoreError::BudgetExceeded(_))), "{refused:?}");
     let library = NewJob { profile: Profile::new("library 0123456789abcdef"), ..asked(None) };
     engine.start(library, None).await.unwrap();
-    let workflow = NewJob { ask: json!({ "message": "now" }).into(), ..research() };
+    let workflow = NewJob { request: json!({ "message": "now" }).into(), ..research() };
     engine.start(workflow, None).await.unwrap();
     assert_eq!(reserved(&engine).await, 0);
 }

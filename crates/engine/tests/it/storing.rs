@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Again, Nature, NewJob, RemoteStop, Resumes, StateKind, Visibility};
+use outlast_core::{
+    NewJob, RecoverySemantics, RemoteStop, ResendPolicy, ResumePolicy, StateKind, Visibility,
+};
 use outlast_testkit::scripted::{Begin, Scripted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::bench::{Bench, LEASE, deliver, millis, natured, remote_stop, research, seconds, text};
+use crate::bench::{
+    Bench, LEASE, deliver, millis, remote_stop, research, seconds, semantics_of, text,
+};
 use crate::moody::{Method, Mood};
 use crate::overheard::Overheard;
 
-fn trouble() -> [Mood; 3] {
+fn provider_error() -> [Mood; 3] {
     [Mood::Full, Mood::Unavailable, Mood::Full]
 }
 
@@ -20,8 +24,8 @@ fn trouble() -> [Mood; 3] {
 async fn a_worker_that_cannot_claim_tries_again() {
     let log = Overheard::start();
     let bench = Bench::new();
-    bench.store.next(Method::Claim, trouble());
-    bench.store.next(Method::Rescue, trouble());
+    bench.store.next(Method::Claim, provider_error());
+    bench.store.next(Method::Rescue, provider_error());
     let process = bench.process().await;
     let id = process.start(research()).await;
     tokio::time::sleep(seconds(5)).await;
@@ -66,7 +70,7 @@ async fn a_held_call_that_cannot_be_taken_is_tried_again_after_a_pause() {
 async fn a_request_is_not_sent_before_its_checkpoint_is_stored() {
     let bench = Bench::new();
     let process = bench.process().await;
-    bench.store.next(Method::Checkpoint, trouble());
+    bench.store.next(Method::Checkpoint, provider_error());
     let id = process.start(research()).await;
     bench.quiet().await;
     assert!(bench.provider.keys().is_empty());
@@ -86,7 +90,7 @@ async fn the_name_of_a_run_is_stored_as_soon_as_the_store_can() {
     bench.provider.next_begins([Begin::RunAfter(answer.clone())]);
     let id = process.start(research()).await;
     bench.quiet().await;
-    bench.store.next(Method::Checkpoint, trouble());
+    bench.store.next(Method::Checkpoint, provider_error());
     answer.notify_one();
     tokio::time::sleep(seconds(10)).await;
     assert_eq!(bench.store.calls(Method::Checkpoint).len(), 5, "one, three that failed, one more");
@@ -104,7 +108,7 @@ async fn an_end_that_cannot_be_stored_is_stored_later_and_once() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.store.next(Method::Settle, trouble());
+    bench.store.next(Method::Settle, provider_error());
     deliver(&bench, 1);
     bench.quiet().await;
     assert_eq!(bench.kind(&id).await, StateKind::Running, "nothing is said before it is stored");
@@ -170,7 +174,7 @@ async fn a_poll_is_answered_although_changes_could_not_be_read_for_a_while() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.store.next(Method::Changes, trouble());
+    bench.store.next(Method::Changes, provider_error());
     let poll = process.parked_poll(&bench, id, seconds(45)).await;
     let asked = Instant::now();
     deliver(&bench, 1);
@@ -184,7 +188,7 @@ async fn pending_stops_are_done_although_they_could_not_be_read_for_a_while() {
     let bench = Bench::new();
     let process = bench.process().await;
     let id = process.under_way(&bench, 1).await;
-    bench.store.next(Method::OwedStops, trouble());
+    bench.store.next(Method::OwedStops, provider_error());
     process.cancel(&id).await;
     tokio::time::sleep(seconds(30)).await;
     assert_eq!(remote_stop(&bench.job(&id).await), RemoteStop::Ended);
@@ -195,13 +199,19 @@ async fn pending_stops_are_done_although_they_could_not_be_read_for_a_while() {
 #[tokio::test(start_paused = true)]
 async fn f3_what_could_run_twice_ends_with_a_lease_that_cannot_be_renewed() {
     let cases = [
-        (natured(Again::Safe, Resumes::Never), 0),
-        (natured(Again::Never, Resumes::Never), 0),
-        (natured(Again::Never, Resumes::Always), 1),
-        (Nature { stops: false, ..natured(Again::Never, Resumes::Never) }, 1),
+        (semantics_of(ResendPolicy::Idempotent, ResumePolicy::Never), 0),
+        (semantics_of(ResendPolicy::Never, ResumePolicy::Never), 0),
+        (semantics_of(ResendPolicy::Never, ResumePolicy::Always), 1),
+        (
+            RecoverySemantics {
+                can_stop: false,
+                ..semantics_of(ResendPolicy::Never, ResumePolicy::Never)
+            },
+            1,
+        ),
     ];
-    for (nature, followers) in cases {
-        let bench = Bench::over(Scripted::natured(nature));
+    for (semantics, followers) in cases {
+        let bench = Bench::over(Scripted::with_semantics(semantics));
         let process = bench.process().await;
         process.under_way(&bench, 1).await;
         for method in [Method::Renew, Method::Rescue] {
@@ -210,6 +220,6 @@ async fn f3_what_could_run_twice_ends_with_a_lease_that_cannot_be_renewed() {
         tokio::time::sleep(LEASE / 2).await;
         assert_eq!(bench.provider.followers(), 1, "the lease is still good");
         tokio::time::sleep(LEASE).await;
-        assert_eq!(bench.provider.followers(), followers, "{nature:?}");
+        assert_eq!(bench.provider.followers(), followers, "{semantics:?}");
     }
 }

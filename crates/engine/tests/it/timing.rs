@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Code, Failure, JobState, NewJob, Profile, Settlement, StateKind, Store, Trouble,
-    WorkerId,
+    Checkpoint, Code, Failure, JobState, NewJob, Profile, ProviderErrorKind, Settlement, StateKind,
+    Store, WorkerId,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Act, Answer};
@@ -151,7 +151,7 @@ async fn a_worker_finds_what_is_due_when_it_comes_and_what_is_due_soon() {
     let retried = first.under_way(&bench, 1).await;
     first.start(research()).await;
     bench.quiet().await;
-    bench.provider.act(1, Act::Fail(Trouble::Unreachable));
+    bench.provider.act(1, Act::Fail(ProviderErrorKind::Unreachable));
     bench.quiet().await;
     let JobState::Queued { run_at } = bench.job(&retried).await.state else {
         panic!("waits for its next try");
@@ -187,7 +187,9 @@ async fn a_due_time_that_no_worker_answers_hides_no_later_one() {
     let (wait, checkpoint) = (seconds(1), Checkpoint::NotBegun);
     let retry = Settlement::Retry { failure, wait, checkpoint };
     bench.store.settle(&claimed.lease, retry).await.unwrap();
-    bench.provider.act(1, Act::Fail(Trouble::RateLimited { retry_after: Some(seconds(4)) }));
+    bench
+        .provider
+        .act(1, Act::Fail(ProviderErrorKind::RateLimited { retry_after: Some(seconds(4)) }));
     bench.quiet().await;
     let JobState::Queued { run_at } = bench.job(&id).await.state else {
         panic!("waits for its next try");

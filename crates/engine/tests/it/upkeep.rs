@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    BeginError, NewJob, Profile, Scope, StateKind, Store, StoreError, Trouble, Waits,
+    BeginError, NewJob, Profile, ProviderErrorKind, Scope, StateKind, Store, StoreError, Waits,
 };
 use outlast_engine::{Options, Takes, Until, Worker};
 use outlast_testkit::scripted::{Act, Begin, Scripted, error};
@@ -92,7 +92,9 @@ async fn a_queued_job_says_what_it_waits_for() {
     assert_eq!(waits(&lonely).await, Some(Waits::ForAWorker));
     assert_eq!(waits(&plain).await, Some(Waits::ForAWorker));
 
-    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    bench
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unreachable)))]);
     let process = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
     bench.quiet().await;
     assert_eq!(waits(&lonely).await, Some(Waits::ForAWorker), "no worker for its profile");
@@ -114,7 +116,9 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     let first = face.start(research()).await;
     let second = face.start(research()).await;
     face.start(NewJob { profile: Profile::new("another key"), ..research() }).await;
-    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    bench
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unreachable)))]);
     let worker = tokio::spawn(
         Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
     );
@@ -126,7 +130,7 @@ async fn a_worker_until_idle_leaves_when_nothing_is_left() {
     for id in [first, second] {
         assert_eq!(bench.kind(&id).await, StateKind::Succeeded);
     }
-    assert_eq!(bench.store.queued(&[Scripted::profile()]).await.unwrap(), 0);
+    assert_eq!(bench.store.count_queued(&[Scripted::profile()]).await.unwrap(), 0);
     assert!(!bench.store.has_worker(&Scripted::profile()).await.unwrap(), "it said goodbye");
 }
 
@@ -141,7 +145,9 @@ async fn a_worker_until_idle_stays_for_a_try_that_is_due_later() {
     assert!(!face.engine.is_idle().await);
     let id = face.start(research()).await;
     assert!(!face.engine.is_idle().await);
-    bench.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unreachable)))]);
+    bench
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unreachable)))]);
     let worker = tokio::spawn(
         Worker::new(&face.engine, Takes::TheQueue).run(Until::IdleFor(Duration::ZERO)),
     );

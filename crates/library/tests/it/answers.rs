@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outlast_core::AskKind;
+use outlast_core::ResearchKind;
 
 use super::bench::{Bench, ask, library, of_kind, research};
 
@@ -130,7 +130,7 @@ async fn print_reports() {
     for (question, _) in THEIRS {
         println!("{}\n\n==========\n", ask(&theirs, &research(question)).await.text);
     }
-    for kind in [AskKind::Ask, AskKind::Results] {
+    for kind in [ResearchKind::Ask, ResearchKind::Results] {
         println!("{}\n\n==========\n", ask(&ours.library(), &of_kind(kind, OURS[0].0)).await.text);
     }
     println!("{}", ours.ask("How do penguins breed in zero gravity?").await.text);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    AskKind, Body, Message, Output, Progress, Provider, ResearchAsk, Role, Run, Source, Step,
+    Body, Message, Output, Progress, Provider, ResearchKind, ResearchRequest, Role, Run, Source,
+    Step,
 };
 use outlast_library::{ConvertLimits, Converters, Library, LibraryOptions};
 use outlast_testkit::clock::ManualClock;
@@ -93,13 +94,13 @@ pub(crate) fn converting(
     })
 }
 
-pub(crate) fn research(question: &str) -> ResearchAsk {
+pub(crate) fn research(question: &str) -> ResearchRequest {
     let message = Message { role: Role::User, content: question.to_owned() };
-    ResearchAsk { messages: vec![message], ..ResearchAsk::default() }
+    ResearchRequest { messages: vec![message], ..ResearchRequest::default() }
 }
 
-pub(crate) fn of_kind(kind: AskKind, question: &str) -> ResearchAsk {
-    ResearchAsk { kind, ..research(question) }
+pub(crate) fn of_kind(kind: ResearchKind, question: &str) -> ResearchRequest {
+    ResearchRequest { kind, ..research(question) }
 }
 
 /// The answer to a question.
@@ -117,11 +118,11 @@ impl Report {
     }
 }
 
-pub(crate) async fn begin(library: &Library, ask: &ResearchAsk) -> Box<dyn Run> {
+pub(crate) async fn begin(library: &Library, ask: &ResearchRequest) -> Box<dyn Run> {
     library.begin(&serde_json::to_value(ask).unwrap().into(), "key").await.unwrap()
 }
 
-pub(crate) async fn ask(library: &Library, ask: &ResearchAsk) -> Report {
+pub(crate) async fn ask(library: &Library, ask: &ResearchRequest) -> Report {
     let mut run = begin(library, ask).await;
     let mut progress = Vec::new();
     loop {

@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_core::AskKind;
+use outlast_core::ResearchKind;
 use outlast_library::{ConvertLimits, Converters};
 
 use super::bench::{Bench, ask, converters, converting, of_kind, research};
@@ -150,7 +150,7 @@ async fn running_titles_are_not_quoted() {
 #[tokio::test]
 async fn passages_of_one_page_share_their_source() {
     let bench = with_pdfs(&["boiler.pdf"]);
-    for kind in [AskKind::Research, AskKind::Results, AskKind::Search] {
+    for kind in [ResearchKind::Research, ResearchKind::Results, ResearchKind::Search] {
         let report =
             ask(&bench.library(), &of_kind(kind, "boiler pilot flame sensor F75 burner gas")).await;
         check(&report);

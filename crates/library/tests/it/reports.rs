@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use outlast_core::{AskKind, Cost, Effort, Message, NanoUsd, Provider, ResearchAsk, Role, Usage};
+use outlast_core::{
+    Cost, Effort, Message, NanoUsd, Provider, ResearchKind, ResearchRequest, Role, Usage,
+};
 use outlast_engine::ReportCheck;
 
 use super::answers::our_documents;
@@ -110,9 +112,11 @@ async fn more_effort_gives_a_longer_report() {
     let library = bench.library();
     let mut lengths = Vec::new();
     for effort in [Some(Effort::Low), None, Some(Effort::High)] {
-        let report =
-            ask(&library, &ResearchAsk { effort, ..research("What happens when a server stops?") })
-                .await;
+        let report = ask(
+            &library,
+            &ResearchRequest { effort, ..research("What happens when a server stops?") },
+        )
+        .await;
         check(&report);
         lengths.push(report.text.len());
     }
@@ -123,7 +127,7 @@ async fn more_effort_gives_a_longer_report() {
 async fn short_asks_get_a_short_answer_and_ranked_results_get_snippets() {
     let bench = our_documents();
     let library = bench.library();
-    for kind in [AskKind::Search, AskKind::Ask, AskKind::Reason] {
+    for kind in [ResearchKind::Search, ResearchKind::Ask, ResearchKind::Reason] {
         let report = ask(&library, &of_kind(kind, CRASH)).await;
         check(&report);
         assert!(
@@ -132,7 +136,7 @@ async fn short_asks_get_a_short_answer_and_ranked_results_get_snippets() {
             report.text
         );
     }
-    let mut results = of_kind(AskKind::Results, CRASH);
+    let mut results = of_kind(ResearchKind::Results, CRASH);
     let report = ask(&library, &results).await;
     check(&report);
     assert!(report.sources.len() > 4, "{:?}", report.sources);

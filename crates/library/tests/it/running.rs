@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Again, BeginError, Nature, Provider, Resumes, Step, StopOutcome, Trouble};
+use outlast_core::{
+    BeginError, Provider, ProviderErrorKind, RecoverySemantics, ResendPolicy, ResumePolicy, Step,
+    StopOutcome,
+};
 use outlast_library::Library;
 use serde_json::json;
 
@@ -34,8 +37,15 @@ async fn progress_has_real_counts_and_never_goes_down() {
 #[tokio::test]
 async fn after_a_crash_a_search_is_simply_repeated() {
     let library = Bench::new().library();
-    let nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: true };
-    assert_eq!((library.name(), library.nature(&json!({}).into())), (Library::NAME, nature));
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Idempotent,
+        resume: ResumePolicy::Never,
+        can_stop: true,
+    };
+    assert_eq!(
+        (library.name(), library.recovery_semantics(&json!({}).into())),
+        (Library::NAME, semantics)
+    );
     let bench = many_files(1);
     let library = bench.library();
     let first = begin(&library, &research("soil")).await.remote();
@@ -46,7 +56,7 @@ async fn after_a_crash_a_search_is_simply_repeated() {
         .await
         .err()
         .unwrap();
-    assert_eq!(error.trouble, Trouble::RunLost);
+    assert_eq!(error.kind, ProviderErrorKind::RunLost);
     assert!(matches!(library.stop(&first).await.unwrap(), StopOutcome::Ended { .. }));
 }
 
@@ -55,7 +65,7 @@ async fn an_ask_of_another_kind_is_refused() {
     let error =
         Bench::new().library().begin(&json!({ "messages": 5 }).into(), "key").await.err().unwrap();
     assert!(
-        matches!(&error, BeginError::NotSent(error) if error.trouble == Trouble::Rejected),
+        matches!(&error, BeginError::NotSent(error) if error.kind == ProviderErrorKind::Rejected),
         "{error}"
     );
 }
@@ -73,10 +83,7 @@ async fn missing_folders_are_a_temporary_error() {
             Err(error) => break error,
         }
     };
-    assert!(
-        !error.trouble.is_permanent() && error.sentence.contains("no longer exist"),
-        "{error:?}"
-    );
+    assert!(!error.kind.is_permanent() && error.sentence.contains("no longer exist"), "{error:?}");
 }
 
 /// The runtime waits for its blocking tasks, so its end proves that the worker has ended.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, ConversationId, Job, JobId, Nature, NewJob, OwnerId, Provider, ProviderError,
-    RemoteRun, Request, Run, Scope, StopOutcome, StoreError, Visibility,
+    BeginError, ConversationId, Job, JobId, NewJob, OwnerId, Provider, ProviderError,
+    RecoverySemantics, RemoteRun, Request, Run, Scope, StopOutcome, StoreError, Visibility,
 };
 use outlast_engine::{Engine, Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::{ConversationFile, JobFile, Mirror, MirrorOptions, StatusFile, StatusWord};
@@ -177,8 +177,8 @@ impl Provider for Modelled {
         self.0.name()
     }
 
-    fn nature(&self, request: &Request) -> Nature {
-        self.0.nature(request)
+    fn recovery_semantics(&self, request: &Request) -> RecoverySemantics {
+        self.0.recovery_semantics(request)
     }
 
     fn expected_model(&self, _request: &Request) -> Option<String> {
@@ -222,8 +222,9 @@ pub(crate) fn turn(id: &ConversationId, question: &str) -> NewJob {
         profile: Scripted::profile(),
         workflow: "deep_research".to_owned(),
         title: question.to_owned(),
-        ask: json!({ "messages": [{ "role": "user", "content": question }], "effort": "medium" })
-            .into(),
+        request:
+            json!({ "messages": [{ "role": "user", "content": question }], "effort": "medium" })
+                .into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

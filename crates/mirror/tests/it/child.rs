@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Nature, Progress, Provider, ProviderError, RemoteRun, Request, Resumes, Run,
-    Step, StopOutcome, Timestamp,
+    BeginError, Progress, Provider, ProviderError, RecoverySemantics, RemoteRun, Request,
+    ResendPolicy, ResumePolicy, Run, Step, StopOutcome, Timestamp,
 };
 use outlast_engine::Options;
 use outlast_testkit::scripted::{Scripted, report};
@@ -109,8 +109,12 @@ impl Provider for Quick {
         "quick"
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        Nature { again: Again::Safe, resumes: Resumes::Always, stops: false }
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        RecoverySemantics {
+            resend: ResendPolicy::Idempotent,
+            resume: ResumePolicy::Always,
+            can_stop: false,
+        }
     }
 
     async fn begin(&self, _request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {

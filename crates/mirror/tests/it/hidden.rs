@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, ConversationId, JobId, Key, NewJob, OwnerId, Trouble, Visibility};
+use outlast_core::{
+    BeginError, ConversationId, JobId, Key, NewJob, OwnerId, ProviderErrorKind, Visibility,
+};
 use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::{Act, Begin, error};
 
@@ -30,7 +32,9 @@ async fn caught_up(place: &TestDir, process: &Process) {
 async fn c5_a_held_call_that_fails_leaves_nothing() {
     let place = TestDir::new();
     let process = place.process().await;
-    process.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unauthorized)))]);
+    process
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unauthorized)))]);
     let id = new_id();
     let job = hold(&process, &id).await;
     assert!(!place.folder(&id).exists(), "not while it runs");

@@ -59,9 +59,9 @@ async fn insert(store: Arc<dyn Store>, process: Arc<Mirror>) -> Job {
         key: Some(Key::given("again", [7; 32])),
         max_unfinished: 10,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     };
     let inserted = store.insert(insert).await.unwrap();
     if let Some(files) = process.observe(&StoreEvent::Inserted(&inserted)) {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use outlast_core::{BeginError, Insert, Key, NewJob, Store as _, Trouble};
+use outlast_core::{BeginError, Insert, Key, NewJob, ProviderErrorKind, Store as _};
 use outlast_mirror::StatusWord;
 use outlast_testkit::scripted::{Act, Begin, error};
 use tokio::time::Instant;
@@ -52,9 +52,9 @@ async fn c2_a_repeated_call_finds_its_files_too() {
         key: key(),
         max_unfinished: 10,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     };
     face.store.insert(insert).await.unwrap();
     assert!(!place.folder(&id).exists());
@@ -103,7 +103,9 @@ async fn b3_a_job_goes_from_pending_to_completed_and_its_job_file_is_removed() {
 async fn b3_a_retry_goes_back_to_pending_and_a_cancel_ends_it() {
     let place = TestDir::new();
     let process = place.process().await;
-    process.provider.next_begins([Begin::Fail(BeginError::NotSent(error(Trouble::Unreachable)))]);
+    process
+        .provider
+        .next_begins([Begin::Fail(BeginError::NotSent(error(ProviderErrorKind::Unreachable)))]);
     let id = new_id();
     let folder = place.folder(&id);
     let job = process.start(turn(&id, "why?")).await;
@@ -127,7 +129,9 @@ async fn b3_a_retry_goes_back_to_pending_and_a_cancel_ends_it() {
 async fn b14_a_job_that_failed_for_good_keeps_its_error_and_its_question() {
     let place = TestDir::new();
     let process = place.process().await;
-    process.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unauthorized)))]);
+    process
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unauthorized)))]);
     let id = new_id();
     let folder = place.folder(&id);
     process.start(turn(&id, "why?")).await;
@@ -145,7 +149,9 @@ async fn b13_a_follow_up_starts_over_in_the_same_folder() {
     let process = place.process().await;
     let id = new_id();
     let folder = place.folder(&id);
-    process.provider.next_begins([Begin::Fail(BeginError::Refused(error(Trouble::Unauthorized)))]);
+    process
+        .provider
+        .next_begins([Begin::Fail(BeginError::Refused(error(ProviderErrorKind::Unauthorized)))]);
     process.start(turn(&id, "one?")).await;
     let first = until_status(&folder, StatusWord::Failed).await.status.unwrap();
 

@@ -82,7 +82,7 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
 /// Checks the arguments of another server's tool against the schema that was last seen.
 async fn check_input(session: &Session<'_>, args: &RunArgs, job: &NewJob) -> CommandResult<()> {
     let input = last_seen_input(&args.workflow, session.config, &session.engine).await;
-    let (Some(input), Ok(ask)) = (input, job.ask.to_workflow()) else { return Ok(()) };
+    let (Some(input), Ok(ask)) = (input, job.request.to_workflow()) else { return Ok(()) };
     let hint = "give --arguments what the tool's schema asks for";
     input.check(ask).map_err(|why| CommandError::wrong(why, hint))
 }

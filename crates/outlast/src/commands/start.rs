@@ -34,7 +34,7 @@ pub(super) fn check_notify(notify: bool, config: &Config) -> CommandResult<()> {
 /// Starts a job.
 pub(super) async fn start(engine: &Engine, job: NewJob) -> CommandResult<Job> {
     let job = engine.start(job, None).await.map_err(refused)?.job;
-    if let Some(note) = engine.expects(&job.new.profile, &job.new.ask).budget_note {
+    if let Some(note) = engine.expects(&job.new.profile, &job.new.request).budget_note {
         ui::remark(&note);
     }
     Ok(job)

@@ -88,8 +88,8 @@ where
         };
         let line = line.trim_end();
         let about_a_job = event.metadata().fields().field("job.id").is_some();
-        let trouble = *event.metadata().level() <= Level::WARN && !about_a_job;
-        let unsaid = match trouble.then(|| self.says(line, Instant::now())) {
+        let is_limited = *event.metadata().level() <= Level::WARN && !about_a_job;
+        let unsaid = match is_limited.then(|| self.says(line, Instant::now())) {
             Some(None) => return Ok(()),
             Some(Some(unsaid)) => unsaid,
             None => 0,

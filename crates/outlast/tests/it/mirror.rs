@@ -27,7 +27,7 @@ async fn ask(world: &World, profile: Profile) -> Job {
         profile,
         workflow: "deep_research".to_owned(),
         title: "Why is the sky blue?".to_owned(),
-        ask: asked.into(),
+        request: asked.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,
@@ -41,9 +41,9 @@ async fn ask(world: &World, profile: Profile) -> Job {
             key: None,
             max_unfinished: 10,
             max_bytes: u64::MAX,
-            takes_up: None,
+            resumed_run: None,
             reservation: None,
-            carrier: None,
+            initial_worker: None,
         })
         .await
         .unwrap();

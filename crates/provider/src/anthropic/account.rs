@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use outlast_core::{ProviderError, Store, Trouble};
+use outlast_core::{ProviderError, ProviderErrorKind, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -88,7 +88,7 @@ impl Account {
 
     /// Reads the ids from the store. They can be looked up again, so an error of the store does not stop the work.
     async fn read_stored(&self, name: &str) -> Option<Ids> {
-        let kept = self.store.get()?.kept(name).await;
+        let kept = self.store.get()?.get_setting(name).await;
         let kept = kept.inspect_err(|error| tracing::warn!(%error, "failed to read the ids of Anthropic's agent and environment from the store; looking them up"));
         serde_json::from_str(&kept.ok()??).ok()
     }
@@ -97,7 +97,7 @@ impl Account {
         let (Some(store), Ok(text)) = (self.store.get(), serde_json::to_string(ids)) else {
             return;
         };
-        if let Err(error) = store.keep(name, &text).await {
+        if let Err(error) = store.put_setting(name, &text).await {
             tracing::warn!(%error, "failed to store the ids of Anthropic's agent and environment");
         }
     }
@@ -116,7 +116,7 @@ impl Account {
         definition["name"] = name.into();
         let body = match service.create(&["v1", kind], &definition).await {
             Err(CreateError::Failed(error))
-                if error.trouble == Trouble::Rejected && kind == "agents" =>
+                if error.kind == ProviderErrorKind::Rejected && kind == "agents" =>
             {
                 return Err(CreateError::Failed(self.unknown_model(service, error).await));
             }
@@ -138,9 +138,10 @@ impl Account {
             if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let read = service.pages(&["v1", kind], &[], MAX_PAGES, take).await?;
-        let trouble =
-            |answer| with_likely_address(service.vendor(), &answer, service.trouble(&answer));
-        read.map_err(trouble)?;
+        let to_error = |answer| {
+            with_likely_address(service.vendor(), &answer, service.provider_error(&answer))
+        };
+        read.map_err(to_error)?;
         Ok(found)
     }
 
@@ -161,7 +162,7 @@ impl Account {
         let sentence = format!(
             "Anthropic has no model `{model}`; set the model of [anthropic] to one that it lists: {names}"
         );
-        detailed(Trouble::Misconfigured, sentence, refusal.detail.unwrap_or_default())
+        detailed(ProviderErrorKind::Misconfigured, sentence, refusal.detail.unwrap_or_default())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use outlast_core::{Body, Cost, NanoUsd, Output, ProviderError, Trouble, Usage};
+use outlast_core::{Body, Cost, NanoUsd, Output, ProviderError, ProviderErrorKind, Usage};
 
 use super::links::{FoundPage, number_links};
 use super::wire::{Event, Session, SessionError, SessionUsage};
@@ -168,31 +168,31 @@ pub(super) fn without_report(
     error: Option<&SessionError>,
     said: Option<String>,
 ) -> ProviderError {
-    let (trouble, sentence) = match (end, error.map(|error| error.kind.as_str())) {
-        (_, Some("billing_error")) => (Trouble::QuotaExhausted, vendor.no_credit()),
+    let (kind, sentence) = match (end, error.map(|error| error.kind.as_str())) {
+        (_, Some("billing_error")) => (ProviderErrorKind::QuotaExhausted, vendor.no_credit()),
         (End::Finished, _) => (
-            Trouble::Malformed,
+            ProviderErrorKind::Malformed,
             "Anthropic calls the run finished, but shows no report; ask again in other words"
                 .to_owned(),
         ),
         (End::BudgetReached, _) => (
-            Trouble::Rejected,
+            ProviderErrorKind::Rejected,
             "the run used up its budget before it wrote anything; ask with a larger one".to_owned(),
         ),
         (End::Refusal, _) => {
-            (Trouble::Rejected, "Anthropic's model refused the question; change it".to_owned())
+            (ProviderErrorKind::Rejected, "Anthropic's model refused the question; change it".to_owned())
         }
         (End::RequiresAction, _) => (
-            Trouble::Rejected,
+            ProviderErrorKind::Rejected,
             "Anthropic asks for an action in the middle of the run, which is not supported; ask in another way"
                 .to_owned(),
         ),
         (End::Interrupted, _) => {
-            (Trouble::RunStopped, "the run was stopped at Anthropic".to_owned())
+            (ProviderErrorKind::RunStopped, "the run was stopped at Anthropic".to_owned())
         }
         (End::RetriesExhausted | End::Terminated, _) => {
-            (Trouble::RunFailed, "Anthropic's run failed".to_owned())
+            (ProviderErrorKind::RunFailed, "Anthropic's run failed".to_owned())
         }
     };
-    ProviderError { reason: said.clone(), detail: said, ..ProviderError::new(trouble, sentence) }
+    ProviderError { reason: said.clone(), detail: said, ..ProviderError::new(kind, sentence) }
 }

@@ -3,7 +3,8 @@
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, ProviderError, RemoteRun, ResearchAsk, RunStatus, Step, Timestamp, Trouble,
+    BeginError, ProviderError, ProviderErrorKind, RemoteRun, ResearchRequest, RunStatus, Step,
+    Timestamp,
 };
 use tokio::time::Instant;
 
@@ -32,7 +33,7 @@ impl SessionRun {
     pub(super) fn followed(
         service: Service,
         remote: RemoteRun,
-        request: &ResearchAsk,
+        request: &ResearchRequest,
     ) -> FollowedRun<Self> {
         let vendor = Self {
             question: wire::question(request),
@@ -107,7 +108,7 @@ impl SessionRun {
         }
         if is_last {
             let sentence = "the question was sent to Anthropic without an answer, and its session does not show it";
-            return Err(ProviderError::new(Trouble::StepUnknown, sentence));
+            return Err(ProviderError::new(ProviderErrorKind::StepUnknown, sentence));
         }
         let left = sent_by.after(grace).since(link.service.now());
         let at = link.checks.next().min(Instant::now() + left);
@@ -142,7 +143,7 @@ impl SessionRun {
         events: &[Event],
     ) -> Result<Option<Step>, ProviderError> {
         let answer = link.service.get(&["v1", "sessions", &link.remote.id]).await;
-        let read = link.read(answer, Service::trouble, Session::id)?;
+        let read = link.read(answer, Service::provider_error, Session::id)?;
         let Some((session, body)) = read else { return Ok(None) };
         let error = events.iter().rev().find_map(Event::session_error);
         if let Some(output) = report::final_report(events, &session, end) {
@@ -165,9 +166,9 @@ async fn look(link: &mut RunLink) -> Result<Option<Vec<Event>>, ProviderError> {
         Ok(Err(answer)) => Ok(answer),
         Err(error) => Err(error),
     };
-    let trouble = |answer: &HttpAnswer| link.service.trouble(answer);
+    let to_error = |answer: &HttpAnswer| link.service.provider_error(answer);
     // A success never comes here, so there is no body to use.
-    link.checks.body(&link.remote, answered, trouble)?;
+    link.checks.body(&link.remote, answered, to_error)?;
     link.check_later();
     Ok(None)
 }

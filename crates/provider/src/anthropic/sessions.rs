@@ -4,7 +4,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use outlast_core::{BeginError, ProviderError, Request, RequestNote, ResearchAsk, Trouble};
+use outlast_core::{
+    BeginError, ProviderError, ProviderErrorKind, Request, RequestNote, ResearchRequest,
+};
 
 use super::Anthropic;
 use super::account::Ids;
@@ -30,7 +32,7 @@ impl Anthropic {
     pub(super) async fn session(
         &self,
         request: &Request,
-        ask: &ResearchAsk,
+        ask: &ResearchRequest,
         key: &str,
     ) -> Result<String, BeginError> {
         let checks = Checks::after(self.service.waits(), 0);
@@ -53,7 +55,7 @@ impl Anthropic {
     async fn find_or_create_session(
         &self,
         request: &Request,
-        ask: &ResearchAsk,
+        ask: &ResearchRequest,
         key: &str,
     ) -> Result<String, CreateError> {
         let ids = self.account.ids(&self.service).await?;
@@ -62,7 +64,7 @@ impl Anthropic {
         }
         match self.create_session(&ids, ask, key).await {
             // An agent or environment that was archived is refused, and not found by its name any more.
-            Err(CreateError::Failed(error)) if error.trouble == Trouble::Rejected => {
+            Err(CreateError::Failed(error)) if error.kind == ProviderErrorKind::Rejected => {
                 self.account.forget(&ids);
                 let renewed = self.account.ids(&self.service).await?;
                 match renewed == ids {
@@ -77,7 +79,7 @@ impl Anthropic {
     async fn create_session(
         &self,
         ids: &Ids,
-        ask: &ResearchAsk,
+        ask: &ResearchRequest,
         key: &str,
     ) -> Result<String, CreateError> {
         let definition = wire::session_definition(ids, ask, key);
@@ -107,7 +109,7 @@ impl Anthropic {
             ControlFlow::Continue(())
         };
         let read = self.service.pages(&["v1", "sessions"], &query, MAX_PAGES, take).await?;
-        read.map_err(|answer| self.service.trouble(&answer))?;
+        read.map_err(|answer| self.service.provider_error(&answer))?;
         let mut found = found.into_iter();
         let first = found.next();
         for spare in found {
@@ -119,9 +121,9 @@ impl Anthropic {
 
 /// The same error, without a timeout in it: a job that timed out in a send counts as one that may have been paid for.
 fn without_timeout(error: ProviderError) -> ProviderError {
-    if error.trouble != Trouble::TimedOut {
+    if error.kind != ProviderErrorKind::TimedOut {
         return error;
     }
     let sentence = format!("{}; try again later", error.sentence);
-    ProviderError { trouble: Trouble::Unavailable { retry_after: None }, sentence, ..error }
+    ProviderError { kind: ProviderErrorKind::Unavailable { retry_after: None }, sentence, ..error }
 }

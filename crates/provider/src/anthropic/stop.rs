@@ -104,6 +104,6 @@ fn found(service: &Service, answer: HttpAnswer) -> Result<Option<Vec<u8>>, Provi
     match answer.status {
         StatusCode::NOT_FOUND => Ok(None),
         status if status.is_success() => Ok(Some(answer.body)),
-        _ => Err(service.trouble(&answer)),
+        _ => Err(service.provider_error(&answer)),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::{Progress, ProviderError, RemoteRun, Run, Step, Timestamp, Trouble};
+use outlast_core::{Progress, ProviderError, ProviderErrorKind, RemoteRun, Run, Step, Timestamp};
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Child;
@@ -92,7 +92,7 @@ impl Run for CommandRun {
         }
         self.steps.recv().await.unwrap_or_else(|| {
             let sentence = "the command was lost; the log of the server has the details";
-            Err(ProviderError::new(Trouble::RunFailed, sentence))
+            Err(ProviderError::new(ProviderErrorKind::RunFailed, sentence))
         })
     }
 }
@@ -232,7 +232,7 @@ fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> Provider
     let sentence = format!(
         "the command {how}; the server's log and `outlast jobs show` have what it wrote to standard error"
     );
-    ProviderError { detail: tail, ..ProviderError::new(Trouble::RunFailed, sentence) }
+    ProviderError { detail: tail, ..ProviderError::new(ProviderErrorKind::RunFailed, sentence) }
 }
 
 fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
@@ -241,5 +241,5 @@ fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
          short",
         limit.as_secs_f64()
     );
-    ProviderError { detail: tail, ..ProviderError::new(Trouble::RunTimedOut, sentence) }
+    ProviderError { detail: tail, ..ProviderError::new(ProviderErrorKind::RunTimedOut, sentence) }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, ProviderError, RunStatus, Trouble};
+use outlast_core::{BeginError, ProviderError, ProviderErrorKind, RunStatus};
 use reqwest::StatusCode;
 use tokio::time::timeout;
 
@@ -20,7 +20,7 @@ impl Service {
 
     /// Returns the error of any other refused call.
     pub(super) fn refused_look(&self, answer: &HttpAnswer) -> ProviderError {
-        refined(self.vendor(), answer, self.trouble(answer))
+        refined(self.vendor(), answer, self.provider_error(answer))
     }
 
     /// Returns the error of a run that ended without a report, with this key kept out of it.
@@ -33,13 +33,15 @@ impl Service {
 /// A key that is refused is a 400 here, and the wait that a 429 asks for may be in its body alone.
 fn refined(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> ProviderError {
     let envelope = Envelope::parse(&answer.body);
-    match error.trouble {
-        Trouble::Rejected if envelope.refuses_the_key() => {
-            ProviderError { trouble: Trouble::Unauthorized, sentence: vendor.bad_key(), ..error }
-        }
-        Trouble::RateLimited { retry_after: None } => {
+    match error.kind {
+        ProviderErrorKind::Rejected if envelope.refuses_the_key() => ProviderError {
+            kind: ProviderErrorKind::Unauthorized,
+            sentence: vendor.bad_key(),
+            ..error
+        },
+        ProviderErrorKind::RateLimited { retry_after: None } => {
             let retry_after = envelope.retry_delay();
-            ProviderError { trouble: Trouble::RateLimited { retry_after }, ..error }
+            ProviderError { kind: ProviderErrorKind::RateLimited { retry_after }, ..error }
         }
         _ => error,
     }
@@ -71,17 +73,17 @@ pub(super) fn run_ended(
 }
 
 /// Failures that a new run would only repeat, by the last part of the provider's code, which is a URI.
-fn cause(error: &RunError) -> Trouble {
+fn cause(error: &RunError) -> ProviderErrorKind {
     let code = error.code.as_ref().map(ToString::to_string).unwrap_or_default().to_lowercase();
     let word = code.rsplit('/').next().unwrap_or_default().replace('-', "_");
     let says = |known: &[&str]| known.iter().any(|known| word.contains(known));
     if says(&["billing", "credit", "insufficient_", "payment"]) {
-        return Trouble::QuotaExhausted;
+        return ProviderErrorKind::QuotaExhausted;
     }
     if says(&["invalid_", "safety", "policy", "prohibited", "blocked", "too_many_prompt_tokens"]) {
-        return Trouble::Rejected;
+        return ProviderErrorKind::Rejected;
     }
-    Trouble::RunFailed
+    ProviderErrorKind::RunFailed
 }
 
 /// The time a stream may take to open: a check must not wait for something that only shows progress.
@@ -123,8 +125,8 @@ impl Service {
     ) -> Result<(Checked, Vec<String>), ProviderError> {
         let mut list = self.address(["models"]);
         list.query_pairs_mut().append_pair("pageSize", "1000");
-        let trouble = |answer: &HttpAnswer| self.refused_look(answer);
-        let (checked, body) = self.check_list(list, limit, trouble).await?;
+        let to_error = |answer: &HttpAnswer| self.refused_look(answer);
+        let (checked, body) = self.check_list(list, limit, to_error).await?;
         Ok((checked, wire::listed_agents(&body)))
     }
 }
@@ -147,16 +149,16 @@ mod tests {
     fn g3_a_refused_key_and_a_wait_are_found_in_this_vendors_fields() {
         let refined = |status, body: &str| {
             let answer = answer(status, body);
-            let error = crate::vendor::trouble(&VENDOR, &answer, "k");
+            let error = crate::vendor::provider_error(&VENDOR, &answer, "k");
             refined(&VENDOR, &answer, error)
         };
         let key = r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.",
             "status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
         let error = refined(400, key);
-        assert_eq!(error.trouble, Trouble::Unauthorized);
+        assert_eq!(error.kind, ProviderErrorKind::Unauthorized);
         assert!(error.sentence.contains("GEMINI_API_KEY"), "{error:?}");
         let other = r#"{"error":{"code":400,"message":"bad input","status":"INVALID_ARGUMENT"}}"#;
-        assert_eq!(refined(400, other).trouble, Trouble::Rejected);
+        assert_eq!(refined(400, other).kind, ProviderErrorKind::Rejected);
         let wait = |delay: &str| {
             refined(
                 429,
@@ -164,7 +166,7 @@ mod tests {
                     r#"{{"error":{{"code":429,"details":[{{}},{{"retryDelay":"{delay}"}}]}}}}"#
                 ),
             )
-            .trouble
+            .kind
             .retry_after()
         };
         assert_eq!(wait("34s"), Some(Duration::from_secs(34)));
@@ -172,8 +174,8 @@ mod tests {
         for odd in ["soon", "-3s", "1e300s", "NaNs"] {
             assert_eq!(wait(odd), None, "{odd}");
         }
-        assert_eq!(refined(402, "{}").trouble, Trouble::QuotaExhausted);
-        assert_eq!(refined(403, "{}").trouble, Trouble::Unauthorized);
+        assert_eq!(refined(402, "{}").kind, ProviderErrorKind::QuotaExhausted);
+        assert_eq!(refined(403, "{}").kind, ProviderErrorKind::Unauthorized);
     }
 
     #[test]
@@ -197,27 +199,27 @@ mod tests {
             run_ended(&VENDOR, &object::<Interaction>(body.as_bytes()).unwrap(), str::to_owned)
         };
         let cases = [
-            ("", Trouble::RunFailed),
-            ("https://errors.example/internal", Trouble::RunFailed),
-            ("https://errors.example/invalid/timeout", Trouble::RunFailed),
-            ("server_error", Trouble::RunFailed),
-            ("https://errors.example/insufficient-credit", Trouble::QuotaExhausted),
-            ("https://errors.example/SAFETY", Trouble::Rejected),
-            ("invalid_argument", Trouble::Rejected),
+            ("", ProviderErrorKind::RunFailed),
+            ("https://errors.example/internal", ProviderErrorKind::RunFailed),
+            ("https://errors.example/invalid/timeout", ProviderErrorKind::RunFailed),
+            ("server_error", ProviderErrorKind::RunFailed),
+            ("https://errors.example/insufficient-credit", ProviderErrorKind::QuotaExhausted),
+            ("https://errors.example/SAFETY", ProviderErrorKind::Rejected),
+            ("invalid_argument", ProviderErrorKind::Rejected),
         ];
         for (code, expected) in cases {
             let error = ended("failed", code);
-            assert_eq!(error.trouble, expected, "{code}");
+            assert_eq!(error.kind, expected, "{code}");
             assert_eq!(error.detail, Some(format!("{code} m 7")));
         }
         let ends = [
-            ("cancelled", Trouble::RunStopped),
-            ("requires_action", Trouble::Rejected),
-            ("budget_exceeded", Trouble::Rejected),
-            ("completed", Trouble::Malformed),
+            ("cancelled", ProviderErrorKind::RunStopped),
+            ("requires_action", ProviderErrorKind::Rejected),
+            ("budget_exceeded", ProviderErrorKind::Rejected),
+            ("completed", ProviderErrorKind::Malformed),
         ];
         for (status, expected) in ends {
-            assert_eq!(ended(status, "x").trouble, expected, "{status:?}");
+            assert_eq!(ended(status, "x").kind, expected, "{status:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::trouble::call_trouble;
+use super::provider_error::call_error;
 use super::upstream::{Connected, Upstream};
 
 /// The number of characters relayed of a message.
@@ -84,7 +84,7 @@ impl Drive {
                     Ok(StartedCall::Answered(answer)) => return Some(Ok(done(answer))),
                     Err(error) => {
                         self.drop_lost_connection(&error).await;
-                        return Some(Err(call_trouble(&error)));
+                        return Some(Err(call_error(&error)));
                     }
                 }
             }
@@ -96,7 +96,7 @@ impl Drive {
             self.drop_lost_connection(error).await;
             match self.upstream.connected().await {
                 Ok(connected) => self.connected = connected,
-                Err(error) if error.trouble.is_permanent() => return Some(Err(error)),
+                Err(error) if error.kind.is_permanent() => return Some(Err(error)),
                 Err(_) => continue,
             }
             let options = forward_progress(
@@ -109,7 +109,7 @@ impl Drive {
         if let Err(error) = &answer {
             self.drop_lost_connection(error).await;
         }
-        Some(answer.map(done).map_err(|error| call_trouble(&error)))
+        Some(answer.map(done).map_err(|error| call_error(&error)))
     }
 
     async fn drop_lost_connection(&self, error: &ClientError) {

@@ -2,7 +2,7 @@
 //! cancelled, a task that was recorded goes on at its server.
 
 use async_trait::async_trait;
-use outlast_core::{ProviderError, RemoteRun, Run, Step, Trouble};
+use outlast_core::{ProviderError, ProviderErrorKind, RemoteRun, Run, Step};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -50,7 +50,7 @@ impl ToolRun {
         }
         self.events.recv().await.unwrap_or_else(|| {
             let sentence = "the call was lost; the log of the server has the details";
-            ToolEvent::Step(Err(ProviderError::new(Trouble::Unreachable, sentence)))
+            ToolEvent::Step(Err(ProviderError::new(ProviderErrorKind::Unreachable, sentence)))
         })
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::trouble::trouble;
+use super::provider_error::provider_error;
 use crate::command::{Group, Guard};
 
 /// The wait before the next try to reach a server; doubles.
@@ -104,7 +104,7 @@ impl Upstream {
                 let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(MAX_WAIT);
                 state.failures += 1;
                 state.not_before = Some(Instant::now() + wait);
-                Err(trouble(&error))
+                Err(provider_error(&error))
             }
         }
     }

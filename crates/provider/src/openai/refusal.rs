@@ -1,7 +1,7 @@
 //! Refusals of a submit that the status alone does not explain: a model that does not exist, a server that cannot do what is
 //! needed here.
 
-use outlast_core::{BeginError, ProviderError, Trouble};
+use outlast_core::{BeginError, ProviderError, ProviderErrorKind};
 
 use super::wire::Refusal;
 use crate::vendor::HttpAnswer;
@@ -21,7 +21,7 @@ pub(super) enum RefusalKind {
 /// The refusal with a better sentence, if there is one.
 pub(super) fn of(error: BeginError, answer: &HttpAnswer) -> (BeginError, RefusalKind) {
     let BeginError::Refused(error) = error else { return (error, RefusalKind::Other) };
-    if error.trouble != Trouble::Rejected {
+    if error.kind != ProviderErrorKind::Rejected {
         return (BeginError::Refused(error), RefusalKind::Other);
     }
     let why = why(answer);

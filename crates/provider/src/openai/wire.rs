@@ -2,7 +2,7 @@
 //! refusals, the list of models.
 
 use outlast_core::rules::job_of_key;
-use outlast_core::{ResearchAsk, SearchFilters};
+use outlast_core::{ResearchRequest, SearchFilters};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::vendor::lenient::{Items, Known, object};
 
 /// The body of a submit: in the background and stored, so that the run can be resumed by its id, and not as a stream. A
 /// stream that breaks at its first event can leave a run queued for ever.
-pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
+pub(super) fn submit(ask: &ResearchRequest, model: &str, key: &str) -> Value {
     let (input, instructions) = conversation(ask);
     let mut body = json!({
         "model": model,
@@ -38,7 +38,7 @@ pub(super) fn submit(ask: &ResearchAsk, model: &str, key: &str) -> Value {
 
 /// The number of searches and pages allowed. The API has no cap in dollars; the cost of the searches stays within the
 /// budget.
-fn max_tool_calls(ask: &ResearchAsk) -> u64 {
+fn max_tool_calls(ask: &ResearchRequest) -> u64 {
     let by_effort = match effort_word(ask.effort) {
         Some("low") => 10,
         Some("high") => 80,
@@ -154,14 +154,14 @@ mod tests {
     use super::*;
     use crate::responses::wire::SCHOLARLY;
 
-    fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
+    fn ask(messages: &[(Role, &str)]) -> ResearchRequest {
         let messages = messages
             .iter()
             .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
-        ResearchAsk { messages: messages.collect(), ..ResearchAsk::default() }
+        ResearchRequest { messages: messages.collect(), ..ResearchRequest::default() }
     }
 
-    fn sent(ask: &ResearchAsk) -> Value {
+    fn sent(ask: &ResearchRequest) -> Value {
         submit(ask, "gpt-6-sol", "00000000000000000000000000000007-0")
     }
 
@@ -187,7 +187,7 @@ mod tests {
             (Some(Effort::High), json!({"effort": "high"}), 80),
         ];
         for (effort, reasoning, calls) in cases {
-            let body = sent(&ResearchAsk { effort, ..ask(&[(Role::User, "q")]) });
+            let body = sent(&ResearchRequest { effort, ..ask(&[(Role::User, "q")]) });
             assert_eq!((&body["reasoning"], &body["max_tool_calls"]), (&reasoning, &json!(calls)));
         }
     }
@@ -197,7 +197,7 @@ mod tests {
     fn g6_a_budget_bounds_the_searches() {
         for (nanos, calls) in [(0, 1), (35_000_000, 3), (300_000_000, 30), (900_000_000_000, 30)] {
             let budget = Some(NanoUsd(nanos));
-            let body = sent(&ResearchAsk { budget, ..ask(&[(Role::User, "q")]) });
+            let body = sent(&ResearchRequest { budget, ..ask(&[(Role::User, "q")]) });
             assert_eq!(body["max_tool_calls"], calls, "{nanos}");
         }
     }
@@ -218,7 +218,7 @@ mod tests {
             country: Some("DE".to_owned()),
             ..SearchFilters::default()
         };
-        let body = sent(&ResearchAsk { filters, ..ask(&talk) });
+        let body = sent(&ResearchRequest { filters, ..ask(&talk) });
         assert_eq!(body["instructions"], format!("be brief\n\n{SCHOLARLY}"));
         let input = json!([
             {"type": "message", "role": "user", "content": "a"},

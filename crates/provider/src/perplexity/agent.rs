@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, StopOutcome,
+    BeginError, BoxError, Cost, Effort, Profile, Provider, ProviderError, RecoverySemantics,
+    RemoteRun, Request, ResearchKind, ResendPolicy, ResumePolicy, Run, StopOutcome,
 };
 use reqwest::Response;
 
@@ -60,16 +60,20 @@ impl Provider for Agent {
         Self::NAME
     }
 
-    fn nature(&self, request: &Request) -> Nature {
-        if request.kind() == AskKind::Results {
+    fn recovery_semantics(&self, request: &Request) -> RecoverySemantics {
+        if request.kind() == ResearchKind::Results {
             return search::NATURE;
         }
         // The API has neither idempotency keys nor a list of runs: a lost submit cannot be found again.
-        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
+        RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        }
     }
 
     fn expected_model(&self, request: &Request) -> Option<String> {
-        let ask = request.research().filter(|ask| ask.kind != AskKind::Results)?;
+        let ask = request.research().filter(|ask| ask.kind != ResearchKind::Results)?;
         let effort = wire::effort(ask.kind, ask.effort).unwrap_or(wire::DEEP_RESEARCH);
         Some(format!("perplexity agent ({effort})"))
     }
@@ -81,7 +85,7 @@ impl Provider for Agent {
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_research()?;
-        if ask.kind == AskKind::Results {
+        if ask.kind == ResearchKind::Results {
             return search::begin(&self.api.service, Self::NAME, ask, key).await;
         }
         let request = self.api.service.post(&DIALECT.path, &wire::submit(ask))?;
@@ -137,10 +141,10 @@ impl Agent {
 }
 
 /// The usual cost of an ask of this kind and effort.
-pub(crate) fn typical(kind: AskKind, effort: Option<Effort>) -> Cost {
+pub(crate) fn typical(kind: ResearchKind, effort: Option<Effort>) -> Cost {
     let prices = Prices::current();
     match kind {
-        AskKind::Results => Cost::Estimate(prices.search()),
+        ResearchKind::Results => Cost::Estimate(prices.search()),
         _ => prices.agent.typical(wire::effort(kind, effort).unwrap_or(wire::DEEP_RESEARCH)),
     }
 }

@@ -11,7 +11,7 @@ use super::{report, search};
 use crate::http::{MAX_EVENT, MAX_REFUSAL};
 use crate::responses::wire::{Event, Response};
 use crate::responses::{Meter, run_ended};
-use crate::vendor::{HttpAnswer, object, trouble};
+use crate::vendor::{HttpAnswer, object, provider_error};
 
 /// Takes the bytes for an event; returns what is wrong with the result.
 pub fn event(bytes: &[u8]) -> Result<(), String> {
@@ -38,7 +38,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
         // No more of a refusal is read.
         let body = bytes[..bytes.len().min(MAX_REFUSAL)].to_vec();
         let answer = HttpAnswer { status, retry_after: None, body };
-        let error = trouble(&super::VENDOR, &answer, "key");
+        let error = provider_error(&super::VENDOR, &answer, "key");
         if error.detail.is_some_and(|detail| detail.chars().count() > 12_000) {
             return Err("more than a detail".to_owned());
         }

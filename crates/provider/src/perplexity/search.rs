@@ -1,7 +1,8 @@
 //! The Search API: ranked results and no answer, in one bounded call. The same in every dialect.
 
 use outlast_core::{
-    Again, BeginError, Body, Cost, Nature, Output, ResearchAsk, Resumes, Run, Source, Usage,
+    BeginError, Body, Cost, Output, RecoverySemantics, ResearchRequest, ResendPolicy, ResumePolicy,
+    Run, Source, Usage,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,10 +18,10 @@ const MAX_RESULTS: u32 = 10;
 const MAX_TOKENS_PER_PAGE: u32 = 1024;
 
 /// A search is one call: nothing to resume, nothing to stop.
-pub(super) const NATURE: Nature =
-    Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+pub(super) const NATURE: RecoverySemantics =
+    RecoverySemantics { resend: ResendPolicy::Never, resume: ResumePolicy::Never, can_stop: false };
 
-fn request(ask: &ResearchAsk) -> Value {
+fn request(ask: &ResearchRequest) -> Value {
     let body = json!({
         "query": ask.question(),
         "max_results": ask.filters.max_results.unwrap_or(MAX_RESULTS),
@@ -49,7 +50,7 @@ struct Hit {
 pub(super) async fn begin(
     api: &Service,
     provider: &str,
-    ask: &ResearchAsk,
+    ask: &ResearchRequest,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
     let request = api.post(&["search"], &request(ask))?;

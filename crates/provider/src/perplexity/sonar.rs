@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, AskKind, BeginError, BoxError, Cost, Effort, Nature, Profile, Provider, ProviderError,
-    RemoteRun, Request, Resumes, Run, StopOutcome,
+    BeginError, BoxError, Cost, Effort, Profile, Provider, ProviderError, RecoverySemantics,
+    RemoteRun, Request, ResearchKind, ResendPolicy, ResumePolicy, Run, StopOutcome,
 };
 
 use super::{VENDOR, search};
@@ -57,22 +57,26 @@ impl Provider for Sonar {
         Self::NAME
     }
 
-    fn nature(&self, request: &Request) -> Nature {
+    fn recovery_semantics(&self, request: &Request) -> RecoverySemantics {
         match request.kind() {
-            AskKind::Research => {
-                Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false }
-            }
-            AskKind::Results => search::NATURE,
+            ResearchKind::Research => RecoverySemantics {
+                resend: ResendPolicy::WithKey,
+                resume: ResumePolicy::Always,
+                can_stop: false,
+            },
+            ResearchKind::Results => search::NATURE,
             // An answer depends on its connection: lost with it, and paid for.
-            AskKind::Search | AskKind::Ask | AskKind::Reason => {
-                Nature { again: Again::Never, resumes: Resumes::Never, stops: false }
-            }
+            ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason => RecoverySemantics {
+                resend: ResendPolicy::Never,
+                resume: ResumePolicy::Never,
+                can_stop: false,
+            },
         }
     }
 
     fn expected_model(&self, request: &Request) -> Option<String> {
         let kind = request.research()?.kind;
-        (kind != AskKind::Results).then(|| model(kind).to_owned())
+        (kind != ResearchKind::Results).then(|| model(kind).to_owned())
     }
 
     fn typical_cost(&self, request: &Request) -> Cost {
@@ -83,9 +87,9 @@ impl Provider for Sonar {
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_research()?;
         match ask.kind {
-            AskKind::Research => research::begin(&self.api, ask, key).await,
-            AskKind::Results => search::begin(&self.api, Self::NAME, ask, key).await,
-            AskKind::Search | AskKind::Ask | AskKind::Reason => {
+            ResearchKind::Research => research::begin(&self.api, ask, key).await,
+            ResearchKind::Results => search::begin(&self.api, Self::NAME, ask, key).await,
+            ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason => {
                 answer::begin(&self.api, ask, key).await
             }
         }
@@ -106,15 +110,15 @@ impl Provider for Sonar {
 }
 
 /// The usual cost of an ask of this kind and effort.
-pub(crate) fn typical(kind: AskKind, effort: Option<Effort>) -> Cost {
+pub(crate) fn typical(kind: ResearchKind, effort: Option<Effort>) -> Cost {
     let prices = Prices::current();
     prices.sonar.typical(match (kind, effort) {
-        (AskKind::Results, _) => return Cost::Estimate(prices.search()),
-        (AskKind::Ask, _) => "ask",
-        (AskKind::Search, _) => "search",
-        (AskKind::Reason, _) => "reason",
-        (AskKind::Research, Some(Effort::Minimal)) => "minimal",
-        (AskKind::Research, effort) => effort_word(effort).unwrap_or("medium"),
+        (ResearchKind::Results, _) => return Cost::Estimate(prices.search()),
+        (ResearchKind::Ask, _) => "ask",
+        (ResearchKind::Search, _) => "search",
+        (ResearchKind::Reason, _) => "reason",
+        (ResearchKind::Research, Some(Effort::Minimal)) => "minimal",
+        (ResearchKind::Research, effort) => effort_word(effort).unwrap_or("medium"),
     })
 }
 

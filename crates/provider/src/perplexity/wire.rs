@@ -1,7 +1,7 @@
 //! The body of a submit: what an ask means in the vendor's words. Only fields it knows are sent, for it refuses
 //! others.
 
-use outlast_core::{AskKind, Effort, ResearchAsk, SearchFilters};
+use outlast_core::{Effort, ResearchKind, ResearchRequest, SearchFilters};
 use serde_json::{Value, json};
 
 use crate::responses::wire::conversation;
@@ -11,7 +11,7 @@ use crate::vendor::effort_word;
 pub(crate) const DEEP_RESEARCH: &str = "high";
 
 /// The body of a submit.
-pub(crate) fn submit(ask: &ResearchAsk) -> Value {
+pub(crate) fn submit(ask: &ResearchRequest) -> Value {
     let (input, instructions) = conversation(ask);
     let effort = effort(ask.kind, ask.effort);
     let mut body = set_fields(json!({
@@ -29,12 +29,12 @@ pub(crate) fn submit(ask: &ResearchAsk) -> Value {
 }
 
 /// The vendor's word for an effort; `None` if that is left to the provider. An effort that was asked for counts.
-pub(crate) fn effort(kind: AskKind, asked: Option<Effort>) -> Option<&'static str> {
+pub(crate) fn effort(kind: ResearchKind, asked: Option<Effort>) -> Option<&'static str> {
     effort_word(asked).or(match kind {
-        AskKind::Research => None,
-        AskKind::Ask => Some("fast"),
-        AskKind::Search | AskKind::Results => Some("low"),
-        AskKind::Reason => Some("medium"),
+        ResearchKind::Research => None,
+        ResearchKind::Ask => Some("fast"),
+        ResearchKind::Search | ResearchKind::Results => Some("low"),
+        ResearchKind::Reason => Some("medium"),
     })
 }
 
@@ -97,18 +97,18 @@ mod tests {
     use super::*;
     use crate::responses::wire::SCHOLARLY;
 
-    fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchAsk {
+    fn ask(messages: &[(Role, &str)], effort: Option<Effort>) -> ResearchRequest {
         let messages = messages
             .iter()
             .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
-        ResearchAsk { messages: messages.collect(), effort, ..ResearchAsk::default() }
+        ResearchRequest { messages: messages.collect(), effort, ..ResearchRequest::default() }
     }
 
-    fn of_kind(kind: AskKind, filters: SearchFilters) -> ResearchAsk {
-        ResearchAsk { kind, filters, ..ask(&[(Role::User, "q")], None) }
+    fn of_kind(kind: ResearchKind, filters: SearchFilters) -> ResearchRequest {
+        ResearchRequest { kind, filters, ..ask(&[(Role::User, "q")], None) }
     }
 
-    fn sent(ask: &ResearchAsk) -> Value {
+    fn sent(ask: &ResearchRequest) -> Value {
         submit(ask)
     }
 
@@ -132,13 +132,13 @@ mod tests {
     #[test]
     fn each_kind_of_ask_has_its_own_effort() {
         let cases = [
-            (AskKind::Search, None, "low"),
-            (AskKind::Ask, None, "fast"),
-            (AskKind::Reason, None, "medium"),
-            (AskKind::Reason, Some(Effort::High), "high"),
+            (ResearchKind::Search, None, "low"),
+            (ResearchKind::Ask, None, "fast"),
+            (ResearchKind::Reason, None, "medium"),
+            (ResearchKind::Reason, Some(Effort::High), "high"),
         ];
         for (kind, effort, expected) in cases {
-            let body = sent(&ResearchAsk { kind, effort, ..ask(&[(Role::User, "q")], None) });
+            let body = sent(&ResearchRequest { kind, effort, ..ask(&[(Role::User, "q")], None) });
             assert_eq!((&body["effort"], &body["preset"]), (&json!(expected), &json!(null)));
             assert_eq!(body["tools"], json!(null), "the preset's own tools are left to it");
         }
@@ -167,25 +167,25 @@ mod tests {
             },
         });
         let fetch = json!({"type": "fetch_url"});
-        for kind in [AskKind::Research, AskKind::Search, AskKind::Reason] {
+        for kind in [ResearchKind::Research, ResearchKind::Search, ResearchKind::Reason] {
             assert_eq!(sent(&of_kind(kind, filters.clone()))["tools"], json!([search, fetch]));
         }
-        assert_eq!(sent(&of_kind(AskKind::Ask, filters))["tools"], json!([search]));
+        assert_eq!(sent(&of_kind(ResearchKind::Ask, filters))["tools"], json!([search]));
         let small = SearchFilters { context_size: Some(ContextSize::Low), ..Default::default() };
         let expected = json!([{"type": "web_search", "search_context_size": "low"}, fetch]);
-        assert_eq!(sent(&of_kind(AskKind::Search, small))["tools"], expected);
+        assert_eq!(sent(&of_kind(ResearchKind::Search, small))["tools"], expected);
     }
 
     #[test]
     fn options_without_a_field_are_sent_in_words_or_left_out() {
         let filters =
             SearchFilters { academic: true, related_questions: true, ..Default::default() };
-        let body = sent(&of_kind(AskKind::Search, filters.clone()));
+        let body = sent(&of_kind(ResearchKind::Search, filters.clone()));
         assert_eq!(body["instructions"], SCHOLARLY);
         let fields: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, ["background", "effort", "input", "instructions", "store", "stream"]);
         let told = ask(&[(Role::System, "be brief"), (Role::User, "q")], None);
-        let body = sent(&ResearchAsk { filters, ..told });
+        let body = sent(&ResearchRequest { filters, ..told });
         assert_eq!(body["instructions"], format!("be brief\n\n{SCHOLARLY}"));
     }
 

@@ -88,8 +88,8 @@ fn an_unknown_model_costs_five_dollars_a_million_tokens() {
 /// C10: what a query is likely to cost, before it is asked.
 #[test]
 fn every_kind_and_effort_has_a_typical_cost() {
-    use outlast_core::AskKind::{Ask, Reason, Research, Results, Search};
     use outlast_core::Effort::{High, Low, Medium, Minimal};
+    use outlast_core::ResearchKind::{Ask, Reason, Research, Results, Search};
 
     use crate::perplexity::{agent_typical as agent, sonar_typical as sonar};
     let typical: [fn(_, _) -> _; 2] = [agent, sonar];

@@ -134,7 +134,7 @@ impl VendorRun for ResponseRun {
     async fn check(&mut self, link: &mut RunLink) -> Result<Option<Step>, ProviderError> {
         let id = link.remote.id.clone();
         let answer = link.service.get(&self.api.names(&id)).await;
-        let read = link.read(answer, Service::trouble, Response::id)?;
+        let read = link.read(answer, Service::provider_error, Response::id)?;
         let Some((mut response, body)) = read else { return Ok(None) };
         match response.status() {
             status @ (Status::Completed | Status::Incomplete) => {

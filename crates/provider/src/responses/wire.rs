@@ -7,7 +7,7 @@ mod output;
 
 use std::collections::HashMap;
 
-use outlast_core::{Message, ResearchAsk, Role};
+use outlast_core::{Message, ResearchRequest, Role};
 use output::{ContentPart, OutputItem, output_items};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -224,7 +224,7 @@ pub(crate) const SCHOLARLY: &str =
     "Use scholarly sources only: peer-reviewed papers, preprints, academic books.";
 
 /// The messages of a conversation, and the instructions for it.
-pub(crate) fn conversation(ask: &ResearchAsk) -> (Value, Option<String>) {
+pub(crate) fn conversation(ask: &ResearchRequest) -> (Value, Option<String>) {
     let (mut system, mut said): (Vec<&Message>, Vec<&Message>) =
         ask.messages.iter().partition(|message| message.role == Role::System);
     if said.is_empty() {

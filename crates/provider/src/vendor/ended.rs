@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use outlast_core::{ProviderError, Trouble};
+use outlast_core::{ProviderError, ProviderErrorKind};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -47,24 +47,24 @@ pub(crate) fn run_ended(
     status: Status,
     limit: Option<&str>,
     error: Option<&RunError>,
-    cause: impl Fn(&RunError) -> Trouble,
+    cause: impl Fn(&RunError) -> ProviderErrorKind,
     redact: impl Fn(&str) -> String,
 ) -> ProviderError {
-    let (trouble, sentence) = match status {
+    let (kind, sentence) = match status {
         Status::Cancelled => {
-            (Trouble::RunStopped, "the run was stopped at the provider".to_owned())
+            (ProviderErrorKind::RunStopped, "the run was stopped at the provider".to_owned())
         }
         Status::RequiresAction => (
-            Trouble::Rejected,
+            ProviderErrorKind::Rejected,
             "the provider asks for an action in the middle of the run, which is not supported; ask in another way"
                 .to_owned(),
         ),
         Status::Completed if error.is_some_and(RunError::is_refusal) => (
-            Trouble::Rejected,
+            ProviderErrorKind::Rejected,
             "the provider's model refused to write the report; ask in another way".to_owned(),
         ),
         Status::Completed => (
-            Trouble::Malformed,
+            ProviderErrorKind::Malformed,
             "the provider calls the run completed, but shows no report".to_owned(),
         ),
         Status::Incomplete => {
@@ -72,21 +72,21 @@ pub(crate) fn run_ended(
             let sentence = format!(
                 "the provider's run reached a limit before it wrote anything{limit}; ask for less at a time"
             );
-            (Trouble::Rejected, sentence)
+            (ProviderErrorKind::Rejected, sentence)
         }
-        Status::Failed | Status::Running => match error.map_or(Trouble::RunFailed, cause) {
-            Trouble::QuotaExhausted => (Trouble::QuotaExhausted, vendor.no_credit()),
-            Trouble::Rejected => (
-                Trouble::Rejected,
+        Status::Failed | Status::Running => match error.map_or(ProviderErrorKind::RunFailed, cause) {
+            ProviderErrorKind::QuotaExhausted => (ProviderErrorKind::QuotaExhausted, vendor.no_credit()),
+            ProviderErrorKind::Rejected => (
+                ProviderErrorKind::Rejected,
                 "the provider's run rejected the request; change the question or its options"
                     .to_owned(),
             ),
-            _ => (Trouble::RunFailed, "the provider's run failed".to_owned()),
+            _ => (ProviderErrorKind::RunFailed, "the provider's run failed".to_owned()),
         },
     };
     let reason = error.and_then(|error| error.message.as_deref()).map(&redact);
     let detail = error.map(|error| redact(&error.said()));
-    ProviderError { reason, detail, ..ProviderError::new(trouble, sentence) }
+    ProviderError { reason, detail, ..ProviderError::new(kind, sentence) }
 }
 
 /// The code of a model's refusal.

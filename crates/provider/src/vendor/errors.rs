@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, BoxError, ProviderError, Trouble};
+use outlast_core::{BeginError, BoxError, ProviderError, ProviderErrorKind};
 use reqwest::StatusCode;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub(crate) fn with_likely_address(
     answer: &HttpAnswer,
     error: ProviderError,
 ) -> ProviderError {
-    if answer.status != StatusCode::NOT_FOUND || error.trouble != Trouble::Rejected {
+    if answer.status != StatusCode::NOT_FOUND || error.kind != ProviderErrorKind::Rejected {
         return error;
     }
     let (name, variable) = (vendor.name, vendor.base_url_variable);
@@ -46,7 +46,7 @@ pub(crate) fn with_likely_address(
 }
 
 /// Returns the error in an answer that is not a success.
-pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> ProviderError {
+pub(crate) fn provider_error(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> ProviderError {
     let retry_after = answer.retry_after;
     let error = envelope(&answer.body);
     let words = error.as_ref().map(error_words).unwrap_or_default();
@@ -57,30 +57,30 @@ pub(crate) fn trouble(vendor: &Vendor, answer: &HttpAnswer, key: &str) -> Provid
     let status = answer.status.as_u16();
     let said = String::from_utf8_lossy(&answer.body);
     let detail = format!("HTTP {status}: {}", redact(&said, key));
-    let (trouble, sentence) = match status {
-        _ if quota => (Trouble::QuotaExhausted, vendor.no_credit()),
-        402 => (Trouble::QuotaExhausted, vendor.no_credit()),
-        403 if retired => (Trouble::Retired, vendor.retired()),
-        410 => (Trouble::Retired, vendor.retired()),
-        401 | 403 => (Trouble::Unauthorized, vendor.bad_key()),
-        407 => (Trouble::Rejected, vendor.bad_proxy()),
+    let (kind, sentence) = match status {
+        _ if quota => (ProviderErrorKind::QuotaExhausted, vendor.no_credit()),
+        402 => (ProviderErrorKind::QuotaExhausted, vendor.no_credit()),
+        403 if retired => (ProviderErrorKind::Retired, vendor.retired()),
+        410 => (ProviderErrorKind::Retired, vendor.retired()),
+        401 | 403 => (ProviderErrorKind::Unauthorized, vendor.bad_key()),
+        407 => (ProviderErrorKind::Rejected, vendor.bad_proxy()),
         429 => {
             let sentence = "the provider is rate limiting requests".to_owned();
-            (Trouble::RateLimited { retry_after }, sentence)
+            (ProviderErrorKind::RateLimited { retry_after }, sentence)
         }
         400 | 404 | 405 | 413 | 422 => {
             let sentence = format!(
                 "the provider rejected the request (HTTP {status}); change the question or its options"
             );
-            (Trouble::Rejected, sentence)
+            (ProviderErrorKind::Rejected, sentence)
         }
         _ => {
             let sentence =
                 format!("the provider has an internal error (HTTP {status}); try again later");
-            (Trouble::Unavailable { retry_after }, sentence)
+            (ProviderErrorKind::Unavailable { retry_after }, sentence)
         }
     };
-    ProviderError { reason, ..detailed(trouble, sentence, detail) }
+    ProviderError { reason, ..detailed(kind, sentence, detail) }
 }
 
 /// The provider's own error envelope, if the body is one.
@@ -105,40 +105,42 @@ pub(crate) fn not_begun(vendor: &Vendor, error: &SendError) -> BeginError {
 
 /// A call without an answer.
 pub(crate) fn no_answer(vendor: &Vendor, error: &SendError) -> ProviderError {
-    let (trouble, sentence) = match error {
-        SendError::NotSent(_) => (Trouble::Unreachable, vendor.unreachable()),
+    let (kind, sentence) = match error {
+        SendError::NotSent(_) => (ProviderErrorKind::Unreachable, vendor.unreachable()),
         SendError::Lost(_) if error.timed_out() => {
-            (Trouble::TimedOut, "the provider did not answer in time".to_owned())
+            (ProviderErrorKind::TimedOut, "the provider did not answer in time".to_owned())
         }
         SendError::Lost(_) => {
             let sentence = "the connection to the provider broke before it answered".to_owned();
-            (Trouble::Unreachable, sentence)
+            (ProviderErrorKind::Unreachable, sentence)
         }
     };
-    detailed(trouble, sentence, error.detail())
+    detailed(kind, sentence, error.detail())
 }
 
 /// A submit that was sent and not answered in time.
 pub(crate) fn silent(limit: Duration) -> ProviderError {
     let sentence = format!("the provider did not answer within {} s", limit.as_secs());
-    ProviderError::new(Trouble::TimedOut, sentence)
+    ProviderError::new(ProviderErrorKind::TimedOut, sentence)
 }
 
 /// An answer that broke off.
 pub(crate) fn broken_answer(error: &BodyError) -> ProviderError {
     let unread = "the provider's answer could not be read to its end";
-    let (trouble, sentence) = match error {
-        BodyError::Broken(error) if error.is_timeout() => (Trouble::TimedOut, unread.to_owned()),
-        BodyError::Broken(_) => (Trouble::Unreachable, unread.to_owned()),
+    let (kind, sentence) = match error {
+        BodyError::Broken(error) if error.is_timeout() => {
+            (ProviderErrorKind::TimedOut, unread.to_owned())
+        }
+        BodyError::Broken(_) => (ProviderErrorKind::Unreachable, unread.to_owned()),
         BodyError::TooLarge { limit } => {
             let limit = limit / (1024 * 1024);
             let sentence = format!(
                 "the provider's answer is larger than the {limit} MiB that are read; ask for less at a time"
             );
-            (Trouble::TooLarge, sentence)
+            (ProviderErrorKind::TooLarge, sentence)
         }
     };
-    detailed(trouble, sentence, error.to_string())
+    detailed(kind, sentence, error.to_string())
 }
 
 /// A stream that ended before it named the run.
@@ -147,7 +149,7 @@ pub(crate) fn stream_before_id(error: Option<BoxError>) -> BeginError {
     let detail = error.map(|error| error.to_string());
     BeginError::Unknown(ProviderError {
         detail,
-        ..ProviderError::new(Trouble::Unreachable, sentence)
+        ..ProviderError::new(ProviderErrorKind::Unreachable, sentence)
     })
 }
 
@@ -157,7 +159,7 @@ pub(crate) const NO_ID: &str =
 
 /// An answer that makes no sense.
 pub(crate) fn malformed(sentence: &str) -> ProviderError {
-    ProviderError::new(Trouble::Malformed, sentence)
+    ProviderError::new(ProviderErrorKind::Malformed, sentence)
 }
 
 /// A body that is not JSON, or not what was requested.
@@ -167,13 +169,16 @@ pub(crate) fn unreadable() -> ProviderError {
 
 /// A run the provider no longer knows.
 pub(crate) fn lost() -> ProviderError {
-    ProviderError::new(Trouble::RunLost, "the provider no longer knows the run of this question")
+    ProviderError::new(
+        ProviderErrorKind::RunLost,
+        "the provider no longer knows the run of this question",
+    )
 }
 
 /// A run the provider does not know yet.
 pub(crate) fn not_yet() -> ProviderError {
     let sentence = "the provider does not know this run yet; try again in a moment";
-    ProviderError::new(Trouble::Unavailable { retry_after: None }, sentence)
+    ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, sentence)
 }
 
 /// The HTTP client could not be made.
@@ -182,7 +187,7 @@ pub(crate) fn no_client(
     error: &(dyn std::error::Error + Send + Sync),
 ) -> ProviderError {
     let sentence = format!("no HTTP client could be made; check {}", vendor.proxy_variable);
-    detailed(Trouble::Unreachable, sentence, error.to_string())
+    detailed(ProviderErrorKind::Unreachable, sentence, error.to_string())
 }
 
 #[cfg(test)]
@@ -199,7 +204,7 @@ mod tests {
     }
 
     fn begin_error(answer: &HttpAnswer) -> BeginError {
-        refusal(&PERPLEXITY, answer, trouble(&PERPLEXITY, answer, ""))
+        refusal(&PERPLEXITY, answer, provider_error(&PERPLEXITY, answer, ""))
     }
 
     const ENVELOPE: &str = r#"{"error":{"message":"m","type":"t","code":0}}"#;
@@ -247,13 +252,13 @@ mod tests {
     fn permanent_statuses_are_permanent() {
         for status in [400, 401, 402, 403, 404, 405, 410, 413, 422] {
             assert!(
-                trouble(&PERPLEXITY, &answer(status, ""), "").trouble.is_permanent(),
+                provider_error(&PERPLEXITY, &answer(status, ""), "").kind.is_permanent(),
                 "{status}"
             );
         }
         for status in [408, 409, 425, 429, 500, 502, 503, 504, 520, 524] {
             assert!(
-                !trouble(&PERPLEXITY, &answer(status, ""), "").trouble.is_permanent(),
+                !provider_error(&PERPLEXITY, &answer(status, ""), "").kind.is_permanent(),
                 "{status}"
             );
         }
@@ -263,7 +268,7 @@ mod tests {
     fn a_sentence_never_contains_upstream_text() {
         let body = r#"{"error":{"message":"hunter2 leaked pplx-abc","type":"server","code":500}}"#;
         for status in [400, 401, 402, 403, 404, 429, 500, 503] {
-            let error = trouble(&PERPLEXITY, &answer(status, body), "hunter2");
+            let error = provider_error(&PERPLEXITY, &answer(status, body), "hunter2");
             assert!(!error.sentence.contains("leaked"), "{error:?}");
             // G9: the message alone is handed on, without keys; its consequence is decided where the request is known.
             let reason = error.reason.as_deref().unwrap();

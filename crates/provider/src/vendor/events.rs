@@ -67,6 +67,6 @@ impl Service {
             return Ok(None);
         }
         // A stream that cannot be had now may be had later.
-        Err(self.trouble(&HttpAnswer { status, retry_after: None, body: Vec::new() }))
+        Err(self.provider_error(&HttpAnswer { status, retry_after: None, body: Vec::new() }))
     }
 }

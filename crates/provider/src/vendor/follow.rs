@@ -126,11 +126,11 @@ impl RunLink {
     pub(crate) fn read<T: DeserializeOwned>(
         &mut self,
         answer: Result<HttpAnswer, ProviderError>,
-        trouble: impl Fn(&Service, &HttpAnswer) -> ProviderError,
+        to_error: impl Fn(&Service, &HttpAnswer) -> ProviderError,
         id: impl Fn(&T) -> Option<&str>,
     ) -> Result<Option<(T, Vec<u8>)>, ProviderError> {
-        let trouble = |answer: &HttpAnswer| trouble(&self.service, answer);
-        let read = self.checks.shown::<T>(&self.remote, answer, trouble)?;
+        let to_error = |answer: &HttpAnswer| to_error(&self.service, answer);
+        let read = self.checks.shown::<T>(&self.remote, answer, to_error)?;
         match &read {
             Some((state, _)) => self.checks.named(&self.remote, id(state)),
             None => self.check_later(),

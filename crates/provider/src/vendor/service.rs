@@ -84,7 +84,7 @@ impl Service {
 
     /// Returns the error of a refused submit, with this key kept out of it.
     pub(crate) fn refusal(&self, answer: &HttpAnswer) -> BeginError {
-        errors::refusal(self.vendor(), answer, self.trouble(answer))
+        errors::refusal(self.vendor(), answer, self.provider_error(answer))
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -230,8 +230,8 @@ impl Service {
     }
 
     /// Returns the error in an answer that is not a success, with this key kept out of it.
-    pub(crate) fn trouble(&self, answer: &HttpAnswer) -> ProviderError {
-        errors::trouble(self.vendor(), answer, &self.shared.api_key)
+    pub(crate) fn provider_error(&self, answer: &HttpAnswer) -> ProviderError {
+        errors::provider_error(self.vendor(), answer, &self.shared.api_key)
     }
 }
 
@@ -294,8 +294,8 @@ pub enum KeyState {
 impl Service {
     /// Asks once, within this limit. A key that is refused is an error like any other.
     pub(crate) async fn check(&self, limit: Duration) -> Result<Checked, ProviderError> {
-        let trouble = |answer: &HttpAnswer| self.trouble(answer);
-        let (checked, _) = self.check_list(self.address(["v1", "models"]), limit, trouble).await?;
+        let to_error = |answer: &HttpAnswer| self.provider_error(answer);
+        let (checked, _) = self.check_list(self.address(["v1", "models"]), limit, to_error).await?;
         Ok(checked)
     }
 
@@ -304,7 +304,7 @@ impl Service {
         &self,
         list: Url,
         limit: Duration,
-        trouble: impl FnOnce(&HttpAnswer) -> ProviderError,
+        to_error: impl FnOnce(&HttpAnswer) -> ProviderError,
     ) -> Result<(Checked, Vec<u8>), ProviderError> {
         let request = self.calls()?.get(list).timeout(limit);
         let response =
@@ -318,7 +318,7 @@ impl Service {
             404 | 405 | 501 => KeyState::Unknown,
             _ => {
                 let body = read_refusal(response, limit).await;
-                return Err(trouble(&HttpAnswer { status, retry_after: None, body }));
+                return Err(to_error(&HttpAnswer { status, retry_after: None, body }));
             }
         };
         let checked = Checked { key, server_time, warnings: Vec::new() };

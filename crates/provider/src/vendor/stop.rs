@@ -28,7 +28,7 @@ pub(crate) struct StopCalls<L, S, T> {
     /// The end that a body shows; `None` while the run goes on.
     pub(crate) end: S,
     /// The meaning of an answer that is not a success.
-    pub(crate) trouble: T,
+    pub(crate) to_error: T,
 }
 
 /// The end of a run with this status, `None` while it goes on; one that waits for an action can be stopped.
@@ -61,14 +61,14 @@ impl Service {
         S: Fn(&[u8]) -> Option<StopOutcome>,
         T: Fn(&HttpAnswer) -> ProviderError,
     {
-        let StopCalls { look, end, trouble } = calls;
+        let StopCalls { look, end, to_error } = calls;
         let before = look().await?;
         let was_known = before.status != StatusCode::NOT_FOUND;
         if !was_known && !self.is_settled(run) {
             return Err(errors::not_yet());
         }
         if was_known && !before.status.is_success() {
-            return Err(trouble(&before));
+            return Err(to_error(&before));
         }
         if was_known && let Some(outcome) = end(&before.body) {
             return Ok(outcome);
@@ -95,7 +95,7 @@ impl Service {
             match shown.status {
                 StatusCode::NOT_FOUND if was_known => return Err(errors::not_yet()),
                 StatusCode::NOT_FOUND => return Ok(StopOutcome::Unknown),
-                status if !status.is_success() => return Err(trouble(&shown)),
+                status if !status.is_success() => return Err(to_error(&shown)),
                 _ => {}
             }
             if let Some(outcome) = end(&shown.body) {

@@ -148,7 +148,7 @@ impl Checks {
         error: ProviderError,
     ) -> Result<(), ProviderError> {
         self.found();
-        if error.trouble.is_permanent() {
+        if error.kind.is_permanent() {
             return Err(error);
         }
         // Without the upstream message: it may repeat the question, which is not known here.
@@ -161,9 +161,9 @@ impl Checks {
         &mut self,
         remote: &RemoteRun,
         answer: Result<HttpAnswer, ProviderError>,
-        trouble: impl Fn(&HttpAnswer) -> ProviderError,
+        to_error: impl Fn(&HttpAnswer) -> ProviderError,
     ) -> Result<Option<(T, Vec<u8>)>, ProviderError> {
-        let Some(body) = self.body(remote, answer, trouble)? else { return Ok(None) };
+        let Some(body) = self.body(remote, answer, to_error)? else { return Ok(None) };
         match object(&body) {
             Some(shown) => Ok(Some((shown, body))),
             None => self.failed(remote, errors::unreadable()).map(|()| None),
@@ -175,7 +175,7 @@ impl Checks {
         &mut self,
         remote: &RemoteRun,
         answer: Result<HttpAnswer, ProviderError>,
-        trouble: impl Fn(&HttpAnswer) -> ProviderError,
+        to_error: impl Fn(&HttpAnswer) -> ProviderError,
     ) -> Result<Option<Vec<u8>>, ProviderError> {
         match answer {
             Ok(answer) if answer.status == StatusCode::NOT_FOUND => self.not_found()?,
@@ -183,7 +183,7 @@ impl Checks {
                 self.found();
                 return Ok(Some(answer.body));
             }
-            Ok(answer) => self.failed(remote, trouble(&answer))?,
+            Ok(answer) => self.failed(remote, to_error(&answer))?,
             Err(error) => self.failed(remote, error)?,
         }
         Ok(None)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, Clock, Provider, Trouble};
+use outlast_core::{BeginError, Clock, Provider, ProviderErrorKind};
 use outlast_provider::perplexity::Agent;
 use tokio::net::TcpListener;
 
@@ -31,15 +31,15 @@ async fn a_client_error_with_any_body_is_a_refusal() {
             let error = bench.not_begun(&question).await;
             let BeginError::Refused(error) = error else { panic!("{question}: {error:?}") };
             let expected = match status {
-                401 => Trouble::Unauthorized,
-                403 if body == "json" => Trouble::Retired,
-                403 => Trouble::Unauthorized,
-                402 => Trouble::QuotaExhausted,
-                410 => Trouble::Retired,
-                429 => Trouble::RateLimited { retry_after: error.trouble.retry_after() },
-                _ => Trouble::Rejected,
+                401 => ProviderErrorKind::Unauthorized,
+                403 if body == "json" => ProviderErrorKind::Retired,
+                403 => ProviderErrorKind::Unauthorized,
+                402 => ProviderErrorKind::QuotaExhausted,
+                410 => ProviderErrorKind::Retired,
+                429 => ProviderErrorKind::RateLimited { retry_after: error.kind.retry_after() },
+                _ => ProviderErrorKind::Rejected,
             };
-            assert_eq!(error.trouble, expected, "{question}");
+            assert_eq!(error.kind, expected, "{question}");
         }
     }
     let stats = bench.sim.stats();
@@ -60,7 +60,10 @@ async fn a_server_error_is_a_refusal_only_with_the_providers_envelope() {
             };
             let provider_speaks = [500, 503].contains(&status) && body == "json";
             assert_eq!(refused, provider_speaks, "{question}");
-            assert!(matches!(error.trouble, Trouble::Unavailable { .. }), "{question}: {error:?}");
+            assert!(
+                matches!(error.kind, ProviderErrorKind::Unavailable { .. }),
+                "{question}: {error:?}"
+            );
         }
     }
     let stats = bench.sim.stats();
@@ -76,7 +79,7 @@ async fn a_refusal_keeps_the_wait_the_provider_asks_for() {
         let BeginError::Refused(error) = bench.not_begun(&question).await else {
             panic!("{question}")
         };
-        assert_eq!(error.trouble.retry_after(), Some(Duration::from_secs(7)), "{question}");
+        assert_eq!(error.kind.retry_after(), Some(Duration::from_secs(7)), "{question}");
     }
 }
 
@@ -91,7 +94,7 @@ async fn a_refused_connection_means_not_sent() {
         panic!("no connection")
     };
     let BeginError::NotSent(error) = error else { panic!("{error:?}") };
-    assert_eq!(error.trouble, Trouble::Unreachable);
+    assert_eq!(error.kind, ProviderErrorKind::Unreachable);
 }
 
 /// B9a: silence after the bytes were sent is unknown.
@@ -103,7 +106,7 @@ async fn a_server_that_never_answers_leaves_the_outcome_unknown() {
     let agent = Agent::new(bench::options(&url, KEY, timeout, &Default::default())).unwrap();
     let Err(error) = patiently(agent.begin(&ask("q"), "key")).await else { panic!("no answer") };
     let BeginError::Unknown(error) = error else { panic!("{error:?}") };
-    assert_eq!(error.trouble, Trouble::TimedOut);
+    assert_eq!(error.kind, ProviderErrorKind::TimedOut);
 }
 
 /// B9a: the run exists, and the provider did not say so.
@@ -112,7 +115,7 @@ async fn a_connection_dropped_before_the_answer_leaves_the_outcome_unknown() {
     let bench = Bench::new().await;
     let error = bench.not_begun("q [[sim:drop_submit]]").await;
     let BeginError::Unknown(error) = error else { panic!("{error:?}") };
-    assert_eq!(error.trouble, Trouble::Unreachable);
+    assert_eq!(error.kind, ProviderErrorKind::Unreachable);
     assert_eq!(bench.sim.stats().submits, 1);
 }
 
@@ -132,6 +135,6 @@ async fn an_ask_of_another_shape_is_never_sent() {
     let ask = serde_json::json!({"prompt": "q"}).into();
     let Err(error) = bench.agent.begin(&ask, "key").await else { panic!("it was sent") };
     let BeginError::NotSent(error) = error else { panic!("{error:?}") };
-    assert!(error.trouble.is_permanent());
+    assert!(error.kind.is_permanent());
     assert!(bench.sim.requests().is_empty());
 }

@@ -117,7 +117,7 @@ async fn stopped(vendor: &'static str, status: u16, [before, after]: [Shown; 2])
         Ok(StopOutcome::Completed { cost }) => Outcome::Completed(cost),
         Ok(StopOutcome::StillRunning) => Outcome::StillRunning,
         Ok(StopOutcome::CannotStop | StopOutcome::Unknown) => Outcome::Unknown,
-        Err(error) if error.trouble.is_permanent() => Outcome::Unknown,
+        Err(error) if error.kind.is_permanent() => Outcome::Unknown,
         Err(_) => Outcome::TryAgain,
     }
 }

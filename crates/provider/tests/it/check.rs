@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::Trouble;
+use outlast_core::ProviderErrorKind;
 use outlast_provider::perplexity::{Agent, Sonar};
 use outlast_provider::vendor::KeyState;
 use tokio::net::TcpListener;
@@ -26,7 +26,7 @@ async fn a_wrong_key_is_refused_by_name() {
     let agent =
         Agent::new(options(bench.sim.url(), "the-wrong-key", PATIENCE, &bench.clock)).unwrap();
     let error = patiently(agent.check(PATIENCE)).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unauthorized);
+    assert_eq!(error.kind, ProviderErrorKind::Unauthorized);
     assert!(error.sentence.contains("PERPLEXITY_API_KEY"), "{error:?}");
 }
 
@@ -51,14 +51,14 @@ async fn a_service_without_a_model_list_shows_its_time_but_not_the_key_state() {
 
 #[tokio::test]
 async fn every_other_answer_is_an_error_that_never_shows_the_key() {
-    for (status, trouble) in [
-        (402, Trouble::QuotaExhausted),
-        (429, Trouble::RateLimited { retry_after: None }),
-        (503, Trouble::Unavailable { retry_after: None }),
+    for (status, kind) in [
+        (402, ProviderErrorKind::QuotaExhausted),
+        (429, ProviderErrorKind::RateLimited { retry_after: None }),
+        (503, ProviderErrorKind::Unavailable { retry_after: None }),
     ] {
         let server = Canned::serve(move |_, _| reply(status, KEY)).await;
         let error = patiently(server.agent(PATIENCE).check(PATIENCE)).await.unwrap_err();
-        assert_eq!(error.trouble, trouble);
+        assert_eq!(error.kind, kind);
         assert!(!format!("{error:?}").contains(KEY), "{error:?}");
     }
 }
@@ -70,5 +70,5 @@ async fn silence_ends_at_the_limit() {
     let bench = Bench::new().await;
     let agent = Agent::new(options(&url, KEY, PATIENCE, &bench.clock)).unwrap();
     let error = patiently(agent.check(Duration::from_millis(50))).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::TimedOut);
+    assert_eq!(error.kind, ProviderErrorKind::TimedOut);
 }

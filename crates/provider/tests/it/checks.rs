@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::Trouble;
+use outlast_core::ProviderErrorKind;
 use tokio::time::Instant;
 
 use crate::bench::{Bench, LOST_AFTER, follow, text_in};
@@ -57,14 +57,16 @@ async fn a_check_that_fails_in_passing_is_repeated() {
 #[tokio::test]
 async fn a_refused_key_ends_the_run_at_the_first_check() {
     let bench = Bench::new().await;
-    for (status, trouble) in [(401, Trouble::Unauthorized), (403, Trouble::Retired)] {
+    for (status, kind) in
+        [(401, ProviderErrorKind::Unauthorized), (403, ProviderErrorKind::Retired)]
+    {
         let before = bench.sim.stats().polls;
         let question = format!(
             "q [[sim:http;on=poll;status={status}|drop;after_events=2|ok;hold;delay_ms=0]]"
         );
         let followed = follow(&mut *bench.begin(&question).await).await;
-        assert_eq!(followed.error().trouble, trouble);
-        assert!(!trouble.ends_the_run(), "it may still run: nothing new may be bought");
+        assert_eq!(followed.error().kind, kind);
+        assert!(!kind.ends_the_run(), "it may still run: nothing new may be bought");
         assert_eq!(bench.sim.stats().polls - before, 1);
     }
 }
@@ -82,8 +84,8 @@ async fn a5_a_run_is_lost_only_after_a_time_of_nothing_but_404() {
     let looked = Instant::now();
     let followed = follow(&mut *bench.resume(&begun).await).await;
     assert!(looked.elapsed() >= LOST_AFTER, "{:?}", looked.elapsed());
-    assert_eq!(followed.error().trouble, Trouble::RunLost);
-    assert!(!followed.error().trouble.ends_the_run());
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunLost);
+    assert!(!followed.error().kind.ends_the_run());
     assert!(bench.sim.stats().polls > 3, "{} polls", bench.sim.stats().polls);
 }
 

@@ -144,7 +144,7 @@ fn variant(stop: StopOutcome) -> String {
 
 /// The name of the error.
 fn word(error: &ProviderError) -> String {
-    let shown = format!("{:?}", error.trouble);
+    let shown = format!("{:?}", error.kind);
     shown.split([' ', '{']).next().unwrap_or_default().to_owned()
 }
 

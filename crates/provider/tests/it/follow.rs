@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Body, Cost, NanoUsd, Run, Step, Trouble};
+use outlast_core::{Body, Cost, NanoUsd, ProviderErrorKind, Run, Step};
 
 use crate::bench::{Bench, follow, patiently, text_in};
 
@@ -133,7 +133,7 @@ async fn a_failed_run_is_reported_and_may_be_repeated() {
     for at in ["search", "write"] {
         let mut run = bench.begin(&format!("q [[sim:fail;at={at};delay_ms=0]]")).await;
         let followed = follow(&mut *run).await;
-        assert_eq!(followed.error().trouble, Trouble::RunFailed);
+        assert_eq!(followed.error().kind, ProviderErrorKind::RunFailed);
         assert!(followed.error().detail.as_ref().unwrap().contains("server_error"));
     }
 }

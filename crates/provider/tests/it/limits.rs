@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, Clock, Provider, RemoteRun, Trouble};
+use outlast_core::{BeginError, Clock, Provider, ProviderErrorKind, RemoteRun};
 use outlast_provider::perplexity::Agent;
 use tokio::net::TcpListener;
 
@@ -99,7 +99,7 @@ async fn a_body_of_100_megabytes_is_given_up_not_held() {
         .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote(&server))
         .await
         .unwrap();
-    assert_eq!(follow(&mut *run).await.error().trouble, Trouble::TooLarge);
+    assert_eq!(follow(&mut *run).await.error().kind, ProviderErrorKind::TooLarge);
     assert_eq!(server.lines().len(), 1, "it would be as large the next time");
     assert!(server.sent() < 32 * 1024 * 1024 + UNDER_WAY, "{} bytes were taken", server.sent());
 }
@@ -116,7 +116,7 @@ async fn a_body_that_announces_100_megabytes_is_not_read() {
         .resume(&outlast_core::Request::from(serde_json::Value::Null), &remote(&server))
         .await
         .unwrap();
-    assert_eq!(follow(&mut *run).await.error().trouble, Trouble::TooLarge);
+    assert_eq!(follow(&mut *run).await.error().kind, ProviderErrorKind::TooLarge);
     assert!(server.sent() < UNDER_WAY, "{} bytes were taken", server.sent());
 }
 

@@ -1,6 +1,6 @@
 //! Resuming a run that another process began (B9a: nothing is submitted again).
 
-use outlast_core::{Provider, RemoteRun, Trouble};
+use outlast_core::{Provider, ProviderErrorKind, RemoteRun};
 
 use crate::bench::{Bench, follow, text_in};
 
@@ -40,7 +40,7 @@ async fn a_run_that_failed_meanwhile_is_reported() {
     let remote = begun(&bench, "fail").await;
     bench.until(|stats| stats.runs[0].status == "failed").await;
     let followed = follow(&mut *bench.resume(&remote).await).await;
-    assert_eq!(followed.error().trouble, Trouble::RunFailed);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunFailed);
 }
 
 #[tokio::test]
@@ -50,9 +50,9 @@ async fn following_a_stopped_run_reports_the_stop() {
     let remote = run.remote();
     let (followed, stopped) = tokio::join!(follow(&mut *run), bench.agent.stop(&remote));
     stopped.unwrap();
-    assert_eq!(followed.error().trouble, Trouble::RunStopped);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunStopped);
     let followed = follow(&mut *bench.resume(&remote).await).await;
-    assert_eq!(followed.error().trouble, Trouble::RunStopped);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunStopped);
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_run_cut_short_before_its_first_word_is_not_begun_again() {
     let mut run = bench.begin("q [[sim:incomplete;output=empty;delay_ms=0]]").await;
     for followed in [follow(&mut *run).await, follow(&mut *bench.resume(&run.remote()).await).await]
     {
-        let problem = &followed.error().trouble;
+        let problem = &followed.error().kind;
         assert!(problem.is_permanent() && !problem.ends_the_run(), "{problem:?}");
     }
 }

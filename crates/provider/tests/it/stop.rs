@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Clock, Provider, RemoteRun, StopOutcome, Trouble};
+use outlast_core::{Clock, Provider, ProviderErrorKind, RemoteRun, StopOutcome};
 
 use crate::bench::{Bench, assert_completed, assert_ended, patiently};
 use crate::canned::{Canned, reply};
@@ -39,7 +39,7 @@ async fn an_old_unknown_run_is_cancelled_but_not_reported_stopped() {
         begun_at: bench.clock.now(),
     };
     let error = bench.agent.stop(&run).await.unwrap_err();
-    assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
+    assert!(!error.kind.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
     assert_eq!(bench.agent.stop(&run).await, Ok(StopOutcome::Unknown));
     assert_eq!(bench.sim.stats().cancels, 1);
@@ -54,8 +54,8 @@ async fn a_stop_that_fails_is_an_error_to_try_again() {
             Ok(outcome) => assert_eq!((on, outcome), ("cancel", StopOutcome::StillRunning)),
             Err(error) => {
                 assert_eq!(
-                    (on, error.trouble),
-                    ("poll", Trouble::Unavailable { retry_after: None })
+                    (on, error.kind),
+                    ("poll", ProviderErrorKind::Unavailable { retry_after: None })
                 )
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, Clock, Provider, RemoteRun, Trouble};
+use outlast_core::{BeginError, Clock, Provider, ProviderErrorKind, RemoteRun};
 use outlast_provider::perplexity::Agent;
 use outlast_provider::vendor::{VendorOptions, Waits};
 
@@ -49,7 +49,7 @@ async fn a_refusal_whose_body_never_ends_is_still_a_refusal() {
                 BeginError::Refused(error) => {
                     assert_ne!(status, 503);
                     let wait = (status == 429).then_some(Duration::from_secs(7));
-                    assert_eq!(error.trouble.retry_after(), wait);
+                    assert_eq!(error.kind.retry_after(), wait);
                 }
                 BeginError::Unknown(_) => assert_eq!(status, 503),
                 BeginError::NotSent(error) => panic!("{error:?}"),
@@ -70,7 +70,7 @@ async fn a5_a_refused_key_ends_the_run_even_if_the_body_breaks() {
         .await;
         let agent = server.agent(Duration::from_millis(500));
         let mut run = patiently(agent.begin(&ask("q"), "key")).await.unwrap();
-        assert_eq!(follow(&mut *run).await.error().trouble, Trouble::Unauthorized);
+        assert_eq!(follow(&mut *run).await.error().kind, ProviderErrorKind::Unauthorized);
         assert_eq!(server.lines().len(), 2, "{:?}", server.lines());
         assert!(server.sent() < 20 << 20, "{} bytes were taken", server.sent());
     }
@@ -146,7 +146,10 @@ async fn an_accepted_submit_that_falls_silent_is_unknown() {
     let server = Canned::serve(|_, _| stream(&[r#"{"type":"response.queued"}"#], Then::Hold)).await;
     let error = not_begun(&server.agent(Duration::from_millis(200))).await;
     let BeginError::Unknown(error) = error else { panic!("{error:?}") };
-    assert!(matches!(error.trouble, Trouble::TimedOut | Trouble::Unreachable), "{error:?}");
+    assert!(
+        matches!(error.kind, ProviderErrorKind::TimedOut | ProviderErrorKind::Unreachable),
+        "{error:?}"
+    );
 }
 
 /// A10: an id is an id, with anything next to it.
@@ -249,7 +252,7 @@ async fn a_body_without_measure_ends_the_run_here_and_is_not_asked_for_again() {
         Canned::serve(move |_, nth| if nth == 0 { reply(200, RUNNING) } else { endless() }).await;
     let mut run = server.agent(PATIENCE).begin(&ask("q"), "key").await.unwrap();
     let followed = follow(&mut *run).await;
-    assert_eq!(followed.error().trouble, Trouble::TooLarge);
+    assert_eq!(followed.error().kind, ProviderErrorKind::TooLarge);
     assert!(followed.error().sentence.contains("larger than the 32 MiB"), "{:?}", followed.error());
     assert_eq!(server.lines().len(), 2);
 }
@@ -276,7 +279,7 @@ async fn a_completed_run_without_a_report_is_not_begun_again() {
     let server = Canned::serve(|_, _| reply(200, r#"{"id":"resp_1","status":"completed"}"#)).await;
     let mut run = server.agent(PATIENCE).begin(&ask("q"), "key").await.unwrap();
     let followed = follow(&mut *run).await;
-    assert!(!followed.error().trouble.ends_the_run(), "{:?}", followed.error());
+    assert!(!followed.error().kind.ends_the_run(), "{:?}", followed.error());
 }
 
 /// A name from the store is not trusted.

@@ -2,7 +2,7 @@
 
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    Body, Cost, Job, JobState, NanoUsd, ResearchAsk, Role, Source, StateKind, rules,
+    Body, Cost, Job, JobState, NanoUsd, ResearchRequest, Role, Source, StateKind, rules,
 };
 use outlast_mirror::{ArchivedConversation, CostShape, ErrorEntry, SearchResult, UsageShape};
 
@@ -189,7 +189,7 @@ fn state_word<S: Serializer>(state: &StateKind, serializer: S) -> Result<S::Ok, 
 
 /// Returns the question, or the title of a job that is not research.
 pub fn question_of(job: &Job) -> String {
-    let question = job.new.ask.research().map_or("", ResearchAsk::question);
+    let question = job.new.request.research().map_or("", ResearchRequest::question);
     if question.is_empty() { &job.new.title } else { question }.to_owned()
 }
 

@@ -78,7 +78,7 @@ async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
     let new = retry_job(job, &settings_of_today);
     let shares_with = asks_to_share(&new, fields);
     if !is_confirmed || shares_with.is_some() || (needs_word && !has_word) {
-        let cost = engine.expects(&job.new.profile, &job.new.ask).cost;
+        let cost = engine.expects(&job.new.profile, &job.new.request).cost;
         let costs = cost.amount().filter(|amount| amount.0 > 0);
         let costs =
             costs.map(|amount| format!(" Such a run usually costs {amount}.")).unwrap_or_default();

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use outlast_core::conversation::Conversation;
 use outlast_core::{
-    ConversationId, Cost, Effort, Job, Key, NanoUsd, NewJob, Profile, ResearchAsk, StoreError,
+    ConversationId, Cost, Effort, Job, Key, NanoUsd, NewJob, Profile, ResearchRequest, StoreError,
 };
 use sha2::{Digest, Sha256};
 
@@ -98,7 +98,7 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
     };
     let engine = asked.engine();
     let new = new_job(&asked, research, fields).await.map_err(|why| not_asked(&asked, &why))?;
-    let expected = engine.expects(&new.profile, &new.ask);
+    let expected = engine.expects(&new.profile, &new.request);
     let is_free = expected.cost.amount() == Some(NanoUsd(0)) || !new.may_be_charged();
     let needs_consent = asks_to_share(&new, fields).is_some();
     if needs_consent || (!is_free && fields.get(CONFIRMED).is_none()) {
@@ -188,11 +188,11 @@ async fn new_job(
         format!("The provider {wanted} is not configured here; {}.", how_to_configure(wanted))
     })?;
     let said = earlier.as_ref().map(|earlier| earlier.context()).unwrap_or_default();
-    let ask = ResearchAsk {
+    let ask = ResearchRequest {
         messages: research_messages(effort, said, question.to_owned()),
         effort: Some(effort),
         budget: budget.transpose()?,
-        ..ResearchAsk::default()
+        ..ResearchRequest::default()
     };
     let job = research_job(owner, profile.clone(), &ask, research.attempt_timeout);
     let job = NewJob {
@@ -210,7 +210,7 @@ async fn new_job(
 
 /// Returns the digest of the request, independent of the conversation's id.
 fn hash(new: &NewJob) -> [u8; 32] {
-    Sha256::digest(new.ask.json().to_string()).into()
+    Sha256::digest(new.request.json().to_string()).into()
 }
 
 /// Explains in a sentence why a job was not accepted, with a next step.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    ConversationId, Effort, Message, NewJob, OwnerId, Profile, ResearchAsk, Role, Visibility,
+    ConversationId, Effort, Message, NewJob, OwnerId, Profile, ResearchRequest, Role, Visibility,
 };
 
 use crate::arguments::as_json;
@@ -17,7 +17,7 @@ pub const DEEP_RESEARCH: &str = "deep_research";
 pub(crate) fn research_job(
     owner: &OwnerId,
     profile: Profile,
-    ask: &ResearchAsk,
+    ask: &ResearchRequest,
     attempt_timeout: Duration,
 ) -> Result<NewJob, Refusal> {
     Ok(NewJob {
@@ -26,7 +26,7 @@ pub(crate) fn research_job(
         profile,
         workflow: DEEP_RESEARCH.to_owned(),
         title: title(ask.question()),
-        ask: as_json(ask)?.into(),
+        request: as_json(ask)?.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 0,

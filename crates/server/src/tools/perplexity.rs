@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    AskKind, Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchAsk, Source,
+    Body, CallMode, HeldAnswer, Job, Key, NewJob, Profile, ResearchKind, ResearchRequest, Source,
 };
 use outlast_engine::Engine;
 use rmcp::model::{ContentBlock, JsonObject};
@@ -72,16 +72,23 @@ impl Perplexity {
         &self,
         caller: &mut Caller,
         tool: &'static str,
-        kind: AskKind,
+        kind: ResearchKind,
         given: JsonObject,
     ) -> ToolResult<Answered> {
         let Asked { messages, filters, strip_thinking } = arguments::read(kind, given)?;
-        let ask = ResearchAsk { kind, messages, filters, strip_thinking, ..ResearchAsk::default() };
+        let ask = ResearchRequest {
+            kind,
+            messages,
+            filters,
+            strip_thinking,
+            ..ResearchRequest::default()
+        };
         let answer = match kind {
-            AskKind::Research => HeldAnswer::Report,
-            AskKind::Search | AskKind::Ask | AskKind::Reason | AskKind::Results => {
-                HeldAnswer::Quick
-            }
+            ResearchKind::Research => HeldAnswer::Report,
+            ResearchKind::Search
+            | ResearchKind::Ask
+            | ResearchKind::Reason
+            | ResearchKind::Results => HeldAnswer::Quick,
         };
         let (timeout, may_be_task) = match answer {
             HeldAnswer::Report => (self.options.research_timeout, caller.takes_tasks),
@@ -119,7 +126,7 @@ pub(crate) fn outcome(job: &Job) -> Option<ToolResult> {
         let text = match &output.body {
             Body::Report { text, .. } if job.new.workflow == SEARCH => printable(text),
             Body::Report { text, thinking, sources, .. } => {
-                let thinking = thinking.as_deref().filter(|_| !strips_thinking(&job.new.ask));
+                let thinking = thinking.as_deref().filter(|_| !strips_thinking(&job.new.request));
                 response(text, thinking, sources)
             }
             Body::Tool { content, .. } => block_texts(content),

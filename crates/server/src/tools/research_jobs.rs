@@ -7,7 +7,7 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Effort, Job, Message, NewJob, Profile, ResearchAsk, rules};
+use outlast_core::{Effort, Job, Message, NewJob, Profile, ResearchRequest, rules};
 use outlast_engine::{Engine, Reading};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -94,11 +94,11 @@ impl ResearchJobs {
     async fn start(&self, caller: &Caller, given: JsonObject) -> ToolResult<Answered> {
         let arguments: StartArguments = arguments::read(given)?;
         arguments::check_messages(&arguments.messages)?;
-        let ask = ResearchAsk {
+        let ask = ResearchRequest {
             messages: arguments.messages,
             effort: arguments.reasoning_effort,
             strip_thinking: arguments.strip_thinking,
-            ..ResearchAsk::default()
+            ..ResearchRequest::default()
         };
         let key = arguments::key(arguments.idempotency_key.as_deref(), digest(&(START, &ask))?)?;
         let ResearchJobsOptions { profile, attempt_timeout, life, keep, .. } = &self.options;
@@ -112,7 +112,7 @@ impl ResearchJobs {
         let job = self.engine.start(job.made_by(START), key).await?.job;
         let (id, state, now) = (job.id, job.state.kind(), self.engine.now());
         // A key may name a job whose result is no longer kept; the server never pays again without the caller's knowledge.
-        let expired = rules::expired(&job, now);
+        let expired = rules::is_expired(&job, now);
         let reading = (!expired).then_some(Reading { job, now, waits: None });
         Ok(Answered::started(self.answer(&id.to_string(), reading)?, id, state))
     }
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn the_same_key_with_other_input_has_another_hash() {
-        let ask = |content: &str| ResearchAsk {
+        let ask = |content: &str| ResearchRequest {
             messages: vec![Message { role: Role::User, content: content.to_owned() }],
-            ..ResearchAsk::default()
+            ..ResearchRequest::default()
         };
         let key = |text: &str, content: &str| -> Result<Option<Key>, Refusal> {
             arguments::key(Some(text), digest(&(START, &ask(content)))?)

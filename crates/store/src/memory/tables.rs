@@ -6,10 +6,10 @@ use outlast_core::rules::{
     Admitted, EarlierCall, FirstCharge, IdentityRecord, KeyRecord, OwnerUsage, Turn,
 };
 use outlast_core::{
-    Carrier, ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary,
-    CountedSpend, Day, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile,
-    Prune, Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError,
-    Summary, SummaryCharge, Timestamp, WorkerId, rules, search,
+    ChargeState, Checkpoint, ClaimedNotice, ConversationId, ConversationSummary, CountedSpend, Day,
+    InitialWorker, Job, JobId, JobQuery, Key, LedgerRow, NanoUsd, NewJob, OwnerId, Profile, Prune,
+    Record, RemoteRun, RequestNote, Rev, Scope, SpendBy, SpendSum, StateKind, StoreError, Summary,
+    SummaryCharge, Timestamp, WorkerId, rules, search,
 };
 use tokio::sync::watch;
 
@@ -33,7 +33,7 @@ pub(super) struct Tables {
     pub(super) workers: HashMap<WorkerId, HashSet<Profile>>,
     /// Pending notices, in the order of the ends.
     pub(super) notices: Vec<StoredNotice>,
-    /// The values given to [`outlast_core::Store::keep`], by name.
+    /// The values given to [`outlast_core::Store::put_setting`], by name.
     pub(super) kept: HashMap<String, String>,
     /// The number of the latest change. Each change wakes the receivers.
     pub(super) rev: watch::Sender<Rev>,
@@ -124,7 +124,7 @@ impl Tables {
     pub(super) fn add(
         &mut self,
         Admitted { mut record, charge, key, identity }: Admitted,
-        carrier: Option<&Carrier>,
+        initial_worker: Option<&InitialWorker>,
         now: Timestamp,
     ) -> Job {
         let seq = self.records.last_key_value().map_or(1, |(seq, _)| seq + 1);
@@ -142,8 +142,8 @@ impl Tables {
             self.keys.insert((owner.clone(), text), StoredKey { seq, record });
         }
         self.identities.extend(identity.map(|identity| (seq, identity)));
-        if let Some(carrier) = carrier {
-            rules::carry(&mut record, carrier, now);
+        if let Some(initial_worker) = initial_worker {
+            rules::claim_on_insert(&mut record, initial_worker, now);
         }
         self.save(seq, record)
     }
@@ -169,7 +169,7 @@ impl Tables {
         if rules::begins_another_run(before, &record.job) {
             let day = self.counted(&record.job.new.owner, now.day());
             let job = self.counted_of_job(record.job.id);
-            rules::bound_another_run(record, CountedSpend { day, job }, now);
+            rules::reserve_another_run(record, CountedSpend { day, job }, now);
         }
     }
 
@@ -251,7 +251,7 @@ impl Tables {
     pub(super) fn remove(&mut self, scope: &Scope, prune: &Prune, now: Timestamp) -> u32 {
         let keys = self.keys_by_job();
         let goes = |(seq, Record { job, .. }): &(&u64, &Record)| {
-            scope.sees(&job.new.owner) && rules::prunable(job, keys.get(seq), prune, now)
+            scope.sees(&job.new.owner) && rules::is_prunable(job, keys.get(seq), prune, now)
         };
         let gone: Vec<u64> = self.records.iter().filter(goes).map(|(seq, _)| *seq).collect();
         for seq in &gone {
@@ -294,7 +294,7 @@ impl Tables {
             if let Some(id) = &job.new.conversation
                 && job.new.owner == *owner
                 && job.is_shown()
-                && !rules::expired(job, now)
+                && !rules::is_expired(job, now)
             {
                 turns.entry(id).or_default().push((*seq, job));
             }
@@ -353,7 +353,7 @@ pub(super) fn waits(job: &Job, profiles: &[Profile]) -> bool {
 }
 
 pub(super) fn visible(job: &Job, scope: &Scope, now: Timestamp) -> bool {
-    scope.sees(&job.new.owner) && !rules::expired(job, now)
+    scope.sees(&job.new.owner) && !rules::is_expired(job, now)
 }
 
 pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
@@ -391,7 +391,7 @@ pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {
         visibility: job.new.visibility,
         state: job.state.kind(),
         was_claimed: job.was_claimed(),
-        session: job.new.ask.note(RequestNote::SessionId).map(str::to_owned),
+        session: job.new.request.note(RequestNote::SessionId).map(str::to_owned),
         failures: count(job.failures.len()),
         progress: job.progress.clone(),
         created_at: job.created_at,

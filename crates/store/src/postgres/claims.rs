@@ -20,7 +20,7 @@ use crate::columns::{Columns as _, signed};
 use crate::copied;
 
 /// Selects owners with due jobs of these profiles ($1) at a time ($2, or the server's), in turn, with at most this many jobs
-/// ($3) from the head of their queues: the order of `rules::Turn` and the test of `rules::claimable`. The owners of each
+/// ($3) from the head of their queues: the order of `rules::Turn` and the test of `rules::is_claimable`. The owners of each
 /// profile are found in one index step each, however long their queues are.
 const CANDIDATES: &str = "with recursive
      moment as materialized (select coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now),
@@ -163,7 +163,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
     let (mut claimed, mut served) = (Vec::new(), Vec::new());
     for head in &heads {
         let Some(stored) = loaded.remove(&head.seq) else { continue };
-        if !rules::claimable(&stored.record, &claim.profiles, tx.now()) {
+        if !rules::is_claimable(&stored.record, &claim.profiles, tx.now()) {
             continue;
         }
         served.retain(|owner| *owner != head.owner);
@@ -209,7 +209,7 @@ pub(super) async fn take(tx: &mut Tx, claim: &Claim, id: &JobId) -> Result<Optio
     let [_, loaded] = tx.load([(super::writes::LOCK, &[&ids]), (&select, &[&ids])]).await?;
     let Some(row) = loaded.first() else { return Ok(None) };
     let stored = rows::stored(row)?;
-    if !rules::takeable(&stored.record, &claim.profiles, tx.now()) {
+    if !rules::is_claimable_by_id(&stored.record, &claim.profiles, tx.now()) {
         return Ok(None);
     }
     let is_queued = stored.record.job.new.visibility.goes_through_queue();

@@ -90,7 +90,7 @@ pub(super) async fn bound_another_run(
     let job = of_job.first().map_or(Ok(0), |row| row.count("counted")).map(NanoUsd)?;
     let day = counted(tx, &owner, tx.now().day()).await?;
     let now = tx.now();
-    rules::bound_another_run(record, CountedSpend { day, job }, now);
+    rules::reserve_another_run(record, CountedSpend { day, job }, now);
     Ok(())
 }
 

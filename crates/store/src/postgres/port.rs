@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use outlast_core::{
     Cancelled, ChangeWait, Changes, Checkpoint, Claimed, ClaimedNotice, ConversationId,
-    ConversationPage, ConversationQuery, Cost, Cursor, Dead, Insert, Inserted, Job, JobId, JobPage,
+    ConversationPage, ConversationQuery, Cost, Cursor, Insert, Inserted, Job, JobId, JobPage,
     JobQuery, Lease, LedgerRow, NoticeClaim, NoticeOutcome, OwnerId, Profile, Progress, Prune,
-    Pruned, Record, RemoteRun, RemoteStop, Rescued, Rev, Scope, Settlement, SpendQuery, SpendSum,
-    StateCount, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
+    Pruned, Record, RemoteRun, RemoteStop, RescueBy, Rescued, Rev, Scope, Settlement, SpendQuery,
+    SpendSum, StateCount, StateKind, Store, StoreError, Timestamp, WorkerId, rules,
 };
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -64,7 +64,7 @@ impl Store for PostgresStore {
         batch::ask(&self.shared.claims, Claim { worker, profiles, lease }).await
     }
 
-    async fn take(
+    async fn claim_by_id(
         &self,
         worker: &WorkerId,
         profiles: &[Profile],
@@ -83,7 +83,7 @@ impl Store for PostgresStore {
         }))
     }
 
-    async fn orphans(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
+    async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
         let select = "select id from jobs where state = 'queued' and visibility <> 'promised'
              and profile = any($1::text[]) order by seq";
         let rows = self.shared.read(select, &[&names(profiles)]).await?;
@@ -109,10 +109,11 @@ impl Store for PostgresStore {
         batch::ask(&self.shared.writes, write).await.map(drop).map_err(lost)
     }
 
-    async fn note(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
+    async fn show_progress(&self, lease: &Lease, progress: &Progress) -> Result<(), StoreError> {
         let (held, progress) = (lease.clone(), progress.clone());
-        let write =
-            light(&lease.job, move |record, now| rules::note(record, &held, &progress, now));
+        let write = light(&lease.job, move |record, now| {
+            rules::show_progress(record, &held, &progress, now)
+        });
         batch::ask(&self.shared.notes, write).await.map(drop).map_err(lost)
     }
 
@@ -139,7 +140,7 @@ impl Store for PostgresStore {
         let scope = scope.clone();
         let rule = move |record: &mut Record, now| {
             let job = &record.job;
-            if !scope.sees(&job.new.owner) || rules::expired(job, now) {
+            if !scope.sees(&job.new.owner) || rules::is_expired(job, now) {
                 return Err(StoreError::NotFound);
             }
             Ok(match rules::cancel(record, now) {
@@ -154,7 +155,7 @@ impl Store for PostgresStore {
         })
     }
 
-    async fn rescue(&self, dead: &Dead) -> Result<Rescued, StoreError> {
+    async fn rescue(&self, dead: &RescueBy) -> Result<Rescued, StoreError> {
         self.shared.rescue(dead).await
     }
 
@@ -164,7 +165,7 @@ impl Store for PostgresStore {
         batch::ask(&self.shared.writes, write).await.map(drop)
     }
 
-    async fn owed_stops(
+    async fn pending_stops(
         &self,
         profiles: &[Profile],
         limit: usize,
@@ -217,7 +218,7 @@ impl Store for PostgresStore {
         self.shared.has_worker(profile).await
     }
 
-    async fn queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
+    async fn count_queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
         let select =
             "select count(*) as jobs from jobs where state = 'queued' and visibility = 'promised'
              and profile = any($1::text[])";
@@ -225,7 +226,7 @@ impl Store for PostgresStore {
         Ok(rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?.unsigned_abs())
     }
 
-    async fn ahead(&self, id: &JobId) -> Result<u64, StoreError> {
+    async fn queue_position(&self, id: &JobId) -> Result<u64, StoreError> {
         const PLACES: &str = "with mine as (select seq, priority, profile, owner from jobs
                where id = $1 and state = 'queued' and visibility = 'promised')
              select jobs.owner = mine.owner as is_mine, arrived, coalesce(claim, 0) as served,
@@ -248,11 +249,11 @@ impl Store for PostgresStore {
         let others = places.iter().filter(|(is_mine, ..)| !is_mine);
         Ok(before
             + others
-                .map(|(_, turn, queued)| rules::ahead(&mine, before, turn, *queued))
+                .map(|(_, turn, queued)| rules::jobs_ahead(&mine, before, turn, *queued))
                 .sum::<u64>())
     }
 
-    async fn dismiss(&self, worker: &WorkerId) -> Result<(), StoreError> {
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.shared.dismiss(worker).await
     }
 
@@ -334,13 +335,13 @@ impl Store for PostgresStore {
         Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
     }
 
-    async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+    async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError> {
         let rows = self.shared.read("select value from kept where name = $1", &[&name]).await?;
         let value = rows.first().map(|row| row.try_get(0)).transpose();
         Ok(value.map_err(Fault::from)?)
     }
 
-    async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+    async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
              on conflict (name) do update set value = excluded.value";
         let kept = (name.to_owned(), value.to_owned());

@@ -16,7 +16,7 @@ use crate::columns::Columns as _;
 /// The maximum number of jobs that one step removes: a fraction of a second even if each has a long report.
 const TOGETHER: usize = 100;
 
-/// `rules::prunable` for jobs that expire by age; `$1` is the time. The column contains the rest of the rule.
+/// `rules::is_prunable` for jobs that expire by age; `$1` is the time. The column contains the rest of the rule.
 const EXPIRED: &str = "removable_at <= $1";
 
 /// The same rule for jobs that a person wants to remove.

@@ -125,7 +125,7 @@ impl Shared {
         let Some(row) = rows.first() else { return Ok(None) };
         let job = rows::stored(row)?.record.job;
         let now = self.now();
-        Ok(Some(job).filter(|job| scope.sees(&job.new.owner) && !rules::expired(job, now)))
+        Ok(Some(job).filter(|job| scope.sees(&job.new.owner) && !rules::is_expired(job, now)))
     }
 
     /// Returns a page of the jobs that `scope` may see.

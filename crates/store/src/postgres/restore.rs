@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use outlast_core::rules::{self, Fate};
-use outlast_core::{EndNotices, Nature, Profile, Request, Timestamp};
+use outlast_core::rules::{self, RestoredOutcome};
+use outlast_core::{EndNotices, Profile, RecoverySemantics, Request, Timestamp};
 use tokio_postgres::Transaction;
 
 use super::alone::Alone;
@@ -18,11 +18,11 @@ use crate::restored::{RestoreError, Restored, RestoredJob};
 impl PostgresStore {
     /// Decides about all unfinished jobs of a database that was restored from a dump, and makes it the store's own database.
     /// Ends jobs only if something shows that the database is an older copy, or with `force`. `notices` sets whether notices
-    /// of these ends are stored. `nature` returns the nature of the provider of these jobs for a request.
+    /// of these ends are stored. `semantics` returns the recovery semantics of the provider of these jobs for a request.
     pub async fn restore_in_place(
         url: &str,
         state_dir: Option<&Path>,
-        nature: &(dyn Fn(&Profile, &Request) -> Option<Nature> + Sync),
+        semantics: &(dyn Fn(&Profile, &Request) -> Option<RecoverySemantics> + Sync),
         notices: EndNotices,
         force: bool,
     ) -> Result<Restored, RestoreError> {
@@ -38,8 +38,8 @@ impl PostgresStore {
         // A server that was not detected cannot write meanwhile.
         let lock = "lock table jobs, keys, ledger in share row exclusive mode";
         tx.batch_execute(lock).await.map_err(Fault::from)?;
-        let decided = decided(&tx, nature).await?;
-        let ended = decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count();
+        let decided = decided(&tx, semantics).await?;
+        let ended = decided.iter().filter(|(_, fate)| *fate == RestoredOutcome::Ended).count();
         let may_end = ended == 0 || is_outdated || force;
         let saved = if may_end {
             let adopted = lineage::adopt(tx.client(), &found, &store, state_dir).await?;
@@ -67,8 +67,8 @@ impl From<Fault> for RestoreError {
 /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
 async fn decided(
     tx: &Transaction<'_>,
-    nature: &(dyn Fn(&Profile, &Request) -> Option<Nature> + Sync),
-) -> Result<Vec<(Stored, Fate)>, Fault> {
+    semantics: &(dyn Fn(&Profile, &Request) -> Option<RecoverySemantics> + Sync),
+) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
     let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
     let now = Timestamp::from_millis(tx.query_one(now, &[]).await?.try_get(0)?);
     let select = format!("{} where jobs.ended_at is null order by jobs.seq", rows::WHOLE);
@@ -76,8 +76,8 @@ async fn decided(
     for row in tx.query(&select, &[]).await? {
         let mut stored = rows::stored(&row)?;
         let new = &stored.record.job.new;
-        let nature = nature(&new.profile, &new.ask);
-        let fate = rules::restore(&mut stored.record, nature, now);
+        let semantics = semantics(&new.profile, &new.request);
+        let fate = rules::restore(&mut stored.record, semantics, now);
         decided.extend(fate.map(|fate| (stored, fate)));
     }
     Ok(decided)
@@ -86,7 +86,7 @@ async fn decided(
 /// Saves the decisions.
 async fn save(
     tx: Transaction<'_>,
-    decided: &[(Stored, Fate)],
+    decided: &[(Stored, RestoredOutcome)],
     notices: EndNotices,
 ) -> Result<(), Fault> {
     tx.batch_execute("delete from worker_profiles; delete from workers").await?;
@@ -102,7 +102,7 @@ async fn save(
             "update jobs set max_failures = $2 where seq = $1",
             vec![Box::new(*seq), Box::new(max_failures)],
         ));
-        if notices.max(record.notice) == EndNotices::Kept && *fate == Fate::Ended {
+        if notices.max(record.notice) == EndNotices::Kept && *fate == RestoredOutcome::Ended {
             let notice = notices::added(job, job.updated_at);
             writes.extend(notice.map(|notice| (notices::ADD, notice)));
         }

@@ -163,7 +163,7 @@ pub(super) fn added(seq: i64, record: &Record) -> Result<Vec<Param>, StoreError>
         Box::new(escaped(&new.workflow)),
         Box::new(escaped(&new.title)),
         Box::new(escaped(&new.title.to_lowercase())),
-        Box::new(new.ask.note(RequestNote::SessionId).map(escaped)),
+        Box::new(new.request.note(RequestNote::SessionId).map(escaped)),
         Box::new(i64::from(new.priority)),
         Box::new(word(&new.visibility)?),
         Box::new(i64::from(new.max_failures)),
@@ -173,7 +173,7 @@ pub(super) fn added(seq: i64, record: &Record) -> Result<Vec<Param>, StoreError>
         Box::new(escaped(&json(&job.checkpoint)?)),
         Box::new(job.created_at.as_millis()),
         Box::new(signed(*bytes)),
-        Box::new(json(&new.ask)?),
+        Box::new(json(&new.request)?),
         Box::new(allowance(job)?),
         Box::new(notice(*wanted)),
     ])

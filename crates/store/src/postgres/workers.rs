@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use outlast_core::{Checkpoint, Dead, JobId, Profile, Rescued, StoreError, WorkerId, rules};
+use outlast_core::{Checkpoint, JobId, Profile, RescueBy, Rescued, StoreError, WorkerId, rules};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -148,10 +148,10 @@ impl Shared {
     }
 
     /// Returns the jobs of dead workers to the queue.
-    pub(super) async fn rescue(self: &Arc<Self>, dead: &Dead) -> Result<Rescued, StoreError> {
+    pub(super) async fn rescue(self: &Arc<Self>, dead: &RescueBy) -> Result<Rescued, StoreError> {
         match dead {
-            Dead::Proven => self.rescue_proven().await,
-            Dead::LeasesExpired => {
+            RescueBy::DeadProcess => self.rescue_proven().await,
+            RescueBy::ExpiredLease => {
                 let stands = self.session.stands_since();
                 let may_judge =
                     stands.is_some_and(|since| since.elapsed() >= self.judgement.leases_for);
@@ -168,7 +168,7 @@ impl Shared {
                 let PutBack { rescued, .. } = self.put_back(Whose::LeaseExpired(alive)).await?;
                 Ok(Rescued { jobs: rescued, watched: 0 })
             }
-            Dead::Unheld { worker, held } => {
+            RescueBy::UnheldByWorker { worker, held } => {
                 let whose = Whose::Unheld { worker: worker.clone(), held: held.clone() };
                 let PutBack { rescued, .. } = self.put_back(whose).await?;
                 Ok(Rescued { jobs: rescued, watched: 0 })

@@ -39,7 +39,7 @@ pub(super) fn take(
 ) -> Result<Option<Claimed>, Fault> {
     let now = tx.now();
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
-    let takeable = found.filter(|stored| rules::takeable(&stored.record, profiles, now));
+    let takeable = found.filter(|stored| rules::is_claimable_by_id(&stored.record, profiles, now));
     takeable.map(|stored| hand_over(tx, stored, worker, lease)).transpose()
 }
 
@@ -149,7 +149,7 @@ pub(super) fn cancel(
     let now = tx.now();
     let found = rows::whole(tx.connection, "id = ?1", id.to_string())?;
     let visible = found.filter(|Stored { record: Record { job, .. }, .. }| {
-        scope.sees(&job.new.owner) && !rules::expired(job, now)
+        scope.sees(&job.new.owner) && !rules::is_expired(job, now)
     });
     let Stored { seq, mut record } = visible.ok_or(StoreError::NotFound)?;
     match rules::cancel(&mut record, now) {

@@ -30,7 +30,7 @@ pub(super) fn insert(
         return Ok(Inserted::Existing { job, key });
     }
     let usage = usage(tx.connection, &insert, now)?;
-    let carrier = insert.carrier.take();
+    let initial_worker = insert.initial_worker.take();
     let admitted = rules::admit(insert, &usage, JobId::new(Uuid::new_v4()), notice, now)?;
     let Admitted { mut record, charge, key, identity } = admitted;
     let seq = rows::add(tx, None, &mut record, now)?;
@@ -50,8 +50,8 @@ pub(super) fn insert(
     {
         rows::save_removable_at(tx.connection, &before, None)?;
     }
-    if let Some(carrier) = carrier {
-        rules::carry(&mut record, &carrier, now);
+    if let Some(initial_worker) = initial_worker {
+        rules::claim_on_insert(&mut record, &initial_worker, now);
         rows::save(tx, seq, &mut record)?;
     }
     Ok(Inserted::New(record.job))

@@ -39,7 +39,7 @@ pub(super) fn bound_another_run(
     if rules::begins_another_run(before, &record.job) {
         let day = counted(tx.connection, &record.job.new.owner, tx.now().day())?;
         let job = counted_of_job(tx.connection, record.job.id)?;
-        rules::bound_another_run(record, CountedSpend { day, job }, tx.now());
+        rules::reserve_another_run(record, CountedSpend { day, job }, tx.now());
     }
     Ok(())
 }

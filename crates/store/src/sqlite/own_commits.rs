@@ -96,7 +96,7 @@ impl OwnCommits {
 mod tests {
     use std::time::Duration;
 
-    use outlast_core::{JobId, StateKind, Uncarried};
+    use outlast_core::{HeldCallState, JobId, StateKind};
     use uuid::Uuid;
 
     use super::*;
@@ -105,7 +105,7 @@ mod tests {
         Change {
             id: JobId::new(Uuid::from_u128(id)),
             state,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false,
         }
     }

@@ -11,7 +11,7 @@ use crate::columns::Columns as _;
 /// Owners with queued jobs, the next one to serve first: the order of `rules::Turn`.
 const IN_TURN: &str = "SELECT owner FROM owners WHERE queued > 0 ORDER BY running, served, arrived";
 
-/// The head of one owner's queue for one profile, found in one index step. The same test as `rules::claimable`.
+/// The head of one owner's queue for one profile, found in one index step. The same test as `rules::is_claimable`.
 const HEAD: &str = "SELECT -priority, seq FROM jobs
      WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND owner = ?2
        AND (run_at <= ?3 OR updated_at > ?3)
@@ -69,7 +69,7 @@ pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
     let mut others = statement.query(names)?;
     let mut ahead = before;
     while let Some(row) = others.next()? {
-        ahead += rules::ahead(&mine, before, &row.turn()?, row.count("waiting")?);
+        ahead += rules::jobs_ahead(&mine, before, &row.turn()?, row.count("waiting")?);
     }
     Ok(ahead)
 }

@@ -14,7 +14,7 @@ const MAX_TOGETHER: usize = 100;
 /// The number of pages that one command frees, and the number of free pages that are kept for new jobs.
 const PAGES: i64 = 1024;
 
-/// `rules::prunable` for jobs that expire by age; `?1` is the time. The column contains the rest of the rule.
+/// `rules::is_prunable` for jobs that expire by age; `?1` is the time. The column contains the rest of the rule.
 const EXPIRED: &str = "removable_at <= ?1";
 
 /// The same rule for jobs that a person wants to remove.

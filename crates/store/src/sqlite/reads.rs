@@ -22,7 +22,7 @@ pub(super) fn job(
 ) -> Result<Option<Job>, Fault> {
     let found = rows::whole(connection, "id = ?1", id.to_string())?;
     let job = found.map(|stored| stored.record.job);
-    Ok(job.filter(|job| scope.sees(&job.new.owner) && !rules::expired(job, now)))
+    Ok(job.filter(|job| scope.sees(&job.new.owner) && !rules::is_expired(job, now)))
 }
 
 /// Returns a page of the jobs that `scope` may see.

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlast_core::rules::{self, Fate};
-use outlast_core::{Clock, EndNotices, Nature, Profile, Request, Rev, StoreError};
+use outlast_core::rules::{self, RestoredOutcome};
+use outlast_core::{Clock, EndNotices, Profile, RecoverySemantics, Request, Rev, StoreError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::backup::{Partial, fill, verify};
@@ -36,8 +36,8 @@ pub struct Restore<'a> {
     pub state_dir: Option<&'a Path>,
     /// The clock for the times of the changes.
     pub clock: &'a dyn Clock,
-    /// Returns the nature of the provider of these jobs for a request; `None` if no provider is configured.
-    pub nature: &'a dyn Fn(&Profile, &Request) -> Option<Nature>,
+    /// returns the recovery semantics of the provider of these jobs for a request; `None` if no provider is configured.
+    pub semantics: &'a dyn Fn(&Profile, &Request) -> Option<RecoverySemantics>,
     /// Sets whether a notice is stored for the jobs that the restore ends.
     pub notices: EndNotices,
     /// Restores even if this may be a mistake: over a store with jobs, or to a store that is not an older copy.
@@ -161,7 +161,7 @@ impl Restore<'_> {
         let mut jobs = Vec::new();
         for (Stored { seq, mut record }, fate) in self.decided(&moment)? {
             rows::save(&mut tx, seq, &mut record)?;
-            if fate == Fate::Ended {
+            if fate == RestoredOutcome::Ended {
                 notices::add(&tx, self.notices, &record)?;
             }
             let job = record.job;
@@ -178,21 +178,21 @@ impl Restore<'_> {
     /// Fails if nothing shows that the store is an older copy and jobs would be ended.
     fn refuse_ending_jobs(&self, connection: &Connection) -> Result<(), RestoreError> {
         let decided = self.decided(connection)?;
-        match decided.iter().filter(|(_, fate)| *fate == Fate::Ended).count() {
+        match decided.iter().filter(|(_, fate)| *fate == RestoredOutcome::Ended).count() {
             0 => Ok(()),
             jobs => Err(RestoreError::Current { jobs }),
         }
     }
 
     /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
-    fn decided(&self, connection: &Connection) -> Result<Vec<(Stored, Fate)>, Fault> {
+    fn decided(&self, connection: &Connection) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
         let unfinished = "SELECT seq FROM jobs WHERE ended_at IS NULL ORDER BY seq";
         let mut decided = Vec::new();
         for seq in sql::column::<i64>(connection, unfinished, [])? {
             let Some(mut stored) = rows::whole(connection, "seq = ?1", seq)? else { continue };
             let new = &stored.record.job.new;
-            let nature = (self.nature)(&new.profile, &new.ask);
-            let fate = rules::restore(&mut stored.record, nature, self.clock.now());
+            let semantics = (self.semantics)(&new.profile, &new.request);
+            let fate = rules::restore(&mut stored.record, semantics, self.clock.now());
             decided.extend(fate.map(|fate| (stored, fate)));
         }
         Ok(decided)

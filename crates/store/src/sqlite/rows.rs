@@ -209,7 +209,7 @@ pub(super) fn add(
         })?;
     let seq = tx.connection.last_insert_rowid();
     let insert = "INSERT INTO bodies (job, ask) VALUES (?1, ?2)";
-    sql::execute(tx.connection, insert, (seq, json(&new.ask)?))?;
+    sql::execute(tx.connection, insert, (seq, json(&new.request)?))?;
     search::owe(tx.connection, seq)?;
     tx.changed(seq, job);
     Ok(seq)

@@ -101,7 +101,7 @@ async fn fill(store: &dyn Store) {
         conversation: Some(ConversationId::new(AWKWARD)),
         workflow: AWKWARD.to_owned(),
         title: AWKWARD.to_owned(),
-        ask: serde_json::json!({ "session_id": AWKWARD, "weight": 0.1, "big": 1e300, AWKWARD: [null] }).into(),
+        request: serde_json::json!({ "session_id": AWKWARD, "weight": 0.1, "big": 1e300, AWKWARD: [null] }).into(),
         keep: Some(Duration::from_secs(86_400)),
         life: Some(Duration::from_secs(3_600)),
         priority: -7,
@@ -144,7 +144,7 @@ async fn fill(store: &dyn Store) {
         if let Some(checkpoint) = checkpoint {
             store.checkpoint(&lease, &checkpoint).await.unwrap();
             let progress = Progress { percent: Some(7), message: AWKWARD.to_owned() };
-            store.note(&lease, &progress).await.unwrap();
+            store.show_progress(&lease, &progress).await.unwrap();
         }
     }
     // Queued; one number of arrival is unused.

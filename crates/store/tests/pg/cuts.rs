@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Dead, EndNotices, Insert, Inserted, JobState, Rescued, Scope, Settlement, Store,
-    StoreError,
+    ChangeWait, EndNotices, Insert, Inserted, JobState, RescueBy, Rescued, Scope, Settlement,
+    Store, StoreError,
 };
 use outlast_store::{PostgresStore, WakeupMode};
 use outlast_testkit::store_suite::{LEASE, a_job, a_key, profiles, worker};
@@ -261,9 +261,9 @@ fn an_insert() -> Insert {
         key: None,
         max_unfinished: 100,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     }
 }
 
@@ -307,10 +307,10 @@ async fn f4_without_sessions_changes_are_looked_for_and_leases_tell() {
     here.claim(&worker("w"), &profiles(), lease).await.unwrap().unwrap();
     assert!(there.has_worker(&profiles()[0]).await.unwrap(), "it says that it is running");
     here.close().await;
-    let proven = there.rescue(&Dead::Proven).await.unwrap();
+    let proven = there.rescue(&RescueBy::DeadProcess).await.unwrap();
     assert_eq!(proven, Rescued { jobs: 0, watched: 1 }, "no lock shows it");
     let put_back = async {
-        while there.rescue(&Dead::LeasesExpired).await.unwrap().jobs == 0 {
+        while there.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

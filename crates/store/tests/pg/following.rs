@@ -62,9 +62,9 @@ async fn insert(store: &PostgresStore, number: usize) -> JobId {
         key: None,
         max_unfinished: 10_000,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) => job.id,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use outlast_core::{
-    Again, Day, Insert, Inserted, Nature, Resumes, Scope, SpendBy, SpendQuery, SpendSum, Store,
-    StoreError,
+    Day, Insert, Inserted, RecoverySemantics, ResendPolicy, ResumePolicy, Scope, SpendBy,
+    SpendQuery, SpendSum, Store, StoreError,
 };
 use outlast_store::{PostgresStore, RestoreError};
 use outlast_testkit::store_suite::{a_cost, a_job, a_reservation, an_insert};
@@ -68,14 +68,18 @@ async fn g6_a_restore_keeps_what_may_have_been_spent_since() {
     let store = database.open().await;
     store.insert(paid(None)).await.unwrap();
     store.close().await;
-    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let natures = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(nature);
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Always,
+        can_stop: true,
+    };
+    let semantics_of = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(semantics);
     // The session of the closed store ends a moment after the close.
     let restoring = async {
         while let Err(error) = PostgresStore::restore_in_place(
             database.url(),
             None,
-            &natures,
+            &semantics_of,
             outlast_core::EndNotices::Off,
             true,
         )

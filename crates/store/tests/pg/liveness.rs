@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Checkpoint, Clock, Dead, Insert, Inserted, Job, JobState, Rescued, Scope, Store,
+    Checkpoint, Clock, Insert, Inserted, Job, JobState, RescueBy, Rescued, Scope, Store,
 };
 use outlast_store::{Judgement, PostgresStore};
 use outlast_testkit::clock::ManualClock;
@@ -25,9 +25,9 @@ async fn add(store: &PostgresStore) -> Job {
         key: None,
         max_unfinished: 1_000,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     };
     match store.insert(insert).await.unwrap() {
         Inserted::New(job) => job,
@@ -40,7 +40,7 @@ async fn rescued(judge: &PostgresStore, jobs: u32) -> Rescued {
     let asking = async {
         let mut put_back = 0;
         loop {
-            let rescued = judge.rescue(&Dead::Proven).await.unwrap();
+            let rescued = judge.rescue(&RescueBy::DeadProcess).await.unwrap();
             put_back += rescued.jobs;
             if put_back == jobs {
                 return Rescued { jobs: put_back, ..rescued };
@@ -58,7 +58,10 @@ async fn f3_jobs_of_a_closed_process_are_put_back() {
     let (leaves, stays) = (database.open().await, database.open().await);
     let job = add(&leaves).await;
     leaves.claim(&worker("leaves"), &profiles(), LEASE).await.unwrap().unwrap();
-    assert_eq!(stays.rescue(&Dead::Proven).await.unwrap(), Rescued { jobs: 0, watched: 1 });
+    assert_eq!(
+        stays.rescue(&RescueBy::DeadProcess).await.unwrap(),
+        Rescued { jobs: 0, watched: 1 }
+    );
     leaves.close().await;
     rescued(&stays, 1).await;
     let job = stays.job(&Scope::Operator, &job.id).await.unwrap().unwrap();
@@ -86,7 +89,7 @@ async fn f3_a_worker_that_reconnects_is_not_taken_for_dead() {
             .await
             .unwrap();
         for _ in 0..20 {
-            assert_eq!(judges.rescue(&Dead::Proven).await.unwrap().jobs, 0);
+            assert_eq!(judges.rescue(&RescueBy::DeadProcess).await.unwrap().jobs, 0);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -134,7 +137,7 @@ async fn f3_a_young_session_judges_no_worker() {
     let judges = database.open_judging(None, young).await;
     leaves.close().await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    for dead in [Dead::Proven, Dead::LeasesExpired] {
+    for dead in [RescueBy::DeadProcess, RescueBy::ExpiredLease] {
         assert_eq!(judges.rescue(&dead).await.unwrap(), Rescued { jobs: 0, watched: 1 });
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outlast_core::rules::Fate;
+use outlast_core::rules::RestoredOutcome;
 use outlast_core::{
-    Again, Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobQuery, JobState, Nature,
-    NewJob, NoticeClaim, Prune, Resumes, Scope, Settlement, Store, StoreError,
+    Checkpoint, Code, ConversationId, EndNotices, Inserted, Job, JobQuery, JobState, NewJob,
+    NoticeClaim, Prune, RecoverySemantics, ResendPolicy, ResumePolicy, Scope, Settlement, Store,
+    StoreError,
 };
 use outlast_store::{Judgement, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::store_suite::{LEASE, a_job, a_report, a_run, an_insert, profiles, worker};
@@ -98,10 +99,10 @@ async fn f1_a_role_without_the_right_to_make_tables_can_serve() {
     store.settle(&claimed.lease, done).await.unwrap();
     let cancelled = add(&store).await;
     store.cancel(&Scope::Operator, &cancelled.id).await.unwrap();
-    store.rescue(&outlast_core::Dead::Proven).await.unwrap();
-    store.rescue(&outlast_core::Dead::LeasesExpired).await.unwrap();
+    store.rescue(&outlast_core::RescueBy::DeadProcess).await.unwrap();
+    store.rescue(&outlast_core::RescueBy::ExpiredLease).await.unwrap();
     assert!(store.has_worker(&profiles()[0]).await.unwrap());
-    store.dismiss(&worker("w")).await.unwrap();
+    store.deregister_worker(&worker("w")).await.unwrap();
     let later = outlast_core::Prune::EndedBefore(store.now().after(Duration::from_secs(60)));
     store.prune(&Scope::Operator, &later).await.unwrap();
     assert_eq!(store.job(&Scope::Operator, &job.id).await.unwrap(), None);
@@ -179,14 +180,14 @@ async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
     let database = Database::fresh().await;
     let store = database.open().await;
     // Simulates a deadlock three times.
-    let trouble = "create sequence tries;
+    let setup = "create sequence tries;
         create function give_way() returns trigger as $$ begin
             if nextval('tries') < 4 then raise exception using errcode = '40P01'; end if;
             return new;
         end $$ language plpgsql;
         create trigger give_way before insert on jobs for each row execute function give_way()";
     let client = database.client().await;
-    client.batch_execute(trouble).await.unwrap();
+    client.batch_execute(setup).await.unwrap();
     add(&store).await;
     let tries: i64 = client.query_one("select last_value from tries", &[]).await.unwrap().get(0);
     assert_eq!(tries, 4);
@@ -197,11 +198,11 @@ async fn f2_a_step_that_was_undone_by_the_database_is_done_again() {
 async fn f1_a_full_disk_and_damage_are_distinguished() {
     let database = Database::fresh().await;
     let store = database.open().await;
-    let trouble = "create function refuse() returns trigger as $$ begin
+    let setup = "create function refuse() returns trigger as $$ begin
             raise exception 'so it is' using errcode = new.title;
         end $$ language plpgsql;
         create trigger refuse before insert on jobs for each row execute function refuse()";
-    database.client().await.batch_execute(trouble).await.unwrap();
+    database.client().await.batch_execute(setup).await.unwrap();
     let refused = async |code: &str| {
         let insert = an_insert(NewJob { title: code.to_owned(), ..a_job() });
         store.insert(insert).await.unwrap_err()
@@ -264,9 +265,9 @@ async fn f1_a_restore_of_locked_tables_ends() {
     database.open().await.close().await;
     let client = database.client().await;
     client.batch_execute("begin; lock table jobs").await.unwrap();
-    let natures = |_: &outlast_core::Profile, _: &outlast_core::Request| None;
+    let semantics_of = |_: &outlast_core::Profile, _: &outlast_core::Request| None;
     let restoring =
-        PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, true);
+        PostgresStore::restore_in_place(database.url(), None, &semantics_of, EndNotices::Off, true);
     let ended = tokio::time::timeout(Duration::from_secs(60), restoring).await;
     let Err(RestoreError::Store(StoreError::Unavailable(error))) = ended.unwrap() else {
         panic!("it is refused")
@@ -341,25 +342,39 @@ async fn b9a_what_a_restored_dump_had_not_finished_is_not_bought_again() {
     let resumed = add(&store).await;
     let first = store.claim(&worker("w"), &profiles(), LEASE).await.unwrap().unwrap();
     store.settle(&first.lease, Settlement::Release).await.unwrap();
-    let claimed = store.take(&worker("w"), &profiles(), &resumed.id, LEASE).await.unwrap().unwrap();
+    let claimed =
+        store.claim_by_id(&worker("w"), &profiles(), &resumed.id, LEASE).await.unwrap().unwrap();
     store.checkpoint(&claimed.lease, &Checkpoint::Running(a_run("r"))).await.unwrap();
-    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let natures = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(nature);
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Always,
+        can_stop: true,
+    };
+    let semantics_of = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(semantics);
     let in_use =
-        PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, true)
+        PostgresStore::restore_in_place(database.url(), None, &semantics_of, EndNotices::Off, true)
             .await;
     assert!(matches!(in_use, Err(RestoreError::InUse)), "{in_use:?}");
     let rev = store.rev().await.unwrap();
     store.close().await;
-    let unforced =
-        PostgresStore::restore_in_place(database.url(), None, &natures, EndNotices::Off, false)
-            .await;
+    let unforced = PostgresStore::restore_in_place(
+        database.url(),
+        None,
+        &semantics_of,
+        EndNotices::Off,
+        false,
+    )
+    .await;
     assert!(matches!(unforced, Err(RestoreError::Current { jobs: 1 })), "{unforced:?}");
     let kept = EndNotices::Kept;
-    let restored =
-        PostgresStore::restore_in_place(database.url(), None, &natures, kept, true).await.unwrap();
+    let restored = PostgresStore::restore_in_place(database.url(), None, &semantics_of, kept, true)
+        .await
+        .unwrap();
     let fates: Vec<_> = restored.jobs.iter().map(|job| (job.job.id, job.fate)).collect();
-    assert_eq!(fates, [(queued.id, Fate::Ended), (resumed.id, Fate::Resumes)]);
+    assert_eq!(
+        fates,
+        [(queued.id, RestoredOutcome::Ended), (resumed.id, RestoredOutcome::Resumes)]
+    );
 
     let store = database.open().await;
     let ended = store.job(&Scope::Operator, &queued.id).await.unwrap().unwrap();

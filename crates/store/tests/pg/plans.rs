@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_core::{
-    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Cursor, Day, Dead, Insert,
-    Inserted, JobQuery, Key, NewJob, OwnerId, Progress, Prune, Rev, Scope, Settlement, SpendBy,
+    ChangeWait, Checkpoint, ConversationId, ConversationQuery, Cost, Cursor, Day, Insert, Inserted,
+    JobQuery, Key, NewJob, OwnerId, Progress, Prune, RescueBy, Rev, Scope, Settlement, SpendBy,
     SpendQuery, StateKind, Store, Timestamp,
 };
 use outlast_store::PostgresStore;
@@ -43,9 +43,9 @@ fn insert(job: NewJob, key: Option<Key>) -> Insert {
         key,
         max_unfinished: 1_000,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     }
 }
 
@@ -70,17 +70,20 @@ async fn everything(store: &PostgresStore) {
     for _ in 0..5 {
         add(store, a_job()).await;
     }
-    store.take(&me, &profiles(), &taken.id, LEASE).await.unwrap().unwrap();
+    store.claim_by_id(&me, &profiles(), &taken.id, LEASE).await.unwrap().unwrap();
     let mut leases = Vec::new();
     for _ in 0..4 {
         leases.push(store.claim(&me, &profiles(), LEASE).await.unwrap().unwrap().lease);
     }
     store.renew(&leases, LEASE).await.unwrap();
     store.checkpoint(&leases[0], &Checkpoint::Beginning { key: "k".to_owned() }).await.unwrap();
-    store.note(&leases[0], &Progress { percent: Some(1), message: "on".to_owned() }).await.unwrap();
+    store
+        .show_progress(&leases[0], &Progress { percent: Some(1), message: "on".to_owned() })
+        .await
+        .unwrap();
     store.checkpoint(&leases[0], &Checkpoint::Running(a_run("run"))).await.unwrap();
     store.cancel(&Scope::Operator, &leases[0].job).await.unwrap();
-    assert_eq!(store.owed_stops(&profiles(), 10).await.unwrap().len(), 1);
+    assert_eq!(store.pending_stops(&profiles(), 10).await.unwrap().len(), 1);
     store
         .record_stop(&leases[0].job, outlast_core::RemoteStop::Ended, Cost::Unknown)
         .await
@@ -90,13 +93,13 @@ async fn everything(store: &PostgresStore) {
     store.settle(&leases[1], success).await.unwrap();
     store.settle(&leases[2], Settlement::Release).await.unwrap();
     store.record_answer(&leases[1].job).await.unwrap();
-    for dead in [Dead::Proven, Dead::LeasesExpired] {
+    for dead in [RescueBy::DeadProcess, RescueBy::ExpiredLease] {
         store.rescue(&dead).await.unwrap();
     }
-    store.orphans(&profiles()).await.unwrap();
+    store.unclaimed_held_calls(&profiles()).await.unwrap();
     store.has_worker(&profiles()[0]).await.unwrap();
-    store.queued(&profiles()).await.unwrap();
-    store.ahead(&talked.id).await.unwrap();
+    store.count_queued(&profiles()).await.unwrap();
+    store.queue_position(&talked.id).await.unwrap();
     store.job(&owner, &talked.id).await.unwrap();
     for scope in [&owner, &Scope::Operator] {
         let queries = [
@@ -129,7 +132,7 @@ async fn everything(store: &PostgresStore) {
     let now = store.rev().await.unwrap();
     store.changes(now, wait).await.unwrap();
     store.changes(Rev(now.0 - 1), wait).await.unwrap();
-    store.dismiss(&me).await.unwrap();
+    store.deregister_worker(&me).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

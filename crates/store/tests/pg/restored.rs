@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use outlast_core::{
-    Again, EndNotices, Inserted, Job, JobQuery, Nature, Resumes, Rev, Scope, Settlement,
-    Store as _, StoreError,
+    EndNotices, Inserted, Job, JobQuery, RecoverySemantics, ResendPolicy, ResumePolicy, Rev, Scope,
+    Settlement, Store as _, StoreError,
 };
 use outlast_store::{ConnectionLimits, PostgresOptions, PostgresStore, RestoreError};
 use outlast_testkit::postgres::{connect, server};
@@ -59,10 +59,14 @@ async fn add(store: &PostgresStore) -> Job {
 
 /// Restores the store without force; returns the number of jobs that were ended or resumed.
 async fn restore(url: &str, state_dir: Option<&Path>) -> usize {
-    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    let natures = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(nature);
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Always,
+        can_stop: true,
+    };
+    let semantics_of = move |_: &outlast_core::Profile, _: &outlast_core::Request| Some(semantics);
     loop {
-        match PostgresStore::restore_in_place(url, state_dir, &natures, EndNotices::Off, false)
+        match PostgresStore::restore_in_place(url, state_dir, &semantics_of, EndNotices::Off, false)
             .await
         {
             // The session of a closed store ends a moment after the close.

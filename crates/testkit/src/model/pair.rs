@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Carrier, ChangeWait, Claimed, Clock, Cost, Dead, Insert, Inserted, Job, JobId, JobQuery, Lease,
-    NanoUsd, Profile, Progress, Prune, Pruned, Rescued, Rev, Scope, Store, StoreError, Timestamp,
-    WorkerId,
+    ChangeWait, Claimed, Clock, Cost, InitialWorker, Insert, Inserted, Job, JobId, JobQuery, Lease,
+    NanoUsd, Profile, Progress, Prune, Pruned, RescueBy, Rescued, Rev, Scope, Store, StoreError,
+    Timestamp, WorkerId,
 };
 use tempfile::TempDir;
 
@@ -146,7 +146,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             return Err(format!("the store is unsound: {problems:?}"));
         }
         for (number, worker) in self.workers.iter().enumerate() {
-            let dismissed = self.handles[worker.handle].dismiss(&self.name(number)).await;
+            let dismissed = self.handles[worker.handle].deregister_worker(&self.name(number)).await;
             dismissed.map_err(|error| error.to_string())?;
         }
         self.subject.end(self.handles).await;
@@ -174,9 +174,9 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                     key,
                     max_unfinished: *max_unfinished,
                     max_bytes: *max_bytes,
-                    takes_up: takes_up.then(|| a_run("left")),
+                    resumed_run: takes_up.then(|| a_run("left")),
                     reservation: cents_per_day.map(|cents| a_reservation(1, cents)),
-                    carrier: carrier.map(|(worker, seconds)| Carrier {
+                    initial_worker: carrier.map(|(worker, seconds)| InitialWorker {
                         worker: self.name(worker),
                         lease: Duration::from_secs(seconds),
                     }),
@@ -215,8 +215,8 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 let profiles: Vec<Profile> = profiles.iter().copied().map(profile).collect();
                 let (name, lease) = (self.name(*worker), Duration::from_secs(*seconds));
                 let handle = self.workers[*worker].handle;
-                let claimed =
-                    both!(self, handle, ids, |store, id| store.take(&name, &profiles, &id, lease));
+                let claimed = both!(self, handle, ids, |store, id| store
+                    .claim_by_id(&name, &profiles, &id, lease));
                 self.claimed("take", *worker, claimed)?;
             }
             Action::Renew { leases, seconds } => {
@@ -236,7 +236,8 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             Action::Note { lease, percent } => {
                 let Some(leases) = self.lease(*lease) else { return Ok(()) };
                 let progress = Progress { percent: *percent, message: "reading".to_owned() };
-                let wrote = both!(self, via, leases, |store, lease| store.note(&lease, &progress));
+                let wrote =
+                    both!(self, via, leases, |store, lease| store.show_progress(&lease, &progress));
                 self.same("note", wrote, as_it_is)?;
             }
             Action::Settle { lease, how } => {
@@ -258,14 +259,14 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
                 }
                 // The model has one handle and therefore no other workers to watch.
                 let watched = self.count_other_holders(via).await;
-                let model = self.model.rescue(&Dead::Proven).await;
+                let model = self.model.rescue(&RescueBy::DeadProcess).await;
                 let model = model.map(|rescued| Rescued { watched, ..rescued });
-                let subject = self.rescue(via, &Dead::Proven, &model).await;
+                let subject = self.rescue(via, &RescueBy::DeadProcess, &model).await;
                 self.same("rescue", (model, subject), as_it_is)?;
             }
             Action::RescueExpired => {
-                let model = self.model.rescue(&Dead::LeasesExpired).await;
-                let subject = self.rescue(via, &Dead::LeasesExpired, &model).await;
+                let model = self.model.rescue(&RescueBy::ExpiredLease).await;
+                let subject = self.rescue(via, &RescueBy::ExpiredLease, &model).await;
                 self.same("rescue", (model, subject), as_it_is)?;
             }
             Action::Owe { job } => {
@@ -291,7 +292,7 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
             }
             Action::Dismiss { worker } => {
                 let (name, handle) = (self.name(*worker), self.workers[*worker].handle);
-                let dismissed = both!(self, handle, |store| store.dismiss(&name));
+                let dismissed = both!(self, handle, |store| store.deregister_worker(&name));
                 self.workers[*worker].alive = false;
                 self.same("dismiss", dismissed, as_it_is)?;
             }
@@ -372,7 +373,10 @@ impl<'a, S: TestedStore> StorePair<'a, S> {
     async fn reopen(&mut self, via: usize) -> Result<(), String> {
         for number in 0..WORKERS {
             if self.workers[number].handle == via {
-                self.model.dismiss(&self.name(number)).await.map_err(|error| error.to_string())?;
+                self.model
+                    .deregister_worker(&self.name(number))
+                    .await
+                    .map_err(|error| error.to_string())?;
                 self.workers[number].life += 1;
                 self.workers[number].alive = false;
             }

@@ -112,10 +112,10 @@ pub async fn pending_stops_are_returned_only_for_the_profile(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     now(&fixture, &claimed.job.id).await;
     for profiles in [vec![], vec![Profile::new("search")]] {
-        assert!(fixture.store.owed_stops(&profiles, 10).await.unwrap().is_empty());
+        assert!(fixture.store.pending_stops(&profiles, 10).await.unwrap().is_empty());
     }
     let mine = [Profile::new("search"), Profile::new("research")];
-    assert_eq!(fixture.store.owed_stops(&mine, 10).await.unwrap().len(), 1);
+    assert_eq!(fixture.store.pending_stops(&mine, 10).await.unwrap().len(), 1);
 }
 
 /// The rest is returned when these are done.
@@ -125,7 +125,7 @@ pub async fn pending_stops_are_limited_to_the_requested_number(fixture: Fixture)
         now(&fixture, &claimed.job.id).await;
     }
     for (limit, expected) in [(0, 0), (2, 2), (10, 3)] {
-        assert_eq!(fixture.store.owed_stops(&profiles(), limit).await.unwrap().len(), expected);
+        assert_eq!(fixture.store.pending_stops(&profiles(), limit).await.unwrap().len(), expected);
     }
 }
 
@@ -142,7 +142,7 @@ pub async fn pending_stops_are_returned_oldest_first_across_profiles(fixture: Fi
     }
     let both = [Profile::new("research"), Profile::new("search"), Profile::new("research")];
     for limit in [10, 3, 2, 1] {
-        let owed = fixture.store.owed_stops(&both, limit).await.unwrap();
+        let owed = fixture.store.pending_stops(&both, limit).await.unwrap();
         assert_eq!(owed, expected[..limit.min(3)], "at most {limit}");
     }
 }
@@ -209,7 +209,7 @@ pub async fn no_stop_is_pending_if_no_run_is_known(fixture: Fixture) {
     let claimed = at(&fixture, Checkpoint::Running(a_run("run-1"))).await;
     now(&fixture, &claimed.job.id).await;
     fixture.store.record_stop(&claimed.job.id, RemoteStop::Owed, Cost::Unknown).await.unwrap();
-    assert_eq!(fixture.store.owed_stops(&profiles(), 1).await.unwrap().len(), 1);
+    assert_eq!(fixture.store.pending_stops(&profiles(), 1).await.unwrap().len(), 1);
 }
 
 async fn at(fixture: &Fixture, checkpoint: Checkpoint) -> Claimed {
@@ -233,5 +233,5 @@ fn remote(job: &Job) -> RemoteStop {
 }
 
 async fn owed(fixture: &Fixture) -> Vec<(JobId, outlast_core::RemoteRun)> {
-    fixture.store.owed_stops(&profiles(), 10).await.unwrap()
+    fixture.store.pending_stops(&profiles(), 10).await.unwrap()
 }

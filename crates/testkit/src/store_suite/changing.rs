@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Change, ChangeWait, Checkpoint, Cost, Progress, RemoteStop, Rev, Scope, Settlement, StateKind,
-    Uncarried,
+    Change, ChangeWait, Checkpoint, Cost, HeldCallState, Progress, RemoteStop, Rev, Scope,
+    Settlement, StateKind,
 };
 
 use super::fixture::{Fixture, LEASE, a_failure, a_job, a_run, succeed, worker};
@@ -25,7 +25,7 @@ pub async fn a_change_wakes_waiting_callers(fixture: Fixture) {
         [Change {
             id: job.id,
             state: StateKind::Queued,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false
         }]
     );
@@ -41,7 +41,7 @@ pub async fn a_change_before_the_call_is_not_missed(fixture: Fixture) {
         [Change {
             id: job.id,
             state: StateKind::Queued,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false
         }]
     );
@@ -60,19 +60,19 @@ pub async fn each_job_is_reported_once_with_its_latest_state(fixture: Fixture) {
         Change {
             id: third.id,
             state: StateKind::Queued,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false,
         },
         Change {
             id: first.id,
             state: StateKind::Succeeded,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false,
         },
         Change {
             id: second.id,
             state: StateKind::Cancelled,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false,
         },
     ];
@@ -91,7 +91,7 @@ pub async fn nothing_is_reported_twice(fixture: Fixture) {
         [Change {
             id: second.id,
             state: StateKind::Queued,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false
         }]
     );
@@ -115,14 +115,14 @@ pub async fn progress_is_a_change_and_a_renewal_is_not(fixture: Fixture) {
     fixture.store.renew(std::slice::from_ref(&claimed.lease), LEASE).await.unwrap();
     assert!(fixture.look(claimed.job.rev).await.jobs.is_empty());
     let progress = Progress { percent: None, message: "reading".to_owned() };
-    fixture.store.note(&claimed.lease, &progress).await.unwrap();
+    fixture.store.show_progress(&claimed.lease, &progress).await.unwrap();
     let changes = fixture.wait(claimed.job.rev).await;
     assert_eq!(
         changes.jobs,
         [Change {
             id: claimed.job.id,
             state: StateKind::Running,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false
         }]
     );
@@ -135,7 +135,7 @@ pub async fn every_kind_of_write_is_seen(fixture: Fixture) {
         let changes = fixture.wait(rev).await;
         assert_eq!(
             changes.jobs,
-            [Change { id, state, uncarried: Uncarried::No, in_conversation: false }]
+            [Change { id, state, uncarried: HeldCallState::NotWaiting, in_conversation: false }]
         );
         assert!(changes.rev > rev);
         rev = changes.rev;
@@ -217,7 +217,7 @@ pub async fn changes_continue_from_the_current_rev(fixture: Fixture) {
         [Change {
             id: after.id,
             state: StateKind::Queued,
-            uncarried: Uncarried::No,
+            uncarried: HeldCallState::NotWaiting,
             in_conversation: false
         }]
     );

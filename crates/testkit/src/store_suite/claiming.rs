@@ -36,11 +36,15 @@ pub async fn a_queue_position_follows_the_order_of_claims(fixture: Fixture) {
     let held = NewJob { visibility: Visibility::Unpromised, ..a_job() };
     fixture.add(held).await;
     for (job, ahead) in [(&high, 0), (&low, 1), (&last, 2)] {
-        assert_eq!(fixture.store.ahead(&job.id).await.unwrap(), ahead);
+        assert_eq!(fixture.store.queue_position(&job.id).await.unwrap(), ahead);
     }
     fixture.claim().await;
-    assert_eq!(fixture.store.ahead(&last.id).await.unwrap(), 1);
-    assert_eq!(fixture.store.ahead(&high.id).await.unwrap(), 0, "it is no longer in the queue");
+    assert_eq!(fixture.store.queue_position(&last.id).await.unwrap(), 1);
+    assert_eq!(
+        fixture.store.queue_position(&high.id).await.unwrap(),
+        0,
+        "it is no longer in the queue"
+    );
 }
 
 /// The order of the requested profiles does not matter.
@@ -115,7 +119,7 @@ pub async fn queue_positions_count_all_owners(fixture: Fixture) {
     let mut places = Vec::new();
     let query = JobQuery { states: vec![StateKind::Queued], limit: 100, ..JobQuery::default() };
     for job in fixture.store.list(&Scope::Operator, &query).await.unwrap().jobs {
-        places.push((fixture.store.ahead(&job.id).await.unwrap(), job.id));
+        places.push((fixture.store.queue_position(&job.id).await.unwrap(), job.id));
     }
     places.sort();
     let research = [Profile::new("research")];
@@ -135,7 +139,7 @@ pub async fn a_refused_insert_does_not_register_its_owner(fixture: Fixture) {
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
     let first = fixture.add(of(bob(), 0)).await;
     fixture.add(of(alice(), 0)).await;
-    assert_eq!(fixture.store.ahead(&first.id).await.unwrap(), 0);
+    assert_eq!(fixture.store.queue_position(&first.id).await.unwrap(), 0);
     assert_eq!(fixture.claim().await.job.id, first.id);
 }
 

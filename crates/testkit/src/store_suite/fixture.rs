@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Dead, Failure, Insert,
-    Inserted, Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun,
+    Body, Cancelled, ChangeWait, Changes, Claimed, Clock, Code, Cost, Failure, Insert, Inserted,
+    Job, JobId, Key, KeyLife, NanoUsd, NewJob, Output, OwnerId, Profile, RemoteRun, RescueBy,
     Rescued, Reservation, Rev, Scope, Settlement, Source, SpendLimits, SpendTerms, Store,
     StoreError, Timestamp, Usage, Visibility, WorkerId,
 };
@@ -87,7 +87,7 @@ impl Fixture {
 
     /// Claims this job by its id for a worker, if possible.
     pub async fn take(&self, worker: &WorkerId, id: &JobId) -> Option<Claimed> {
-        self.store.take(worker, &profiles(), id, LEASE).await.expect("takes never fail")
+        self.store.claim_by_id(worker, &profiles(), id, LEASE).await.expect("takes never fail")
     }
 
     /// Cancels a job as the operator.
@@ -97,8 +97,8 @@ impl Fixture {
 
     /// Ends `worker` as the end of its process would, and rescues its jobs.
     pub async fn end_worker(&self, worker: &WorkerId) -> Rescued {
-        self.store.dismiss(worker).await.expect("a worker can be deregistered");
-        self.store.rescue(&Dead::Proven).await.expect("a rescue never fails")
+        self.store.deregister_worker(worker).await.expect("a worker can be deregistered");
+        self.store.rescue(&RescueBy::DeadProcess).await.expect("a rescue never fails")
     }
 
     /// The time on the fixture's clock.
@@ -134,9 +134,9 @@ pub fn an_insert(job: NewJob) -> Insert {
         key: None,
         max_unfinished: 100_000,
         max_bytes: u64::MAX,
-        takes_up: None,
+        resumed_run: None,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     }
 }
 
@@ -167,7 +167,7 @@ pub fn a_job() -> NewJob {
         profile: Profile::new("research"),
         workflow: "deep_research".to_owned(),
         title: "What is a lease?".to_owned(),
-        ask: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }).into(),
+        request: json!({ "messages": [{ "role": "user", "content": "What is a lease?" }], "weight": 0.1 }).into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: 2,

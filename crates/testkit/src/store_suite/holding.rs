@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Carrier, Change, Checkpoint, Insert, Inserted, Lease, NewJob, Profile, Scope, Settlement,
-    StateKind, Uncarried, Visibility,
+    Change, Checkpoint, HeldCallState, InitialWorker, Insert, Inserted, Lease, NewJob, Profile,
+    Scope, Settlement, StateKind, Visibility,
 };
 
 use super::fixture::{Fixture, LEASE, a_job, a_run, an_insert, fail, profiles, succeed, worker};
@@ -18,7 +18,7 @@ pub async fn a_held_call_is_claimed_by_id_and_never_from_the_queue(fixture: Fixt
     let held = fixture.add(a_held_job()).await;
     let w1 = worker("w1");
     assert!(fixture.try_claim(&w1).await.is_none());
-    assert_eq!(fixture.store.queued(&profiles()).await.unwrap(), 0);
+    assert_eq!(fixture.store.count_queued(&profiles()).await.unwrap(), 0);
     let taken = fixture.take(&w1, &held.id).await;
     let taken = taken.expect("it is queued");
     assert_eq!(taken.job.state.kind(), StateKind::Running);
@@ -33,7 +33,7 @@ pub async fn claiming_by_id_does_not_register_the_worker_and_needs_the_profile(f
     let held = fixture.add(a_held_job()).await;
     let w1 = worker("w1");
     let strange = [Profile::new("another provider")];
-    assert!(fixture.store.take(&w1, &strange, &held.id, LEASE).await.unwrap().is_none());
+    assert!(fixture.store.claim_by_id(&w1, &strange, &held.id, LEASE).await.unwrap().is_none());
     assert!(fixture.take(&w1, &held.id).await.is_some());
     assert!(!fixture.store.has_worker(&held.new.profile).await.unwrap());
 }
@@ -42,17 +42,17 @@ pub async fn claiming_by_id_does_not_register_the_worker_and_needs_the_profile(f
 pub async fn held_calls_of_a_dead_worker_are_orphans(fixture: Fixture) {
     let held = fixture.add(a_held_job()).await;
     fixture.add(a_job()).await;
-    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [held.id]);
+    assert_eq!(fixture.store.unclaimed_held_calls(&profiles()).await.unwrap(), [held.id]);
     let w1 = worker("w1");
     fixture.take(&w1, &held.id).await.expect("it is queued");
-    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), []);
+    assert_eq!(fixture.store.unclaimed_held_calls(&profiles()).await.unwrap(), []);
     let rev = fixture.store.rev().await.unwrap();
     fixture.end_worker(&w1).await;
-    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [held.id]);
+    assert_eq!(fixture.store.unclaimed_held_calls(&profiles()).await.unwrap(), [held.id]);
     let orphaned = Change {
         id: held.id,
         state: StateKind::Queued,
-        uncarried: Uncarried::NoMore,
+        uncarried: HeldCallState::Abandoned,
         in_conversation: false,
     };
     assert_eq!(fixture.wait(rev).await.jobs, [orphaned], "every process is notified");
@@ -70,7 +70,10 @@ pub async fn a_held_call_that_never_ran_is_distinguishable(fixture: Fixture) {
     let changes = fixture.wait(rev).await.jobs;
     let queued =
         |id, uncarried| Change { id, state: StateKind::Queued, uncarried, in_conversation: false };
-    let expected = [queued(held.id, Uncarried::NotYet), queued(claimed.job.id, Uncarried::No)];
+    let expected = [
+        queued(held.id, HeldCallState::Unclaimed),
+        queued(claimed.job.id, HeldCallState::NotWaiting),
+    ];
     assert_eq!(changes, expected);
 }
 
@@ -80,8 +83,8 @@ pub async fn a_task_is_claimed_by_id_and_listed_immediately(fixture: Fixture) {
     let task = NewJob { visibility: Visibility::Task, conversation, ..a_job() };
     let task = fixture.add(task).await;
     assert!(fixture.try_claim(&worker("w1")).await.is_none());
-    assert_eq!(fixture.store.queued(&profiles()).await.unwrap(), 0);
-    assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [task.id]);
+    assert_eq!(fixture.store.count_queued(&profiles()).await.unwrap(), 0);
+    assert_eq!(fixture.store.unclaimed_held_calls(&profiles()).await.unwrap(), [task.id]);
     let query = outlast_core::ConversationQuery { limit: 9, ..Default::default() };
     let shown = fixture.store.conversations(&task.new.owner, &query).await.unwrap();
     assert_eq!(shown.conversations.len(), 1);
@@ -109,23 +112,23 @@ pub async fn the_result_of_a_held_call_decides_how_long_it_is_kept(fixture: Fixt
 /// A held call that its own process runs is inserted, claimed and prepared for sending in one step.
 pub async fn a_held_call_inserted_with_a_worker_belongs_to_it_from_the_start(fixture: Fixture) {
     let w1 = worker("w1");
-    let carrier = Some(Carrier { worker: w1.clone(), lease: LEASE });
-    let insert = Insert { carrier, ..an_insert(a_held_job()) };
+    let carrier = Some(InitialWorker { worker: w1.clone(), lease: LEASE });
+    let insert = Insert { initial_worker: carrier, ..an_insert(a_held_job()) };
     let Inserted::New(job) = fixture.store.insert(insert.clone()).await.unwrap() else {
         panic!("there is no other");
     };
     if job.state.kind() == StateKind::Queued {
         // A store may leave it to be claimed.
-        assert_eq!(fixture.store.orphans(&profiles()).await.unwrap(), [job.id]);
+        assert_eq!(fixture.store.unclaimed_held_calls(&profiles()).await.unwrap(), [job.id]);
         return;
     }
     assert!(matches!(job.checkpoint, Checkpoint::Beginning { .. }), "{:?}", job.checkpoint);
     assert_eq!(fixture.read(&job.id).await, job);
-    assert!(fixture.store.orphans(&profiles()).await.unwrap().is_empty());
+    assert!(fixture.store.unclaimed_held_calls(&profiles()).await.unwrap().is_empty());
     let lease = Lease { job: job.id, worker: w1.clone(), fence: job.fence };
     assert!(fixture.store.renew(std::slice::from_ref(&lease), LEASE).await.unwrap().is_empty());
     fixture.store.settle(&lease, succeed()).await.unwrap();
-    let left = Insert { takes_up: Some(a_run("left behind")), ..insert };
+    let left = Insert { resumed_run: Some(a_run("left behind")), ..insert };
     let Inserted::New(job) = fixture.store.insert(left).await.unwrap() else {
         panic!("there is no other");
     };

@@ -212,7 +212,7 @@ pub async fn a_task_call_turns_a_held_job_into_a_promised_one(fixture: Fixture) 
     let short = NewJob { keep: Some(Duration::from_secs(1)), ..held() };
     let task = NewJob { visibility: Visibility::Task, keep: None, ..held() };
     let first = new(fixture.add_keyed(short.clone(), a_call("a", 1)).await);
-    let took = fixture.store.take(&worker("w1"), &profiles(), &first.id, LEASE).await;
+    let took = fixture.store.claim_by_id(&worker("w1"), &profiles(), &first.id, LEASE).await;
     let claimed = took.unwrap().unwrap();
     let rev = fixture.store.rev().await.unwrap();
     let attached = existing(fixture.add_keyed(task.clone(), a_call("b", 1)).await);
@@ -229,7 +229,7 @@ pub async fn a_task_call_turns_a_held_job_into_a_promised_one(fixture: Fixture) 
     // This also holds for a failed job that was never reported to a caller, and for a key as well as for the
     // identity.
     let second = new(fixture.add_keyed(short, a_held_key("workflow", 1)).await);
-    let took = fixture.store.take(&worker("w1"), &profiles(), &second.id, LEASE).await;
+    let took = fixture.store.claim_by_id(&worker("w1"), &profiles(), &second.id, LEASE).await;
     fixture.store.settle(&took.unwrap().unwrap().lease, fail()).await.unwrap();
     existing(fixture.add_keyed(task, a_held_key("workflow", 1)).await);
     fixture.clock.advance(Duration::from_secs(3600));
@@ -271,7 +271,7 @@ pub async fn the_identity_of_a_call_is_removed_with_its_job(fixture: Fixture) {
 }
 
 async fn end(fixture: &Fixture, job: &Job, profiles: &[Profile], how: Settlement) {
-    let took = fixture.store.take(&worker("w1"), profiles, &job.id, LEASE).await;
+    let took = fixture.store.claim_by_id(&worker("w1"), profiles, &job.id, LEASE).await;
     fixture.store.settle(&took.unwrap().unwrap().lease, how).await.unwrap();
 }
 

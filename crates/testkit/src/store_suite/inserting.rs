@@ -20,7 +20,7 @@ pub async fn a_job_reads_back_as_it_was_inserted(fixture: Fixture) {
         profile: Profile::new("search"),
         workflow: "audit".to_owned(),
         title: "Ünïcode 'title'".to_owned(),
-        ask: json!({ "nested": [1, 2.5, 1e-7, null, { "deep": "\u{0}" }], "third": 0.1 + 0.2 })
+        request: json!({ "nested": [1, 2.5, 1e-7, null, { "deep": "\u{0}" }], "third": 0.1 + 0.2 })
             .into(),
         priority: -7,
         visibility: Visibility::Unpromised,
@@ -48,9 +48,9 @@ pub async fn a_job_that_resumes_a_run_starts_at_its_checkpoint(fixture: Fixture)
         key: None,
         max_unfinished: 10,
         max_bytes: u64::MAX,
-        takes_up,
+        resumed_run: takes_up,
         reservation: None,
-        carrier: None,
+        initial_worker: None,
     };
     let Inserted::New(job) = fixture.store.insert(insert).await.unwrap() else {
         panic!("there is no other");
@@ -144,9 +144,9 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fix
             key: None,
             max_unfinished: 2,
             max_bytes: u64::MAX,
-            takes_up: None,
+            resumed_run: None,
             reservation: None,
-            carrier: None,
+            initial_worker: None,
         })
     };
     insert(a_job()).await.unwrap();
@@ -161,7 +161,7 @@ pub async fn an_owner_cannot_have_more_unfinished_jobs_than_allowed(fixture: Fix
 
 /// F10: the quota of bytes counts the requests of one owner, and is checked with the insert.
 pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
-    let room = 2 * rules::ask_bytes(&a_job());
+    let room = 2 * rules::request_bytes(&a_job());
     let insert = |job| {
         let max_bytes = room;
         fixture.store.insert(Insert {
@@ -169,9 +169,9 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
             key: None,
             max_unfinished: 9,
             max_bytes,
-            takes_up: None,
+            resumed_run: None,
             reservation: None,
-            carrier: None,
+            initial_worker: None,
         })
     };
     insert(a_job()).await.unwrap();
@@ -179,14 +179,14 @@ pub async fn an_owner_cannot_store_more_bytes_than_allowed(fixture: Fixture) {
     let refused = insert(a_job()).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
     insert(NewJob { owner: bob(), ..a_job() }).await.unwrap();
-    let long = NewJob { owner: carol(), ask: json!("x".repeat(1_000)).into(), ..a_job() };
+    let long = NewJob { owner: carol(), request: json!("x".repeat(1_000)).into(), ..a_job() };
     let refused = insert(long).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "alone: {refused:?}");
 }
 
 /// F10: the results of a job count, good or bad; a result is never refused, and removing jobs frees space.
 pub async fn results_take_space_until_they_are_removed(fixture: Fixture) {
-    let ask = rules::ask_bytes(&a_job());
+    let ask = rules::request_bytes(&a_job());
     let insert = |max_bytes| {
         let job = NewJob { keep: Some(Duration::from_secs(10)), ..a_job() };
         fixture.store.insert(Insert {
@@ -194,9 +194,9 @@ pub async fn results_take_space_until_they_are_removed(fixture: Fixture) {
             key: None,
             max_unfinished: 9,
             max_bytes,
-            takes_up: None,
+            resumed_run: None,
             reservation: None,
-            carrier: None,
+            initial_worker: None,
         })
     };
     insert(ask).await.unwrap();

@@ -6,11 +6,11 @@ use super::fixture::Fixture;
 pub async fn g3_a_stored_setting_stays_until_it_is_replaced(fixture: Fixture) {
     let store = &fixture.store;
     let before = store.rev().await.unwrap();
-    assert_eq!(store.kept("one").await.unwrap(), None);
-    store.keep("one", "first").await.unwrap();
-    store.keep("other", "of another name").await.unwrap();
-    store.keep("one", "second ✓").await.unwrap();
-    assert_eq!(store.kept("one").await.unwrap().as_deref(), Some("second ✓"));
-    assert_eq!(store.kept("other").await.unwrap().as_deref(), Some("of another name"));
+    assert_eq!(store.get_setting("one").await.unwrap(), None);
+    store.put_setting("one", "first").await.unwrap();
+    store.put_setting("other", "of another name").await.unwrap();
+    store.put_setting("one", "second ✓").await.unwrap();
+    assert_eq!(store.get_setting("one").await.unwrap().as_deref(), Some("second ✓"));
+    assert_eq!(store.get_setting("other").await.unwrap().as_deref(), Some("of another name"));
     assert_eq!(store.rev().await.unwrap(), before);
 }

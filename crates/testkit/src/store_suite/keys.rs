@@ -81,9 +81,9 @@ pub async fn a_key_is_answered_before_a_busy_conversation_and_a_full_quota(fixtu
             key,
             max_unfinished: 1,
             max_bytes: u64::MAX,
-            takes_up: None,
+            resumed_run: None,
             reservation: None,
-            carrier: None,
+            initial_worker: None,
         })
     };
     let first = new(insert(talk.clone(), Some(a_key("k", 1))).await);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Checkpoint, Dead, Fence, JobId, Lease, Progress, Scope, Settlement, StoreError,
+    Cancelled, Checkpoint, Fence, JobId, Lease, Progress, RescueBy, Scope, Settlement, StoreError,
 };
 
 use super::fixture::{Fixture, LEASE, a_run, succeed, worker};
@@ -55,7 +55,7 @@ pub async fn a_late_renewal_succeeds(fixture: Fixture) {
     fixture.clock.advance(LEASE * 100);
     let leases = [claimed.lease.clone()];
     assert!(fixture.store.renew(&leases, LEASE).await.unwrap().is_empty());
-    let rescued = fixture.store.rescue(&Dead::LeasesExpired).await.unwrap();
+    let rescued = fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap();
     assert_eq!(rescued.jobs, 0);
     fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
 }
@@ -76,7 +76,7 @@ pub async fn a_renewal_reports_exactly_the_lost_leases(fixture: Fixture) {
     expected.sort();
     assert_eq!(lost, expected);
     fixture.clock.advance(LEASE / 2);
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 0);
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 0);
     assert!(fixture.store.renew(&[], LEASE).await.unwrap().is_empty());
 }
 
@@ -122,7 +122,7 @@ pub async fn progress_never_goes_down_within_an_attempt(fixture: Fixture) {
     for (percent, shown) in table {
         let message = format!("{percent:?} done");
         let progress = Progress { percent, message: message.clone() };
-        fixture.store.note(&claimed.lease, &progress).await.unwrap();
+        fixture.store.show_progress(&claimed.lease, &progress).await.unwrap();
         let job = fixture.read(&claimed.job.id).await;
         assert_eq!(job.progress, Some(Progress { percent: shown, message }));
     }
@@ -130,7 +130,7 @@ pub async fn progress_never_goes_down_within_an_attempt(fixture: Fixture) {
     assert_eq!(job.progress, None);
     let again = fixture.claim().await;
     let progress = Progress { percent: Some(1), message: "again".to_owned() };
-    fixture.store.note(&again.lease, &progress).await.unwrap();
+    fixture.store.show_progress(&again.lease, &progress).await.unwrap();
     assert_eq!(fixture.read(&again.job.id).await.progress, Some(progress));
 }
 
@@ -141,7 +141,7 @@ async fn is_refused(fixture: &Fixture, lease: &Lease) {
     let progress = Progress { percent: Some(50), message: "stale".to_owned() };
     let written = fixture.store.checkpoint(lease, &checkpoint).await;
     assert!(matches!(written, Err(StoreError::LeaseLost)), "checkpoint: {written:?}");
-    let written = fixture.store.note(lease, &progress).await;
+    let written = fixture.store.show_progress(lease, &progress).await;
     assert!(matches!(written, Err(StoreError::LeaseLost)), "note: {written:?}");
     for settlement in [succeed(), Settlement::Release] {
         let written = fixture.store.settle(lease, settlement).await;

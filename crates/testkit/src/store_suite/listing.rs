@@ -132,7 +132,7 @@ pub async fn an_id_prefix_finds_its_jobs(fixture: Fixture) {
 pub async fn a_summary_contains_the_state_of_the_job(fixture: Fixture) {
     let conversation = Some(ConversationId::new("talk"));
     let mut new = NewJob { conversation, ..a_job() };
-    new.ask.set_note(RequestNote::SessionId, Some("tuesday".to_owned()));
+    new.request.set_note(RequestNote::SessionId, Some("tuesday".to_owned()));
     let job = fixture.add(new).await;
     assert_eq!(only(&fixture).await, expected(&job));
     let claimed = fixture.claim().await;
@@ -146,7 +146,7 @@ pub async fn a_summary_contains_the_state_of_the_job(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let claimed = fixture.claim().await;
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
-    fixture.store.note(&claimed.lease, &progress).await.unwrap();
+    fixture.store.show_progress(&claimed.lease, &progress).await.unwrap();
     let running = fixture.read(&job.id).await;
     assert_eq!(running.progress, Some(progress));
     assert_eq!(only(&fixture).await, Summary { failures: 1, ..expected(&running) });
@@ -179,8 +179,9 @@ pub async fn i2_words_of_questions_and_reports_find_their_jobs(fixture: Fixture)
         {"role": "system", "content": "instructions"},
         {"role": "user", "content": "How do leases outlive their Wörker?"},
     ]});
-    let asked =
-        fixture.add(NewJob { title: "How do leases".to_owned(), ask: ask.into(), ..a_job() }).await;
+    let asked = fixture
+        .add(NewJob { title: "How do leases".to_owned(), request: ask.into(), ..a_job() })
+        .await;
     let told = titled(&fixture, "Something else").await;
     for text in ["leases", "LEAS outl", "wörker", "lease how", "their, leases!"] {
         assert_eq!(ids(&worded(&fixture, text).await), [asked.id], "{text}");

@@ -76,7 +76,7 @@ pub async fn a_job_with_a_pending_stop_stays_until_it_is_completed(fixture: Fixt
     for which in prunes {
         assert_eq!(prune(&fixture, which.clone()).await, Pruned::default(), "{which:?}");
     }
-    assert_eq!(fixture.store.owed_stops(&profiles(), 10).await.unwrap().len(), 2);
+    assert_eq!(fixture.store.pending_stops(&profiles(), 10).await.unwrap().len(), 2);
     for id in ids {
         fixture.store.record_stop(&id, RemoteStop::Ended, Cost::Unknown).await.unwrap();
         assert_eq!(prune(&fixture, Prune::Expired).await.jobs, 1);

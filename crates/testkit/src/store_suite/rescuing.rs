@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, Dead, JobState, Progress, Rescued};
+use outlast_core::{Checkpoint, JobState, Progress, RescueBy, Rescued};
 
 use super::fixture::{Fixture, LEASE, a_job, a_run, worker};
 
@@ -18,7 +18,7 @@ pub async fn a_crashed_workers_jobs_are_requeued_unchanged(fixture: Fixture) {
         let claimed = fixture.add_claimed().await;
         fixture.store.checkpoint(&claimed.lease, checkpoint).await.unwrap();
         let progress = Progress { percent: Some(40), message: "reading".to_owned() };
-        fixture.store.note(&claimed.lease, &progress).await.unwrap();
+        fixture.store.show_progress(&claimed.lease, &progress).await.unwrap();
         ids.push(claimed.job.id);
     }
     fixture.clock.advance(Duration::from_secs(1));
@@ -50,7 +50,7 @@ pub async fn a_rescue_finds_nothing_when_nothing_runs(fixture: Fixture) {
     fixture.add_succeeded().await;
     let queued = fixture.add(a_job()).await;
     fixture.clock.advance(LEASE * 2);
-    for dead in [Dead::Proven, Dead::LeasesExpired] {
+    for dead in [RescueBy::DeadProcess, RescueBy::ExpiredLease] {
         assert_eq!(fixture.store.rescue(&dead).await.unwrap(), Rescued::default(), "{dead:?}");
     }
     assert_eq!(fixture.read(&queued.id).await, queued);
@@ -62,7 +62,7 @@ pub async fn an_expired_lease_is_rescued_and_a_running_one_is_not(fixture: Fixtu
     fixture.clock.advance(LEASE / 2);
     let young = fixture.add_claimed().await;
     fixture.clock.advance(LEASE / 2);
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
     assert!(matches!(fixture.read(&old.job.id).await.state, JobState::Queued { .. }));
     assert_eq!(fixture.read(&young.job.id).await, young.job);
 }
@@ -71,9 +71,9 @@ pub async fn an_expired_lease_is_rescued_and_a_running_one_is_not(fixture: Fixtu
 pub async fn a_lease_is_expired_at_its_very_end(fixture: Fixture) {
     fixture.add_claimed().await;
     fixture.clock.advance(LEASE - Duration::from_millis(1));
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 0);
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 0);
     fixture.clock.advance(Duration::from_millis(1));
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
 }
 
 /// B9a: a live worker is only slow, and a second one could buy the same research twice.
@@ -83,14 +83,14 @@ pub async fn b9a_a_request_in_flight_stays_with_a_live_worker_past_its_lease(fix
     fixture.store.checkpoint(&sending.lease, &beginning).await.unwrap();
     let other = fixture.add_claimed().await;
     fixture.clock.advance(LEASE);
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
     assert!(matches!(fixture.read(&other.job.id).await.state, JobState::Queued { .. }));
     assert!(matches!(fixture.read(&sending.job.id).await.state, JobState::Running { .. }));
     let leases = [sending.lease.clone()];
     assert!(fixture.store.renew(&leases, LEASE).await.unwrap().is_empty(), "still its own");
     fixture.clock.advance(LEASE);
-    fixture.store.dismiss(&worker("w1")).await.unwrap();
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    fixture.store.deregister_worker(&worker("w1")).await.unwrap();
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
     let job = fixture.read(&sending.job.id).await;
     assert_eq!(job.checkpoint, beginning);
     assert!(matches!(job.state, JobState::Queued { .. }));
@@ -103,11 +103,12 @@ pub async fn f6_a_live_worker_releases_jobs_it_does_not_hold(fixture: Fixture) {
     let lost = fixture.add_claimed().await;
     fixture.store.checkpoint(&lost.lease, &beginning).await.unwrap();
     let held = fixture.add_claimed().await;
-    let unheld = Dead::Unheld { worker: lost.lease.worker.clone(), held: vec![held.job.id] };
+    let unheld =
+        RescueBy::UnheldByWorker { worker: lost.lease.worker.clone(), held: vec![held.job.id] };
     assert_eq!(fixture.store.rescue(&unheld).await.unwrap().jobs, 0, "its lease has not ended");
     fixture.clock.advance(LEASE);
     let young = fixture.add_claimed().await;
-    let other = Dead::Unheld { worker: worker("another"), held: Vec::new() };
+    let other = RescueBy::UnheldByWorker { worker: worker("another"), held: Vec::new() };
     assert_eq!(fixture.store.rescue(&other).await.unwrap().jobs, 0, "another worker's");
     assert_eq!(fixture.store.rescue(&unheld).await.unwrap().jobs, 1);
     let job = fixture.read(&lost.job.id).await;
@@ -130,6 +131,6 @@ pub async fn a_rescued_job_is_claimed_again_under_a_higher_fence(fixture: Fixtur
 pub async fn a_process_never_proves_its_own_live_worker_dead(fixture: Fixture) {
     let claimed = fixture.add_claimed().await;
     fixture.clock.advance(LEASE * 2);
-    assert_eq!(fixture.store.rescue(&Dead::Proven).await.unwrap(), Rescued::default());
+    assert_eq!(fixture.store.rescue(&RescueBy::DeadProcess).await.unwrap(), Rescued::default());
     assert_eq!(fixture.read(&claimed.job.id).await, claimed.job);
 }

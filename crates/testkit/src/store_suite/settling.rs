@@ -117,11 +117,11 @@ pub async fn a_job_settles_once(fixture: Fixture) {
 
 /// No call on a finished job changes it.
 pub async fn a_result_never_changes_once_it_was_read(fixture: Fixture) {
-    use outlast_core::{Dead, RemoteStop};
+    use outlast_core::{RemoteStop, RescueBy};
     let settled = fixture.add_succeeded().await;
     fixture.clock.advance(Duration::from_secs(3600));
     fixture.cancel(&settled.id).await;
-    fixture.store.rescue(&Dead::LeasesExpired).await.unwrap();
+    fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap();
     fixture.end_worker(&worker("w1")).await;
     assert!(fixture.store.record_late_run(&settled.id, &a_run("x")).await.is_err());
     assert!(

@@ -239,7 +239,7 @@ pub async fn g6_a_resumed_run_is_counted_once(fixture: Fixture) {
     assert_eq!(fixture.cents().await, (0, 50, 0, 1));
     fixture.end_at(&under_way(), fail()).await;
     let by_hand =
-        Insert { takes_up: Some(a_run("run-1")), ..paid(a_job(), a_reservation(50, Some(0))) };
+        Insert { resumed_run: Some(a_run("run-1")), ..paid(a_job(), a_reservation(50, Some(0))) };
     fixture.insert_new(by_hand).await;
     fixture.end_at(&under_way(), report(41)).await;
     assert_eq!(fixture.cents().await, (41, 0, 0, 1));
@@ -256,8 +256,10 @@ pub async fn g6_the_cost_of_a_cancelled_or_failed_run_is_spent_once_it_is_known(
     let cost = Cost::Reported(a_cost(41));
     fixture.store.record_stop(&cancelled.id, RemoteStop::Completed, cost).await.unwrap();
     assert_eq!(fixture.cents().await, (41, 0, 0, 1));
-    let fetch =
-        || Insert { takes_up: Some(a_run("run-1")), ..paid(a_job(), a_reservation(50, Some(0))) };
+    let fetch = || Insert {
+        resumed_run: Some(a_run("run-1")),
+        ..paid(a_job(), a_reservation(50, Some(0)))
+    };
     fixture.insert_new(fetch()).await;
     assert_eq!(fixture.cents().await, (41, 0, 0, 1));
     fixture.end_at(&under_way(), fail()).await;

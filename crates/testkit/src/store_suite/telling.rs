@@ -64,7 +64,7 @@ pub async fn a_retry_or_an_unpromised_job_leaves_no_notice(fixture: Fixture) {
     fixture.store.settle(&claimed.lease, Settlement::Release).await.unwrap();
     assert_eq!(fixture.next_notice().await, None);
     let ask = serde_json::json!({ "message": "run" });
-    let held = NewJob { visibility: Visibility::Unpromised, ask: ask.into(), ..a_job() };
+    let held = NewJob { visibility: Visibility::Unpromised, request: ask.into(), ..a_job() };
     let held = fixture.add(held).await;
     fixture.cancel(&held.id).await;
     assert_eq!(fixture.next_notice().await, None);

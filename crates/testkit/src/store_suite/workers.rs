@@ -1,6 +1,6 @@
 //! The workers that are available to run a job.
 
-use outlast_core::{Checkpoint, Dead, JobState, NewJob, Profile, Rescued, Settlement};
+use outlast_core::{Checkpoint, JobState, NewJob, Profile, RescueBy, Rescued, Settlement};
 
 use super::fixture::{Fixture, LEASE, a_failure, a_job, worker};
 
@@ -21,11 +21,11 @@ pub async fn a_worker_is_known_from_its_first_claim(fixture: Fixture) {
 pub async fn a_deregistered_worker_is_no_longer_available(fixture: Fixture) {
     fixture.try_claim(&worker("w1")).await;
     fixture.try_claim(&worker("w2")).await;
-    fixture.store.dismiss(&worker("w1")).await.unwrap();
+    fixture.store.deregister_worker(&worker("w1")).await.unwrap();
     assert!(has(&fixture, "research").await);
-    fixture.store.dismiss(&worker("w2")).await.unwrap();
-    fixture.store.dismiss(&worker("w2")).await.unwrap();
-    fixture.store.dismiss(&worker("never-was")).await.unwrap();
+    fixture.store.deregister_worker(&worker("w2")).await.unwrap();
+    fixture.store.deregister_worker(&worker("w2")).await.unwrap();
+    fixture.store.deregister_worker(&worker("never-was")).await.unwrap();
     assert!(!has(&fixture, "research").await);
     fixture.try_claim(&worker("w2")).await;
     assert!(has(&fixture, "research").await, "it came back");
@@ -36,9 +36,9 @@ pub async fn the_jobs_of_a_deregistered_worker_are_rescued_immediately(fixture: 
     let left = fixture.add_claimed().await;
     fixture.add(a_job()).await;
     let held = fixture.try_claim(&worker("w2")).await.unwrap();
-    fixture.store.dismiss(&worker("w1")).await.unwrap();
+    fixture.store.deregister_worker(&worker("w1")).await.unwrap();
     assert_eq!(fixture.read(&left.job.id).await, left.job, "not by the dismissal itself");
-    let rescued = fixture.store.rescue(&Dead::Proven).await.unwrap();
+    let rescued = fixture.store.rescue(&RescueBy::DeadProcess).await.unwrap();
     assert_eq!(rescued, Rescued { jobs: 1, watched: 0 });
     assert!(matches!(fixture.read(&left.job.id).await.state, JobState::Queued { .. }));
     assert_eq!(fixture.read(&held.job.id).await, held.job);
@@ -48,7 +48,7 @@ pub async fn the_jobs_of_a_deregistered_worker_are_rescued_immediately(fixture: 
 pub async fn a_worker_that_was_declared_dead_is_no_longer_available(fixture: Fixture) {
     fixture.add_claimed().await;
     fixture.clock.advance(LEASE);
-    assert_eq!(fixture.store.rescue(&Dead::LeasesExpired).await.unwrap().jobs, 1);
+    assert_eq!(fixture.store.rescue(&RescueBy::ExpiredLease).await.unwrap().jobs, 1);
     assert!(has(&fixture, "research").await);
     fixture.end_worker(&worker("w1")).await;
     assert!(!has(&fixture, "research").await);
@@ -61,7 +61,7 @@ pub async fn waiting_jobs_are_counted_once(fixture: Fixture) {
     }
     let count = async |profiles: &[&str]| {
         let profiles: Vec<_> = profiles.iter().copied().map(Profile::new).collect();
-        fixture.store.queued(&profiles).await.unwrap()
+        fixture.store.count_queued(&profiles).await.unwrap()
     };
     assert_eq!(count(&["research", "search"]).await, 3);
     assert_eq!(count(&["research", "research"]).await, 2);

@@ -17,7 +17,7 @@ impl StoreWrapper for Untaken {
 
     fn after(&self, _method: StoreMethod, _error: Option<&StoreError>) {}
 
-    async fn take(
+    async fn claim_by_id(
         &self,
         _worker: &WorkerId,
         _profiles: &[Profile],

@@ -2,17 +2,27 @@
 
 use super::*;
 use crate::rules::tests::{NOW, failure as earlier, remote, running};
-use crate::{JobState, Resumes, StateKind};
+use crate::{JobState, ResumePolicy, StateKind};
 
-const PAID: Nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-const KEYED: Nature = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
+const PAID: RecoverySemantics =
+    RecoverySemantics { resend: ResendPolicy::Never, resume: ResumePolicy::Always, can_stop: true };
+const KEYED: RecoverySemantics = RecoverySemantics {
+    resend: ResendPolicy::WithKey,
+    resume: ResumePolicy::Always,
+    can_stop: false,
+};
 /// As an answer that exists only on its connection.
-const FLEETING: Nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+const FLEETING: RecoverySemantics =
+    RecoverySemantics { resend: ResendPolicy::Never, resume: ResumePolicy::Never, can_stop: false };
 /// As a search of the user's own files.
-const FREE: Nature = Nature { again: Again::Safe, resumes: Resumes::Never, stops: false };
+const FREE: RecoverySemantics = RecoverySemantics {
+    resend: ResendPolicy::Idempotent,
+    resume: ResumePolicy::Never,
+    can_stop: false,
+};
 const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
 
-fn error(problem: Trouble) -> ProviderError {
+fn error(problem: ProviderErrorKind) -> ProviderError {
     let detail = Some("secret".to_owned());
     ProviderError { detail, ..ProviderError::new(problem, "it went wrong") }
 }
@@ -35,13 +45,13 @@ use Expected::{Fail, RetryAt};
 #[test]
 fn what_is_retried_where_and_what_is_not() {
     use BeginError::{NotSent, Refused, Unknown};
-    let busy = || Trouble::Unavailable { retry_after: None };
-    let slow = || Trouble::RateLimited { retry_after: None };
+    let busy = || ProviderErrorKind::Unavailable { retry_after: None };
+    let slow = || ProviderErrorKind::RateLimited { retry_after: None };
     let cases = [
         (
             beginning(),
             PAID,
-            End::NotBegun(NotSent(error(Trouble::Unreachable))),
+            End::NotBegun(NotSent(error(ProviderErrorKind::Unreachable))),
             RetryAt(Checkpoint::NotBegun),
         ),
         (beginning(), PAID, End::NotBegun(Refused(error(slow()))), RetryAt(Checkpoint::NotBegun)),
@@ -49,93 +59,138 @@ fn what_is_retried_where_and_what_is_not() {
         (
             beginning(),
             PAID,
-            End::NotBegun(Refused(error(Trouble::Unauthorized))),
+            End::NotBegun(Refused(error(ProviderErrorKind::Unauthorized))),
             Fail(Code::Unauthorized),
         ),
         (
             beginning(),
             PAID,
-            End::NotBegun(Refused(error(Trouble::QuotaExhausted))),
+            End::NotBegun(Refused(error(ProviderErrorKind::QuotaExhausted))),
             Fail(Code::QuotaExhausted),
         ),
         (
             beginning(),
             PAID,
-            End::NotBegun(Refused(error(Trouble::Retired))),
+            End::NotBegun(Refused(error(ProviderErrorKind::Retired))),
             Fail(Code::EndpointRetired),
         ),
         (
             beginning(),
             PAID,
-            End::NotBegun(Refused(error(Trouble::Rejected))),
+            End::NotBegun(Refused(error(ProviderErrorKind::Rejected))),
             Fail(Code::ExecutionError),
         ),
         (beginning(), PAID, End::NotBegun(Unknown(error(busy()))), Fail(Code::SubmitUnknown)),
         (
             beginning(),
             PAID,
-            End::NotBegun(Unknown(error(Trouble::Malformed))),
+            End::NotBegun(Unknown(error(ProviderErrorKind::Malformed))),
             Fail(Code::SubmitUnknown),
         ),
         (
             beginning(),
             KEYED,
-            End::NotBegun(Unknown(error(Trouble::TimedOut))),
+            End::NotBegun(Unknown(error(ProviderErrorKind::TimedOut))),
             RetryAt(beginning()),
         ),
         (
             beginning(),
             KEYED,
-            End::NotBegun(Unknown(error(Trouble::Rejected))),
+            End::NotBegun(Unknown(error(ProviderErrorKind::Rejected))),
             Fail(Code::SubmitUnknown),
         ),
         (
             beginning(),
             FREE,
-            End::NotBegun(Unknown(error(Trouble::Rejected))),
+            End::NotBegun(Unknown(error(ProviderErrorKind::Rejected))),
             Fail(Code::ExecutionError),
         ),
         (beginning(), KEYED, End::NotBegun(Refused(error(slow()))), RetryAt(beginning())),
         (
             beginning(),
             KEYED,
-            End::NotBegun(NotSent(error(Trouble::Unreachable))),
+            End::NotBegun(NotSent(error(ProviderErrorKind::Unreachable))),
             RetryAt(beginning()),
         ),
-        (under_way(), KEYED, End::Broken(error(Trouble::RunFailed)), RetryAt(Checkpoint::NotBegun)),
-        (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), RetryAt(Checkpoint::NotBegun)),
-        (under_way(), PAID, End::Broken(error(Trouble::RunLost)), Fail(Code::RunLost)),
-        (under_way(), KEYED, End::Broken(error(Trouble::RunLost)), Fail(Code::RunLost)),
-        (under_way(), FREE, End::Broken(error(Trouble::RunLost)), RetryAt(Checkpoint::NotBegun)),
-        (under_way(), KEYED, End::Broken(error(Trouble::StepUnknown)), Fail(Code::SubmitUnknown)),
-        (under_way(), PAID, End::Broken(error(Trouble::RunStopped)), Fail(Code::ExecutionError)),
-        (under_way(), FREE, End::Broken(error(Trouble::RunStopped)), Fail(Code::ExecutionError)),
-        (under_way(), PAID, End::Broken(error(Trouble::TooLarge)), Fail(Code::ExecutionError)),
+        (
+            under_way(),
+            KEYED,
+            End::Broken(error(ProviderErrorKind::RunFailed)),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (
+            under_way(),
+            PAID,
+            End::Broken(error(ProviderErrorKind::RunFailed)),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::RunLost)), Fail(Code::RunLost)),
+        (under_way(), KEYED, End::Broken(error(ProviderErrorKind::RunLost)), Fail(Code::RunLost)),
+        (
+            under_way(),
+            FREE,
+            End::Broken(error(ProviderErrorKind::RunLost)),
+            RetryAt(Checkpoint::NotBegun),
+        ),
+        (
+            under_way(),
+            KEYED,
+            End::Broken(error(ProviderErrorKind::StepUnknown)),
+            Fail(Code::SubmitUnknown),
+        ),
+        (
+            under_way(),
+            PAID,
+            End::Broken(error(ProviderErrorKind::RunStopped)),
+            Fail(Code::ExecutionError),
+        ),
+        (
+            under_way(),
+            FREE,
+            End::Broken(error(ProviderErrorKind::RunStopped)),
+            Fail(Code::ExecutionError),
+        ),
+        (
+            under_way(),
+            PAID,
+            End::Broken(error(ProviderErrorKind::TooLarge)),
+            Fail(Code::ExecutionError),
+        ),
         (under_way(), PAID, End::Broken(error(busy())), RetryAt(under_way())),
-        (under_way(), PAID, End::Broken(error(Trouble::Malformed)), RetryAt(under_way())),
-        (under_way(), PAID, End::Broken(error(Trouble::Unauthorized)), Fail(Code::Unauthorized)),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::Malformed)), RetryAt(under_way())),
+        (
+            under_way(),
+            PAID,
+            End::Broken(error(ProviderErrorKind::Unauthorized)),
+            Fail(Code::Unauthorized),
+        ),
         (under_way(), PAID, End::AttemptTimedOut, RetryAt(under_way())),
         (beginning(), PAID, End::AttemptTimedOut, Fail(Code::SubmitUnknown)),
         (beginning(), KEYED, End::AttemptTimedOut, RetryAt(beginning())),
         (under_way(), FLEETING, End::Broken(error(busy())), Fail(Code::SubmitUnknown)),
-        (under_way(), FLEETING, End::Broken(error(Trouble::Malformed)), Fail(Code::SubmitUnknown)),
+        (
+            under_way(),
+            FLEETING,
+            End::Broken(error(ProviderErrorKind::Malformed)),
+            Fail(Code::SubmitUnknown),
+        ),
         (under_way(), FLEETING, End::AttemptTimedOut, Fail(Code::SubmitUnknown)),
         (
             under_way(),
             FLEETING,
-            End::Broken(error(Trouble::RunTimedOut)),
+            End::Broken(error(ProviderErrorKind::RunTimedOut)),
             RetryAt(Checkpoint::NotBegun),
         ),
         (
             under_way(),
             FLEETING,
-            End::Broken(error(Trouble::Unauthorized)),
+            End::Broken(error(ProviderErrorKind::Unauthorized)),
             Fail(Code::Unauthorized),
         ),
         (
             under_way(),
             FLEETING,
-            End::Broken(error(Trouble::RunFailed)),
+            End::Broken(error(ProviderErrorKind::RunFailed)),
             RetryAt(Checkpoint::NotBegun),
         ),
         (
@@ -152,10 +207,10 @@ fn what_is_retried_where_and_what_is_not() {
         (beginning(), FREE, End::Panicked, Fail(Code::InternalError)),
         (beginning(), KEYED, End::LifeEnded, Fail(Code::SubmitUnknown)),
     ];
-    for (at, nature, end, expected) in cases {
+    for (at, semantics, end, expected) in cases {
         let job = running(at).0.job;
         let name = format!("{end:?}");
-        match (verdict(&job, nature, end, PLAIN, NOW), expected) {
+        match (verdict(&job, semantics, end, PLAIN, NOW), expected) {
             (Settlement::Retry { checkpoint, .. }, RetryAt(expected)) => {
                 assert_eq!(checkpoint, expected, "{name}");
             }
@@ -180,7 +235,7 @@ fn b9a_a_lost_answer_is_reported_in_the_words_of_its_error() {
         "; it may have been accepted and paid for, so it was not sent again: `outlast jobs retry {id} --again` \
          begins a new run, which may be paid for a second time"
     );
-    let broken = said(End::Broken(error(Trouble::Unreachable)));
+    let broken = said(End::Broken(error(ProviderErrorKind::Unreachable)));
     assert_eq!(broken, (format!("it went wrong{tail}"), Some("secret".to_owned())));
     let (message, _) = said(End::AttemptTimedOut);
     assert!(message.starts_with("no result within ") && message.ends_with(&tail), "{message}");
@@ -191,15 +246,15 @@ fn b9a_a_lost_answer_is_reported_in_the_words_of_its_error() {
 #[test]
 fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
     let mut job = running(beginning()).0.job;
-    let silent = || End::NotBegun(BeginError::Unknown(error(Trouble::TimedOut)));
+    let silent = || End::NotBegun(BeginError::Unknown(error(ProviderErrorKind::TimedOut)));
     let Settlement::Retry { failure, checkpoint, .. } = verdict(&job, KEYED, silent(), PLAIN, NOW)
     else {
         panic!("it is sent again")
     };
     assert_eq!((failure.code, checkpoint), (Code::SubmitUnknown, beginning()));
     assert!(failure.message.contains("sent again under the same key"), "{}", failure.message);
-    let slow = || BeginError::Refused(error(Trouble::RateLimited { retry_after: None }));
-    let bad_key = || BeginError::Refused(error(Trouble::Unauthorized));
+    let slow = || BeginError::Refused(error(ProviderErrorKind::RateLimited { retry_after: None }));
+    let bad_key = || BeginError::Refused(error(ProviderErrorKind::Unauthorized));
     // Every request that was sent is known to be refused: these failures keep their codes.
     job.new.max_failures = 0;
     for (refused, code) in [(slow(), Code::RateLimited), (bad_key(), Code::Unauthorized)] {
@@ -224,7 +279,7 @@ fn p6_a_lost_answer_under_a_key_ends_submit_unknown() {
 #[test]
 fn b9a_a_lost_run_is_not_begun_again_by_itself() {
     let job = running(under_way()).0.job;
-    let settled = verdict(&job, PAID, End::Broken(error(Trouble::RunLost)), PLAIN, NOW);
+    let settled = verdict(&job, PAID, End::Broken(error(ProviderErrorKind::RunLost)), PLAIN, NOW);
     let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
     assert_eq!(
         failure.message,
@@ -241,8 +296,8 @@ fn b9a_a_lost_run_is_not_begun_again_by_itself() {
 #[test]
 fn e16_what_is_no_research_is_not_said_to_be_paid_for() {
     let mut job = running(under_way()).0.job;
-    job.new.ask = serde_json::json!({ "message": "go" }).into();
-    for end in [End::Broken(error(Trouble::RunLost)), End::AttemptTimedOut] {
+    job.new.request = serde_json::json!({ "message": "go" }).into();
+    for end in [End::Broken(error(ProviderErrorKind::RunLost)), End::AttemptTimedOut] {
         let settled = verdict(&job, FLEETING, end, PLAIN, NOW);
         let Settlement::Fail { failure, .. } = settled else { panic!("{settled:?}") };
         assert!(!failure.message.contains("paid"), "{}", failure.message);
@@ -253,8 +308,8 @@ fn e16_what_is_no_research_is_not_said_to_be_paid_for() {
 /// B9a: a failure states whether its run may still continue; no other failure does.
 #[test]
 fn b9a_a_failure_states_whether_the_run_goes_on() {
-    let no_credit = || End::Broken(error(Trouble::QuotaExhausted));
-    let busy = || End::Broken(error(Trouble::Unavailable { retry_after: None }));
+    let no_credit = || End::Broken(error(ProviderErrorKind::QuotaExhausted));
+    let busy = || End::Broken(error(ProviderErrorKind::Unavailable { retry_after: None }));
     let cases = [
         (under_way(), PAID, End::LifeEnded, true),
         (under_way(), PAID, End::Panicked, true),
@@ -263,21 +318,21 @@ fn b9a_a_failure_states_whether_the_run_goes_on() {
         (under_way(), PAID, no_credit(), true),
         (under_way(), FREE, busy(), false),
         (under_way(), FLEETING, no_credit(), false),
-        (under_way(), PAID, End::Broken(error(Trouble::Unauthorized)), true),
-        (under_way(), PAID, End::Broken(error(Trouble::Malformed)), true),
-        (under_way(), PAID, End::Broken(error(Trouble::Rejected)), true),
-        (under_way(), PAID, End::Broken(error(Trouble::RunFailed)), false),
-        (under_way(), PAID, End::Broken(error(Trouble::RunStopped)), false),
-        (under_way(), PAID, End::Broken(error(Trouble::RunLost)), false),
-        (under_way(), PAID, End::Broken(error(Trouble::TooLarge)), true),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::Unauthorized)), true),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::Malformed)), true),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::Rejected)), true),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::RunFailed)), false),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::RunStopped)), false),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::RunLost)), false),
+        (under_way(), PAID, End::Broken(error(ProviderErrorKind::TooLarge)), true),
         (Checkpoint::NotBegun, PAID, End::LifeEnded, false),
         (beginning(), KEYED, End::AttemptTimedOut, false),
     ];
-    for (at, nature, end, goes_on) in cases {
+    for (at, semantics, end, goes_on) in cases {
         let mut job = running(at).0.job;
         job.new.max_failures = 0;
-        let name = format!("{:?} {nature:?} {end:?}", job.checkpoint);
-        let settlement = verdict(&job, nature, end, PLAIN, NOW);
+        let name = format!("{:?} {semantics:?} {end:?}", job.checkpoint);
+        let settlement = verdict(&job, semantics, end, PLAIN, NOW);
         let Settlement::Fail { failure, .. } = settlement else { panic!("{name}") };
         assert_eq!(failure.run_goes_on, goes_on, "{name}");
         job.state = JobState::Failed { at: NOW };
@@ -293,12 +348,12 @@ fn b9a_a_failure_states_whether_the_run_goes_on() {
 fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
     let ended = RunStatus::Ended(crate::Cost::Unknown);
     let cases = [
-        (Trouble::Rejected, ended, None),
-        (Trouble::QuotaExhausted, ended, None),
-        (Trouble::Malformed, ended, Some("looks for its report again")),
-        (Trouble::Rejected, RunStatus::Unknown, Some("may still finish")),
-        (Trouble::Unauthorized, RunStatus::NotCharged, None),
-        (Trouble::RateLimited { retry_after: None }, RunStatus::NotCharged, None),
+        (ProviderErrorKind::Rejected, ended, None),
+        (ProviderErrorKind::QuotaExhausted, ended, None),
+        (ProviderErrorKind::Malformed, ended, Some("looks for its report again")),
+        (ProviderErrorKind::Rejected, RunStatus::Unknown, Some("may still finish")),
+        (ProviderErrorKind::Unauthorized, RunStatus::NotCharged, None),
+        (ProviderErrorKind::RateLimited { retry_after: None }, RunStatus::NotCharged, None),
     ];
     for (problem, run, said) in cases {
         let name = format!("{problem:?} {run:?}");
@@ -317,7 +372,8 @@ fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
     }
     let mut job = running(under_way()).0.job;
     job.new.max_failures = 2;
-    let completed = End::Broken(ProviderError { run: ended, ..error(Trouble::Malformed) });
+    let completed =
+        End::Broken(ProviderError { run: ended, ..error(ProviderErrorKind::Malformed) });
     let settlement = verdict(&job, PAID, completed, PLAIN, NOW);
     let Settlement::Retry { checkpoint, .. } = settlement else { panic!("{settlement:?}") };
     assert_eq!(checkpoint, under_way(), "no other run is begun");
@@ -327,16 +383,17 @@ fn b9a_a_run_that_has_ended_is_not_said_to_go_on() {
 #[test]
 fn e7_what_upstream_said_is_kept_without_what_was_asked() {
     let mut job = running(under_way()).0.job;
-    job.new.ask = serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]}).into();
+    job.new.request =
+        serde_json::json!({"messages": [{"content": "Where is Ann's letter?"}]}).into();
     let said = "HTTP 500: cannot read \\\"where is ann's letter\\\", try later";
     let error = |problem| ProviderError { detail: Some(said.to_owned()), ..error(problem) };
     let ends = [
-        End::Broken(error(Trouble::RunFailed)),
-        End::Broken(error(Trouble::Rejected)),
-        End::Broken(error(Trouble::RunLost)),
-        End::NotBegun(BeginError::NotSent(error(Trouble::Unreachable))),
-        End::NotBegun(BeginError::Refused(error(Trouble::Rejected))),
-        End::NotBegun(BeginError::Unknown(error(Trouble::TimedOut))),
+        End::Broken(error(ProviderErrorKind::RunFailed)),
+        End::Broken(error(ProviderErrorKind::Rejected)),
+        End::Broken(error(ProviderErrorKind::RunLost)),
+        End::NotBegun(BeginError::NotSent(error(ProviderErrorKind::Unreachable))),
+        End::NotBegun(BeginError::Refused(error(ProviderErrorKind::Rejected))),
+        End::NotBegun(BeginError::Unknown(error(ProviderErrorKind::TimedOut))),
     ];
     for end in ends {
         let name = format!("{end:?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outlast_core::{Clock as _, Profile, ProviderError, Timestamp, Trouble};
+use outlast_core::{Clock as _, Profile, ProviderError, ProviderErrorKind, Timestamp};
 use outlast_provider::vendor::{Checked, KeyState};
 use outlast_server::WAYS_TO_A_PROVIDER;
 use outlast_store::SystemClock;
@@ -72,7 +72,7 @@ async fn vendor(config: &Config, settings: &VendorSettings) -> (Check, Option<Ti
             let fix = failed.next_step().unwrap_or("check the configuration").to_owned();
             (Check::fail(failed.to_string(), fix), None)
         }
-        Ok(Err(error)) => (trouble(&error), None),
+        Ok(Err(error)) => (provider_error(&error), None),
         Ok(Ok(checked)) => (answered(settings.name, &checked, &took), checked.server_time),
     }
 }
@@ -102,16 +102,18 @@ fn answered(vendor: VendorName, checked: &Checked, took: &str) -> Check {
 }
 
 /// Returns the finding for a failed request. An unreachable provider answers nothing, whatever the reason.
-fn trouble(error: &ProviderError) -> Check {
+fn provider_error(error: &ProviderError) -> Check {
     let (line, fix) = match error.sentence.split_once("; ") {
         Some((line, fix)) => (line, fix),
         None => (error.sentence.as_str(), "try again later"),
     };
-    match error.trouble {
-        Trouble::Unreachable | Trouble::TimedOut => {
+    match error.kind {
+        ProviderErrorKind::Unreachable | ProviderErrorKind::TimedOut => {
             Check::fail(format!("{line}; is this machine offline?"), fix)
         }
-        Trouble::RateLimited { .. } | Trouble::Unavailable { .. } => Check::warn(line, fix),
+        ProviderErrorKind::RateLimited { .. } | ProviderErrorKind::Unavailable { .. } => {
+            Check::warn(line, fix)
+        }
         _ => Check::fail(line, fix),
     }
 }

@@ -1,7 +1,7 @@
 //! Creates the job from the arguments: its conversation and its provider (P1).
 
 use outlast_core::{
-    ConversationId, Message, NewJob, Profile, ResearchAsk, Role, Visibility, without_hidden,
+    ConversationId, Message, NewJob, Profile, ResearchRequest, Role, Visibility, without_hidden,
 };
 use outlast_server::{how_to_configure, research_instructions};
 
@@ -63,7 +63,8 @@ pub(super) async fn new_job(
     let messages = std::iter::once(research_instructions(effort)).chain(said);
     let messages = messages.chain([question_asked]).collect();
     let budget = args.budget;
-    let ask = ResearchAsk { messages, effort: Some(effort), budget, ..ResearchAsk::default() };
+    let ask =
+        ResearchRequest { messages, effort: Some(effort), budget, ..ResearchRequest::default() };
     let config = session.config;
     let job = NewJob {
         owner: config.owner.clone(),
@@ -71,7 +72,7 @@ pub(super) async fn new_job(
         profile,
         workflow: NewJob::DEEP_RESEARCH.to_owned(),
         title: ui::short(&without_hidden(question), 200),
-        ask: serde_json::to_value(&ask)?.into(),
+        request: serde_json::to_value(&ask)?.into(),
         priority: 0,
         visibility: Visibility::Promised,
         max_failures: config.perplexity.max_job_retries,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use outlast_core::{Body, Job, Output, ResearchAsk, printable};
+use outlast_core::{Body, Job, Output, ResearchRequest, printable};
 
 use crate::error::{CommandError, CommandResult};
 use outlast_server::{cost_text, markdown_sources, yaml_string as quoted};
@@ -19,7 +19,7 @@ pub(super) fn write(path: &Path, job: &Job, output: &Output) -> CommandResult<()
 }
 
 pub(super) fn text(job: &Job, output: &Output) -> String {
-    let question = job.new.ask.research().map_or("", ResearchAsk::question);
+    let question = job.new.request.research().map_or("", ResearchRequest::question);
     let (body, sources) = match &output.body {
         Body::Report { text, sources, .. } => (text.as_str(), sources.as_slice()),
         Body::Tool { .. } => ("", [].as_slice()),

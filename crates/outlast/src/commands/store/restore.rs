@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use outlast_core::rules::Fate;
+use outlast_core::rules::RestoredOutcome;
 use outlast_core::{Profile, Request, StoreError};
 use outlast_store::{PostgresStore, Restore, RestoreError, Restored, RestoredJob, SystemClock};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::config::{Config, Secret, StoreUrl};
 use crate::error::{CommandError, CommandResult, DONE, refuse};
 use crate::open_store::{marks_of, store_hint};
 use crate::ui;
-use crate::wire::natures;
+use crate::wire::providers_for_restore;
 
 /// The first bytes of every SQLite database.
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
@@ -66,23 +66,24 @@ async fn of_database(config: &Config, url: &Secret, args: &RestoreArgs) -> Comma
         );
         return refuse("PostgreSQL's own programs restore a dump", hint);
     }
-    let providers = natures(config)?;
-    let nature =
-        |profile: &Profile, request: &Request| Some(providers.get(profile)?.nature(request));
+    let providers = providers_for_restore(config)?;
+    let semantics = |profile: &Profile, request: &Request| {
+        Some(providers.get(profile)?.recovery_semantics(request))
+    };
     let state_dir = Some(marks_of(config));
     let notices = config.end_notices();
     let restored =
-        PostgresStore::restore_in_place(&url.0, state_dir, &nature, notices, args.force).await;
+        PostgresStore::restore_in_place(&url.0, state_dir, &semantics, notices, args.force).await;
     restored.map_err(|error| not_restored(error, &config.store, None))
 }
 
 fn of_file(config: &Config, path: &Path, args: &RestoreArgs) -> CommandResult<Restored> {
-    let providers = natures(config)?;
+    let providers = providers_for_restore(config)?;
     let restore = Restore {
         path,
         state_dir: config.state_dir.as_deref(),
         clock: &SystemClock,
-        nature: &|profile, request| Some(providers.get(profile)?.nature(request)),
+        semantics: &|profile, request| Some(providers.get(profile)?.recovery_semantics(request)),
         notices: config.end_notices(),
         force: args.force,
     };
@@ -121,11 +122,11 @@ fn refuse_no_backup(file: &Path) -> CommandResult<()> {
     Err(CommandError::from(error).hint(GIVE_A_BACKUP))
 }
 
-fn word(fate: Fate) -> &'static str {
+fn word(fate: RestoredOutcome) -> &'static str {
     match fate {
-        Fate::Ended => "ended",
-        Fate::Resumes => "resumes",
-        Fate::RunsOn => "queued",
+        RestoredOutcome::Ended => "ended",
+        RestoredOutcome::Resumes => "resumes",
+        RestoredOutcome::RunsOn => "queued",
     }
 }
 
@@ -135,7 +136,8 @@ fn tell(store: &str, restored: &Restored) {
         ui::remark(&format!("  the store that was there: {}", kept.display()));
     }
     let count = |fate| restored.jobs.iter().filter(|job| job.fate == fate).count();
-    let [ended, resumes, queued] = [Fate::Ended, Fate::Resumes, Fate::RunsOn].map(count);
+    let [ended, resumes, queued] =
+        [RestoredOutcome::Ended, RestoredOutcome::Resumes, RestoredOutcome::RunsOn].map(count);
     if ended > 0 {
         ui::remark(&format!(
             "  {ended} ended with SUBMIT_UNKNOWN: they may have been run and paid for since the backup"
@@ -158,9 +160,9 @@ fn as_json(store: &str, restored: &Restored) -> Value {
     json!({
         "store": store,
         "kept": restored.kept.as_ref().map(|kept| kept.display().to_string()),
-        "ended": of(Fate::Ended),
-        "resumed": of(Fate::Resumes),
-        "queued": of(Fate::RunsOn),
+        "ended": of(RestoredOutcome::Ended),
+        "resumed": of(RestoredOutcome::Resumes),
+        "queued": of(RestoredOutcome::RunsOn),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The requests: definitions of an agent, an environment and a session, and the question.
 
-use outlast_core::{Effort, Message, NanoUsd, ResearchAsk, Role};
+use outlast_core::{Effort, Message, NanoUsd, ResearchRequest, Role};
 use serde_json::{Value, json};
 
 use crate::anthropic::CENT;
@@ -40,7 +40,7 @@ pub(in crate::anthropic) fn environment_definition() -> Value {
 /// A session for one job, with the key it is found by and what it may cost.
 pub(in crate::anthropic) fn session_definition(
     ids: &Ids,
-    request: &ResearchAsk,
+    request: &ResearchRequest,
     key: &str,
 ) -> Value {
     let title: String = request.question().chars().take(TITLE_CHARS).collect();
@@ -57,7 +57,7 @@ pub(in crate::anthropic) fn session_definition(
 }
 
 /// The cap of the session in whole cents: the budget of the request, else the default of its effort.
-fn budget_cents(request: &ResearchAsk) -> u64 {
+fn budget_cents(request: &ResearchRequest) -> u64 {
     request.budget.unwrap_or_else(|| default_cap(request.effort)).0 / CENT
 }
 
@@ -80,7 +80,7 @@ pub(in crate::anthropic) fn question_event(texts: &[String]) -> Value {
 
 /// The texts of the question: earlier turns, then the question itself. A session belongs to one job, so earlier turns
 /// are repeated in words.
-pub(in crate::anthropic) fn question(request: &ResearchAsk) -> Vec<String> {
+pub(in crate::anthropic) fn question(request: &ResearchRequest) -> Vec<String> {
     let Some((last, earlier)) = request.messages.split_last() else { return Vec::new() };
     let told = |message: &Message| {
         let who = match message.role {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn g6_the_budget_is_that_of_the_ask_else_by_effort() {
         let cents = |budget, effort| {
-            budget_cents(&ResearchAsk { budget, effort, ..ResearchAsk::default() })
+            budget_cents(&ResearchRequest { budget, effort, ..ResearchRequest::default() })
         };
         assert_eq!(cents(None, Some(Effort::Low)), 50);
         assert_eq!(cents(None, Some(Effort::Minimal)), 50);

@@ -1,14 +1,14 @@
 //! The body of a submit: what an ask means in the vendor's words.
 
 use outlast_core::rules::job_of_key;
-use outlast_core::{Message, ResearchAsk, Role};
+use outlast_core::{Message, ResearchRequest, Role};
 use serde_json::{Value, json};
 
 /// The label with our job's id, for a person who looks for the run of a job at the vendor.
 const JOB_LABEL: &str = "outlast_job";
 
 /// The body of a submit to this agent.
-pub(in crate::gemini) fn submit(ask: &ResearchAsk, agent: &str, key: &str) -> Value {
+pub(in crate::gemini) fn submit(ask: &ResearchRequest, agent: &str, key: &str) -> Value {
     let mut body = json!({
         "agent": agent,
         "input": input(&ask.messages),
@@ -61,11 +61,11 @@ fn turn(message: &Message) -> String {
 mod tests {
     use super::*;
 
-    fn ask(messages: &[(Role, &str)]) -> ResearchAsk {
+    fn ask(messages: &[(Role, &str)]) -> ResearchRequest {
         let messages = messages
             .iter()
             .map(|(role, content)| Message { role: *role, content: (*content).to_owned() });
-        ResearchAsk { messages: messages.collect(), ..ResearchAsk::default() }
+        ResearchRequest { messages: messages.collect(), ..ResearchRequest::default() }
     }
 
     /// G3: in the background, stored, summaries of thoughts on.

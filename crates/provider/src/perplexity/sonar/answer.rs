@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::{
-    BeginError, BoxError, Output, ProviderError, RemoteRun, ResearchAsk, Run, Step,
+    BeginError, BoxError, Output, ProviderError, RemoteRun, ResearchRequest, Run, Step,
 };
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
@@ -26,7 +26,7 @@ const AFTER_THE_END: Duration = Duration::from_secs(2);
 /// a name goes by `key`.
 pub(super) async fn begin(
     api: &Service,
-    ask: &ResearchAsk,
+    ask: &ResearchRequest,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
     let request = api.post(&["chat", "completions"], &streamed(ask))?;

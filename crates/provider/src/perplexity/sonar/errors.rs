@@ -1,6 +1,6 @@
 //! Errors that only the Sonar dialect has; the others are in `vendor/errors.rs`.
 
-use outlast_core::{BeginError, BoxError, Cost, ProviderError, RunStatus, Trouble};
+use outlast_core::{BeginError, BoxError, Cost, ProviderError, ProviderErrorKind, RunStatus};
 use reqwest::StatusCode;
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ const RETIRED: &str =
     "the provider no longer serves the Sonar models here; set PERPLEXITY_API=agent";
 
 /// Returns the error in an answer that is not a success.
-pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
-    let mut error = api.trouble(answer);
-    if error.trouble.is_permanent() && is_retired(answer) {
-        error.trouble = Trouble::Retired;
+pub(super) fn provider_error(api: &Service, answer: &HttpAnswer) -> ProviderError {
+    let mut error = api.provider_error(answer);
+    if error.kind.is_permanent() && is_retired(answer) {
+        error.kind = ProviderErrorKind::Retired;
         error.sentence = RETIRED.to_owned();
     }
     error
@@ -22,7 +22,7 @@ pub(super) fn trouble(api: &Service, answer: &HttpAnswer) -> ProviderError {
 
 /// Returns the error of a refused submit.
 pub(super) fn refusal(api: &Service, answer: &HttpAnswer) -> BeginError {
-    vendor::refusal(api.vendor(), answer, trouble(api, answer))
+    vendor::refusal(api.vendor(), answer, provider_error(api, answer))
 }
 
 /// We name the models, so one that the provider does not know is one it no longer serves.
@@ -35,7 +35,7 @@ fn is_retired(answer: &HttpAnswer) -> bool {
 
 /// The same error, not to be retried: sent again under its key, the request would be answered the same way (A10).
 pub(super) fn as_permanent(error: ProviderError) -> ProviderError {
-    ProviderError { trouble: Trouble::Rejected, ..error }
+    ProviderError { kind: ProviderErrorKind::Rejected, ..error }
 }
 
 /// A research that failed, and why.
@@ -46,7 +46,7 @@ pub(super) fn failed(api: &Service, why: Option<&str>, cost: Cost) -> ProviderEr
         reason,
         detail,
         run: RunStatus::Ended(cost),
-        ..ProviderError::new(Trouble::RunFailed, "the provider's run failed")
+        ..ProviderError::new(ProviderErrorKind::RunFailed, "the provider's run failed")
     }
 }
 
@@ -66,22 +66,24 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
     let timed_out = error
         .and_then(|error| error.downcast_ref::<reqwest::Error>())
         .map(reqwest::Error::is_timeout);
-    let (trouble, sentence) = match (error, timed_out) {
+    let (kind, sentence) = match (error, timed_out) {
         (_, Some(true)) => {
-            (Trouble::TimedOut, "the provider fell silent in the middle of its answer")
+            (ProviderErrorKind::TimedOut, "the provider fell silent in the middle of its answer")
         }
         (_, Some(false)) => {
-            (Trouble::Unreachable, "the connection broke in the middle of the answer")
+            (ProviderErrorKind::Unreachable, "the connection broke in the middle of the answer")
         }
-        (Some(_), None) => (Trouble::Malformed, "the provider's answer cannot be read"),
-        (None, None) => (Trouble::Malformed, "the provider's answer ended before it was complete"),
+        (Some(_), None) => (ProviderErrorKind::Malformed, "the provider's answer cannot be read"),
+        (None, None) => {
+            (ProviderErrorKind::Malformed, "the provider's answer ended before it was complete")
+        }
     };
     let detail = error.map(ToString::to_string);
-    ProviderError { detail, ..ProviderError::new(trouble, sentence) }
+    ProviderError { detail, ..ProviderError::new(kind, sentence) }
 }
 
 /// A stream in which the provider reports that it cannot go on.
 pub(super) fn said(api: &Service, error: &str) -> ProviderError {
-    let trouble = Trouble::Unavailable { retry_after: None };
-    detailed(trouble, "the provider gave up in the middle of its answer", api.redact(error))
+    let kind = ProviderErrorKind::Unavailable { retry_after: None };
+    detailed(kind, "the provider gave up in the middle of its answer", api.redact(error))
 }

@@ -1,23 +1,23 @@
 //! The requests of the Sonar dialect; options that are not set are left out.
 
-use outlast_core::{AskKind, ResearchAsk};
+use outlast_core::{ResearchKind, ResearchRequest};
 use serde_json::{Value, json};
 
 use super::super::wire::{location, narrowed, set_fields};
 
 /// A chat completion, asked for as a stream of chunks.
-pub(super) fn streamed(ask: &ResearchAsk) -> Value {
+pub(super) fn streamed(ask: &ResearchRequest) -> Value {
     let mut body = completion(ask);
     body["stream"] = true.into();
     body
 }
 
 /// Deep research, asked for under a key.
-pub(super) fn research(ask: &ResearchAsk, key: &str) -> Value {
+pub(super) fn research(ask: &ResearchRequest, key: &str) -> Value {
     json!({"request": completion(ask), "idempotency_key": key})
 }
 
-fn completion(ask: &ResearchAsk) -> Value {
+fn completion(ask: &ResearchRequest) -> Value {
     let options = set_fields(json!({
         "search_context_size": ask.filters.context_size,
         "user_location": location(&ask.filters),
@@ -33,13 +33,13 @@ fn completion(ask: &ResearchAsk) -> Value {
 }
 
 /// The model for an ask of this kind.
-pub(super) fn model(kind: AskKind) -> &'static str {
+pub(super) fn model(kind: ResearchKind) -> &'static str {
     match kind {
-        AskKind::Research => "sonar-deep-research",
-        AskKind::Ask => "sonar-pro",
-        AskKind::Reason => "sonar-reasoning-pro",
+        ResearchKind::Research => "sonar-deep-research",
+        ResearchKind::Ask => "sonar-pro",
+        ResearchKind::Reason => "sonar-reasoning-pro",
         // Ranked results have their own endpoint; the quick model is the nearest to it.
-        AskKind::Search | AskKind::Results => "sonar",
+        ResearchKind::Search | ResearchKind::Results => "sonar",
     }
 }
 
@@ -49,20 +49,20 @@ mod tests {
 
     use super::*;
 
-    fn ask(kind: AskKind) -> ResearchAsk {
+    fn ask(kind: ResearchKind) -> ResearchRequest {
         let said = [(Role::System, "be brief"), (Role::User, " why? \n")];
         let messages = said.map(|(role, content)| Message { role, content: content.to_owned() });
-        ResearchAsk { kind, messages: messages.to_vec(), ..ResearchAsk::default() }
+        ResearchRequest { kind, messages: messages.to_vec(), ..ResearchRequest::default() }
     }
 
-    fn sent(ask: &ResearchAsk) -> Value {
+    fn sent(ask: &ResearchRequest) -> Value {
         streamed(ask)
     }
 
     /// A1: effort unset is not sent, minimal is passed on; messages are verbatim.
     #[test]
     fn a1_what_is_not_asked_for_is_not_sent() {
-        let bare = research(&ask(AskKind::Research), "k");
+        let bare = research(&ask(ResearchKind::Research), "k");
         let messages = json!([
             {"role": "system", "content": "be brief"},
             {"role": "user", "content": " why? \n"},
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(bare, expected);
         let efforts = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
         let sent = efforts.map(|effort| {
-            let ask = ResearchAsk { effort: Some(effort), ..ask(AskKind::Research) };
+            let ask = ResearchRequest { effort: Some(effort), ..ask(ResearchKind::Research) };
             research(&ask, "k")["request"]["reasoning_effort"].clone()
         });
         assert_eq!(sent, ["minimal", "low", "medium", "high"]);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_model() {
-        let kinds = [AskKind::Search, AskKind::Ask, AskKind::Reason];
+        let kinds = [ResearchKind::Search, ResearchKind::Ask, ResearchKind::Reason];
         let models = kinds.map(|kind| sent(&ask(kind))["model"].clone());
         assert_eq!(models, ["sonar", "sonar-pro", "sonar-reasoning-pro"]);
     }
@@ -100,7 +100,7 @@ mod tests {
             country: Some("CH".to_owned()),
             ..SearchFilters::default()
         };
-        let mut body = sent(&ResearchAsk { filters, ..ask(AskKind::Ask) });
+        let mut body = sent(&ResearchRequest { filters, ..ask(ResearchKind::Ask) });
         body.as_object_mut().unwrap().remove("messages");
         let expected = json!({
             "model": "sonar-pro",
@@ -114,7 +114,7 @@ mod tests {
             "web_search_options": {"search_context_size": "high", "user_location": {"country": "CH"}},
         });
         assert_eq!(body, expected);
-        let bare = sent(&ask(AskKind::Ask));
+        let bare = sent(&ask(ResearchKind::Ask));
         assert_eq!(bare.as_object().unwrap().len(), 3, "{bare}");
     }
 }

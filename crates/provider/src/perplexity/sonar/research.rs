@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use async_trait::async_trait;
-use outlast_core::{BeginError, Cost, ProviderError, RemoteRun, ResearchAsk, Run, Step};
+use outlast_core::{BeginError, Cost, ProviderError, RemoteRun, ResearchRequest, Run, Step};
 
 use super::request::research;
 use super::wire::{Job, Status};
@@ -18,7 +18,7 @@ const LATE_REPORT: u32 = 3;
 /// Submits the research; returns once it has an id.
 pub(super) async fn begin(
     api: &Service,
-    ask: &ResearchAsk,
+    ask: &ResearchRequest,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
     let request = api.post(&PATH, &research(ask, key))?;
@@ -86,7 +86,7 @@ impl VendorRun for ResearchRun {
     async fn check(&mut self, link: &mut RunLink) -> Result<Option<Step>, ProviderError> {
         let [version, mode, name] = PATH;
         let answer = link.service.get(&[version, mode, name, &link.remote.id]).await;
-        let read = link.read(answer, errors::trouble, Job::id)?;
+        let read = link.read(answer, errors::provider_error, Job::id)?;
         let Some((job, body)) = read else { return Ok(None) };
         match job.status() {
             Status::Completed => match job.response.0.and_then(report::output) {
@@ -156,8 +156,8 @@ mod tests {
         run.link.checks.not_found().unwrap();
         tokio::time::advance(std::time::Duration::from_secs(300)).await;
         assert_eq!(
-            run.link.checks.not_found().unwrap_err().trouble,
-            outlast_core::Trouble::RunLost
+            run.link.checks.not_found().unwrap_err().kind,
+            outlast_core::ProviderErrorKind::RunLost
         );
     }
 }

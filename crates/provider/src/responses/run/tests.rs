@@ -60,7 +60,10 @@ async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
             _ => {}
         }
     }
-    assert_eq!(run.link.checks.not_found().unwrap_err().trouble, outlast_core::Trouble::RunLost);
+    assert_eq!(
+        run.link.checks.not_found().unwrap_err().kind,
+        outlast_core::ProviderErrorKind::RunLost
+    );
 }
 
 /// B9a: a stream's own error is not the end of the run.

@@ -1,6 +1,6 @@
 //! G3: how a session ends, and its result: a report with sources, usage and cost, or an error by its remedy.
 
-use outlast_core::{Cost, NanoUsd, Provider, Trouble};
+use outlast_core::{Cost, NanoUsd, Provider, ProviderErrorKind};
 use serde_json::json;
 
 use super::bench::Bench;
@@ -58,7 +58,7 @@ async fn g6_a_used_up_budget_keeps_the_text_or_reports_that_there_is_none() {
     assert!(followed.text().ends_with(said), "{}", followed.text());
     let empty =
         follow(&mut *bench.begin("q [[sim:incomplete;output=empty|ok;delay_ms=0]]").await).await;
-    assert_eq!(empty.error().trouble, Trouble::Rejected);
+    assert_eq!(empty.error().kind, ProviderErrorKind::Rejected);
     assert!(empty.error().sentence.contains("budget"), "{}", empty.error());
 }
 
@@ -66,19 +66,23 @@ async fn g6_a_used_up_budget_keeps_the_text_or_reports_that_there_is_none() {
 #[tokio::test]
 async fn g3_every_other_end_is_an_error_by_its_remedy() {
     let cases = [
-        ("fail;code=model_overloaded_error", Trouble::RunFailed, "Anthropic's run failed"),
-        ("fail;code=terminated", Trouble::RunFailed, "Anthropic's run failed"),
-        ("fail;code=billing_error", Trouble::QuotaExhausted, "ANTHROPIC_API_KEY"),
-        ("fail;code=refusal", Trouble::Rejected, "refused the question"),
-        ("requires_action", Trouble::Rejected, "asks for an action"),
-        ("ok;words=0", Trouble::Malformed, "shows no report"),
+        (
+            "fail;code=model_overloaded_error",
+            ProviderErrorKind::RunFailed,
+            "Anthropic's run failed",
+        ),
+        ("fail;code=terminated", ProviderErrorKind::RunFailed, "Anthropic's run failed"),
+        ("fail;code=billing_error", ProviderErrorKind::QuotaExhausted, "ANTHROPIC_API_KEY"),
+        ("fail;code=refusal", ProviderErrorKind::Rejected, "refused the question"),
+        ("requires_action", ProviderErrorKind::Rejected, "asks for an action"),
+        ("ok;words=0", ProviderErrorKind::Malformed, "shows no report"),
     ];
-    for (scenario, trouble, sentence) in cases {
+    for (scenario, kind, sentence) in cases {
         let bench = Bench::new().await;
         let followed =
             follow(&mut *bench.begin(&format!("q [[sim:{scenario};delay_ms=0]]")).await).await;
         let error = followed.error();
-        assert_eq!(error.trouble, trouble, "{scenario}: {error:?}");
+        assert_eq!(error.kind, kind, "{scenario}: {error:?}");
         assert!(error.sentence.contains(sentence), "{scenario}: {error}");
         assert_eq!(bench.sim.stats().submits, 1, "{scenario}");
     }
@@ -94,7 +98,7 @@ async fn b9a_a_session_stopped_elsewhere_ends_with_that_reason() {
     let mut run = bench.sent("q [[sim:stuck]]").await;
     patiently(bench.anthropic.stop(&run.remote())).await.unwrap();
     let followed = follow(&mut *run).await;
-    assert_eq!(followed.error().trouble, Trouble::RunStopped, "{:?}", followed.error());
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunStopped, "{:?}", followed.error());
 }
 
 /// G3: earlier turns go with the question, in order.

@@ -1,6 +1,6 @@
 //! A5, G5: a session is followed to its report whatever befalls its stream, its lists and its answers.
 
-use outlast_core::Trouble;
+use outlast_core::ProviderErrorKind;
 
 use super::bench::Bench;
 use crate::bench::{KEY, follow};
@@ -65,20 +65,22 @@ async fn g5_a_stream_may_be_cut_anywhere() {
 async fn b9a_a_session_that_is_not_found_any_more_is_lost() {
     let bench = Bench::new().await;
     let followed = follow(&mut *bench.begin("q [[sim:lost;after=1|ok]]").await).await;
-    assert_eq!(followed.error().trouble, Trouble::RunLost, "{:?}", followed.error());
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunLost, "{:?}", followed.error());
     assert_eq!(bench.sim.stats().submits, 1);
 }
 
 /// A5: a refused key ends the run; what upstream says never contains the key.
 #[tokio::test]
 async fn a_refused_check_ends_the_run_and_shows_no_key() {
-    for (status, trouble) in
-        [(401, Trouble::Unauthorized), (402, Trouble::QuotaExhausted), (400, Trouble::Rejected)]
-    {
+    for (status, kind) in [
+        (401, ProviderErrorKind::Unauthorized),
+        (402, ProviderErrorKind::QuotaExhausted),
+        (400, ProviderErrorKind::Rejected),
+    ] {
         let bench = Bench::new().await;
         let question = format!("q [[sim:http;on=poll;status={status};secret={KEY}]]");
         let followed = follow(&mut *bench.begin(&question).await).await;
-        assert_eq!(followed.error().trouble, trouble);
+        assert_eq!(followed.error().kind, kind);
         assert!(!format!("{:?}", followed.error()).contains(KEY));
     }
 }

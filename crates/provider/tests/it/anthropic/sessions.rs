@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{AskKind, BeginError, Provider, Store, Trouble};
+use outlast_core::{BeginError, Provider, ProviderErrorKind, ResearchKind, Store};
 use outlast_provider::anthropic::Anthropic;
 use outlast_store::MemoryStore;
 use serde_json::json;
@@ -91,7 +91,7 @@ async fn g4_an_error_while_the_session_is_made_leaves_nothing_in_doubt() {
                 format!("q [[sim:http;on=create;status={status};body={body};secret={KEY}]]");
             let refused = patiently(bench.anthropic.begin(&ask(&question), "k")).await;
             let Err(BeginError::Refused(error)) = refused else { panic!("{question}") };
-            assert_ne!(error.trouble, Trouble::TimedOut, "{question}");
+            assert_ne!(error.kind, ProviderErrorKind::TimedOut, "{question}");
             let reported = format!("{error:?}");
             assert!(!reported.contains(KEY), "{reported}");
         }
@@ -107,7 +107,7 @@ async fn g3_a_model_that_does_not_exist_is_answered_with_those_that_do() {
     let anthropic = Anthropic::new(options).unwrap();
     let refused = patiently(anthropic.begin(&ask("q"), "k")).await;
     let Err(BeginError::Refused(error)) = refused else { panic!("it began") };
-    assert_eq!(error.trouble, Trouble::Misconfigured);
+    assert_eq!(error.kind, ProviderErrorKind::Misconfigured);
     assert!(error.sentence.contains("`claude-nine`"), "{error}");
     assert!(error.sentence.contains("claude-sonnet-5-5, claude-opus-5-5"), "{error}");
     let checked = patiently(anthropic.check(PATIENCE)).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_check_costs_nothing_and_warns_of_a_models_end() {
     assert_eq!(checked.warnings, ["the model claude-sonnet-4-5 will be shut down on 2027-02-01"]);
     let wrong = Anthropic::new(bench::options(bench.sim.url(), "wrong", PATIENCE, &Arc::default()));
     let error = patiently(wrong.unwrap().check(PATIENCE)).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unauthorized);
+    assert_eq!(error.kind, ProviderErrorKind::Unauthorized);
     assert!(error.sentence.contains("ANTHROPIC_API_KEY"), "{error}");
     assert!(bench.requests("POST").is_empty());
 }
@@ -149,10 +149,12 @@ async fn g6_a_session_has_the_budget_of_the_ask() {
 #[tokio::test]
 async fn other_kinds_of_questions_and_tiny_budgets_are_refused_unsent() {
     let bench = Bench::new().await;
-    for kind in [AskKind::Search, AskKind::Ask, AskKind::Reason, AskKind::Results] {
+    for kind in
+        [ResearchKind::Search, ResearchKind::Ask, ResearchKind::Reason, ResearchKind::Results]
+    {
         let ask = with(&ask("q"), "kind", serde_json::to_value(kind).unwrap());
         let refused = bench.anthropic.begin(&ask, "k").await;
-        assert!(matches!(refused, Err(BeginError::NotSent(error)) if error.trouble.is_permanent()));
+        assert!(matches!(refused, Err(BeginError::NotSent(error)) if error.kind.is_permanent()));
     }
     let ask = with(&ask("q"), "budget", 9_999_999);
     assert!(matches!(bench.anthropic.begin(&ask, "k").await, Err(BeginError::NotSent(_))));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Step, Trouble};
+use outlast_core::{ProviderErrorKind, Step};
 
 use super::bench::{Bench, finish, until_cursor};
 use crate::bench::{follow, patiently};
@@ -56,7 +56,7 @@ async fn g4_a_question_that_may_have_been_sent_is_unknown_after_the_grace() {
         bench.clock.advance(BEYOND_THE_GRACE);
     };
     let (followed, ()) = tokio::join!(follow(&mut *run), wait);
-    assert_eq!(followed.error().trouble, Trouble::StepUnknown);
+    assert_eq!(followed.error().kind, ProviderErrorKind::StepUnknown);
     assert_eq!(bench.sim.stats().submits, 0);
 }
 
@@ -107,7 +107,7 @@ async fn g4_a_question_that_is_shown_after_the_grace_is_unknown() {
         bench.clock.advance(BEYOND_THE_GRACE);
     };
     let (followed, ()) = tokio::join!(follow(&mut *run), late);
-    assert_eq!(followed.error().trouble, Trouble::StepUnknown);
+    assert_eq!(followed.error().kind, ProviderErrorKind::StepUnknown);
     assert_eq!(bench.sim.stats().submits, 1);
 }
 
@@ -121,7 +121,7 @@ async fn b9a_a_refused_question_may_be_sent_by_another_try() {
     assert!(matches!(patiently(run.next()).await, Ok(Step::Moved)));
     assert_eq!(run.remote().cursor, None, "recorded before the error is reported");
     let refused = patiently(run.next()).await.unwrap_err();
-    assert!(matches!(refused.trouble, Trouble::RateLimited { .. }), "{refused:?}");
+    assert!(matches!(refused.kind, ProviderErrorKind::RateLimited { .. }), "{refused:?}");
     let followed = follow(&mut *bench.resume(question, &run.remote()).await).await;
     assert!(followed.end.is_ok(), "{:?}", followed.error());
     let stats = bench.sim.stats();

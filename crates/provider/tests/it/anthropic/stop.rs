@@ -49,7 +49,7 @@ async fn g3_an_unknown_session_is_not_called_stopped() {
         begun_at: bench.clock.now(),
     };
     let error = bench.anthropic.stop(&run).await.unwrap_err();
-    assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
+    assert!(!error.kind.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
     assert_eq!(bench.anthropic.stop(&run).await, Ok(StopOutcome::Unknown));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Cost, NanoUsd, Provider, Trouble};
+use outlast_core::{Cost, NanoUsd, Provider, ProviderErrorKind};
 use outlast_provider::gemini::Gemini;
 use outlast_provider::vendor::{VendorOptions, Waits};
 
@@ -161,7 +161,7 @@ async fn a5_g3_a_run_deleted_at_the_vendor_is_lost_and_not_begun_again() {
         let provider = gemini(&server.url, PATIENCE, &server.clock);
         let mut run = patiently(provider.begin(&ask("q"), "key")).await.unwrap();
         let followed = follow(&mut *run).await;
-        assert_eq!(followed.error().trouble, Trouble::RunLost, "{status}");
+        assert_eq!(followed.error().kind, ProviderErrorKind::RunLost, "{status}");
         assert!(server.lines().len() > 3);
         assert_eq!(server.submits(), 1);
     }
@@ -173,7 +173,7 @@ async fn g9_the_reason_of_a_failed_run_is_kept() {
     let bench = Bench::new().await;
     let mut run = bench.begin("q [[sim:fail;code=internal_7;delay_ms=0]]").await;
     let followed = follow(&mut *run).await;
-    assert_eq!(followed.error().trouble, Trouble::RunFailed);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunFailed);
     let detail = followed.error().detail.as_deref().unwrap();
     assert!(detail.contains("internal_7") && detail.contains("The agent stopped"), "{detail}");
 }
@@ -187,7 +187,7 @@ async fn b9a_a_completed_run_without_a_report_is_reported_and_not_repeated() {
     let mut run = patiently(provider.begin(&ask("q"), "key")).await.unwrap();
     let followed = follow(&mut *run).await;
     let error = followed.error();
-    assert!(error.sentence.contains("no report") && !error.trouble.ends_the_run(), "{error:?}");
+    assert!(error.sentence.contains("no report") && !error.kind.ends_the_run(), "{error:?}");
 }
 
 /// G3: a report without a single source is one: nothing is made up.

@@ -1,6 +1,8 @@
 //! The requests: the body of a submit, the header of the key, and the calls that cost nothing.
 
-use outlast_core::{Again, BeginError, Nature, Provider, Resumes, Trouble};
+use outlast_core::{
+    BeginError, Provider, ProviderErrorKind, RecoverySemantics, ResendPolicy, ResumePolicy,
+};
 use outlast_provider::gemini::Gemini;
 use outlast_provider::vendor::{KeyState, VendorOptions};
 use serde_json::json;
@@ -74,8 +76,12 @@ async fn g3_a_submit_names_the_agent_of_its_effort_and_our_job() {
         sent["agent"], "deep-research-pro-preview-12-2025",
         "the configuration's word counts"
     );
-    let nature = Nature { again: Again::Never, resumes: Resumes::Always, stops: true };
-    assert_eq!(bench.gemini.nature(&question), nature);
+    let semantics = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Always,
+        can_stop: true,
+    };
+    assert_eq!(bench.gemini.recovery_semantics(&question), semantics);
 }
 
 /// G3: a model that does not exist is named, with those that do; nothing was bought.
@@ -86,7 +92,7 @@ async fn g3_an_unknown_agent_is_refused_with_those_there_are() {
     let Err(BeginError::Refused(error)) = patiently(provider.begin(&ask("q"), "key")).await else {
         panic!("not refused")
     };
-    assert_eq!(error.trouble, Trouble::Misconfigured);
+    assert_eq!(error.kind, ProviderErrorKind::Misconfigured);
     for word in ["deep-thought", "deep-research-max-preview-04-2026", "[gemini]"] {
         assert!(error.sentence.contains(word), "{error:?}");
     }
@@ -105,12 +111,12 @@ async fn g3_a_check_reports_the_key_state_and_buys_nothing() {
     let wrong = options(bench.sim.url(), "the-wrong-key", PATIENCE, &bench.clock);
     let wrong = Gemini::new(wrong).unwrap();
     let error = patiently(wrong.check(PATIENCE)).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unauthorized);
+    assert_eq!(error.kind, ProviderErrorKind::Unauthorized);
     assert!(error.sentence.contains("GEMINI_API_KEY"), "{error:?}");
     let Err(BeginError::Refused(error)) = patiently(wrong.begin(&ask("q"), "key")).await else {
         panic!("not refused")
     };
-    assert_eq!(error.trouble, Trouble::Unauthorized);
+    assert_eq!(error.kind, ProviderErrorKind::Unauthorized);
     assert_eq!(bench.sim.stats().submits, 0);
     // A list of models without agents proves nothing.
     let server = Canned::always(reply(200, r#"{"models":[{"name":"models/gemini-9"}]}"#)).await;
@@ -128,7 +134,7 @@ async fn g3_other_kinds_of_asks_are_refused_before_anything_is_sent() {
         else {
             panic!("{kind} was sent")
         };
-        assert_eq!(error.trouble, Trouble::Rejected);
+        assert_eq!(error.kind, ProviderErrorKind::Rejected);
     }
     assert!(bench.sim.requests().is_empty());
 }

@@ -87,7 +87,7 @@ async fn g5_a_run_that_reaches_a_limit_keeps_what_it_wrote() {
             }
             let error = end.error();
             assert!(error.sentence.contains(reason), "{error:?}");
-            assert!(error.trouble.is_permanent() && !error.trouble.ends_the_run(), "{error:?}");
+            assert!(error.kind.is_permanent() && !error.kind.ends_the_run(), "{error:?}");
         }
         assert_eq!(sim.stats().submits, 2);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Clock, Provider, RemoteRun, StopOutcome, Trouble};
+use outlast_core::{Clock, Provider, ProviderErrorKind, RemoteRun, StopOutcome};
 
 use super::bench::{Bench, gemini};
 use crate::bench::{PATIENCE, assert_completed, assert_ended, follow, patiently};
@@ -16,7 +16,7 @@ async fn g3_a_run_under_way_is_stopped_once() {
     let remote = run.remote();
     let (followed, stopped) = tokio::join!(follow(&mut *run), bench.gemini.stop(&remote));
     assert_ended(stopped);
-    assert_eq!(followed.error().trouble, Trouble::RunStopped);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunStopped);
     assert_ended(bench.gemini.stop(&remote).await);
     assert_eq!(bench.sim.stats().cancels, 1);
 }
@@ -42,7 +42,7 @@ async fn g3_an_old_unknown_run_is_cancelled_but_not_reported_stopped() {
         begun_at: bench.clock.now(),
     };
     let error = bench.gemini.stop(&run).await.unwrap_err();
-    assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
+    assert!(!error.kind.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
     assert_eq!(bench.gemini.stop(&run).await, Ok(StopOutcome::Unknown));
     assert_eq!(bench.sim.stats().cancels, 1);
@@ -57,8 +57,8 @@ async fn g3_a_stop_that_fails_is_an_error_to_try_again() {
             Ok(outcome) => assert_eq!((on, outcome), ("cancel", StopOutcome::StillRunning)),
             Err(error) => {
                 assert_eq!(
-                    (on, error.trouble),
-                    ("poll", Trouble::Unavailable { retry_after: None })
+                    (on, error.kind),
+                    ("poll", ProviderErrorKind::Unavailable { retry_after: None })
                 )
             }
         }

@@ -1,6 +1,6 @@
 //! Submitting: what is sent, to which address, under which key, and when it returns.
 
-use outlast_core::{BeginError, Clock, Provider, Trouble};
+use outlast_core::{BeginError, Clock, Provider, ProviderErrorKind};
 use outlast_provider::openai::OpenAi;
 use outlast_provider::vendor::VendorOptions;
 use serde_json::json;
@@ -97,7 +97,7 @@ async fn g3_other_kinds_of_ask_are_never_sent() {
             panic!("{kind} was sent")
         };
         let BeginError::NotSent(error) = error else { panic!("{error:?}") };
-        assert_eq!(error.trouble, Trouble::Rejected, "{kind}");
+        assert_eq!(error.kind, ProviderErrorKind::Rejected, "{kind}");
     }
     assert!(bench.sim.requests().is_empty());
 }

@@ -1,6 +1,6 @@
 //! Refusals that say what to change: the model, the server, the account; and the check that costs nothing.
 
-use outlast_core::{BeginError, Trouble};
+use outlast_core::{BeginError, ProviderErrorKind};
 use outlast_provider::openai::OpenAi;
 use outlast_provider::vendor::{KeyState, VendorOptions};
 
@@ -8,9 +8,9 @@ use super::bench::{Bench, begun, openai, refused};
 use crate::bench::{KEY, PATIENCE, follow, options, patiently};
 use crate::canned::{Canned, reply};
 
-fn sentence(error: BeginError, trouble: Trouble) -> String {
+fn sentence(error: BeginError, kind: ProviderErrorKind) -> String {
     let BeginError::Refused(error) = error else { panic!("{error:?}") };
-    assert_eq!(error.trouble, trouble, "{error:?}");
+    assert_eq!(error.kind, kind, "{error:?}");
     error.sentence
 }
 
@@ -24,7 +24,8 @@ fn with_model(bench: &Bench, model: &str) -> OpenAi {
 #[tokio::test]
 async fn g3_a_model_that_does_not_exist_is_refused_with_those_that_do() {
     let bench = Bench::new().await;
-    let sentence = sentence(refused(&with_model(&bench, "gpt-0")).await, Trouble::Misconfigured);
+    let sentence =
+        sentence(refused(&with_model(&bench, "gpt-0")).await, ProviderErrorKind::Misconfigured);
     assert!(
         sentence.contains("`gpt-0`") && sentence.contains("gpt-6-sol, gpt-6-luna"),
         "{sentence}"
@@ -37,7 +38,7 @@ async fn g3_a_model_that_does_not_exist_is_refused_with_those_that_do() {
     })
     .await;
     let sentence =
-        self::sentence(refused(&openai(&server, PATIENCE)).await, Trouble::Misconfigured);
+        self::sentence(refused(&openai(&server, PATIENCE)).await, ProviderErrorKind::Misconfigured);
     assert!(sentence.ends_with("to one that it lists"), "{sentence}");
 }
 
@@ -61,7 +62,8 @@ async fn g3_a_server_without_background_or_endpoint_is_reported() {
     ];
     for (status, body, expected) in cases {
         let server = Canned::always(reply(status, body)).await;
-        let sentence = sentence(refused(&openai(&server, PATIENCE)).await, Trouble::Rejected);
+        let sentence =
+            sentence(refused(&openai(&server, PATIENCE)).await, ProviderErrorKind::Rejected);
         assert!(sentence.contains(expected), "{sentence}");
         assert_eq!(server.submits(), 1);
     }
@@ -71,7 +73,8 @@ async fn g3_a_server_without_background_or_endpoint_is_reported() {
 #[tokio::test]
 async fn g3_no_credit_differs_from_too_many_requests() {
     let server = Canned::always(reply(429, r#"{"error":{"message":"m","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#)).await;
-    let sentence = sentence(refused(&openai(&server, PATIENCE)).await, Trouble::QuotaExhausted);
+    let sentence =
+        sentence(refused(&openai(&server, PATIENCE)).await, ProviderErrorKind::QuotaExhausted);
     assert!(sentence.contains("OPENAI_API_KEY"), "{sentence}");
     let server = Canned::always(reply(
         429,
@@ -80,7 +83,7 @@ async fn g3_no_credit_differs_from_too_many_requests() {
     .await;
     self::sentence(
         refused(&openai(&server, PATIENCE)).await,
-        Trouble::RateLimited { retry_after: None },
+        ProviderErrorKind::RateLimited { retry_after: None },
     );
 }
 
@@ -98,8 +101,8 @@ async fn g3_a_refusal_of_the_model_is_the_end() {
     .await;
     let followed = follow(&mut *begun(&openai(&server, PATIENCE)).await).await;
     let error = followed.error();
-    assert_eq!(error.trouble, Trouble::Rejected);
-    assert!(!error.trouble.ends_the_run(), "it is not begun again: {error:?}");
+    assert_eq!(error.kind, ProviderErrorKind::Rejected);
+    assert!(!error.kind.ends_the_run(), "it is not begun again: {error:?}");
     assert!(error.detail.as_ref().unwrap().contains("not this one"), "{error:?}");
 }
 
@@ -123,7 +126,7 @@ async fn g3_a_check_is_free_and_warns_of_models_that_go() {
     })
     .await;
     let error = patiently(openai(&server, PATIENCE).check(PATIENCE)).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Unauthorized);
+    assert_eq!(error.kind, ProviderErrorKind::Unauthorized);
     assert!(error.sentence.contains("OPENAI_API_KEY"), "{error:?}");
     let unlisted = Canned::always(reply(404, "")).await;
     let checked = patiently(openai(&unlisted, PATIENCE).check(PATIENCE)).await.unwrap();

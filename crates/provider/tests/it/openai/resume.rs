@@ -1,6 +1,6 @@
 //! Resuming a run that another process began: nothing is submitted again.
 
-use outlast_core::Trouble;
+use outlast_core::ProviderErrorKind;
 use reqwest::Method;
 
 use super::bench::Bench;
@@ -18,7 +18,7 @@ async fn g3_a_run_is_resumed_by_its_id_alone() {
     assert_eq!(followed.output(), again.output());
     let failed = bench.begin("q [[sim:fail;delay_ms=0]]").await.remote();
     let followed = follow(&mut *bench.resume(&failed).await).await;
-    assert_eq!(followed.error().trouble, Trouble::RunFailed);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunFailed);
     assert!(followed.error().detail.as_ref().unwrap().contains("server_error"));
     assert_eq!(bench.sim.stats().submits, 2);
 }
@@ -46,6 +46,6 @@ async fn g3_a_run_deleted_at_the_vendor_is_lost_and_not_begun_again() {
     let deleted = bench.call(Method::DELETE, &format!("responses/{}", remote.id)).await;
     assert_eq!(deleted["deleted"], true);
     let followed = follow(&mut *bench.resume(&remote).await).await;
-    assert_eq!(followed.error().trouble, Trouble::RunLost);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunLost);
     assert_eq!(bench.sim.stats().submits, 1);
 }

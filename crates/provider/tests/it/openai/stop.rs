@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Clock, Provider, RemoteRun, StopOutcome, Trouble};
+use outlast_core::{Clock, Provider, ProviderErrorKind, RemoteRun, StopOutcome};
 
 use super::bench::Bench;
 use crate::bench::{assert_completed, assert_ended, follow};
@@ -17,7 +17,7 @@ async fn g3_a_run_under_way_is_stopped_once() {
     assert_ended(bench.openai.stop(&run.remote()).await);
     assert_eq!(bench.sim.stats().cancels, 1);
     let followed = follow(&mut *bench.resume(&run.remote()).await).await;
-    assert_eq!(followed.error().trouble, Trouble::RunStopped);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunStopped);
 }
 
 /// G3: the stream of a run that is stopped just ends; a check says why.
@@ -32,7 +32,7 @@ async fn g3_a_run_stopped_while_it_is_followed_is_reported() {
     };
     let (followed, stopped) = tokio::join!(follow(&mut *run), stopping);
     assert_ended(stopped);
-    assert_eq!(followed.error().trouble, Trouble::RunStopped);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunStopped);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn g3_an_unknown_run_is_not_called_stopped() {
         begun_at: bench.clock.now(),
     };
     let error = bench.openai.stop(&run).await.unwrap_err();
-    assert!(!error.trouble.is_permanent(), "it must be tried again: {error:?}");
+    assert!(!error.kind.is_permanent(), "it must be tried again: {error:?}");
     bench.clock.advance(Duration::from_secs(30));
     assert_eq!(bench.openai.stop(&run).await, Ok(StopOutcome::Unknown));
 }
@@ -69,8 +69,8 @@ async fn g3_a_stop_that_fails_is_an_error_to_try_again() {
             Ok(outcome) => assert_eq!((on, outcome), ("cancel", StopOutcome::StillRunning)),
             Err(error) => {
                 assert_eq!(
-                    (on, error.trouble),
-                    ("poll", Trouble::Unavailable { retry_after: None })
+                    (on, error.kind),
+                    ("poll", ProviderErrorKind::Unavailable { retry_after: None })
                 )
             }
         }

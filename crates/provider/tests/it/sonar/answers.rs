@@ -1,6 +1,6 @@
 //! Quick answers: chat completions, streamed or whole.
 
-use outlast_core::{BeginError, Body, Cost, NanoUsd, Step, Trouble};
+use outlast_core::{BeginError, Body, Cost, NanoUsd, ProviderErrorKind, Step};
 use serde_json::{Value, json};
 
 use super::bench::{SOON, answered, ask, begin, not_begun, sonar};
@@ -182,7 +182,7 @@ async fn a_lost_chunk_is_repaired_or_an_error_never_a_shorter_answer() {
         let mut lossy = vec![delta("a"), delta("b"), end.clone()];
         lossy.insert(place, "{broken".to_owned());
         let followed = asked(stream(&lossy, Then::Close)).await;
-        assert_eq!(followed.error().trouble, Trouble::Malformed, "{place}");
+        assert_eq!(followed.error().kind, ProviderErrorKind::Malformed, "{place}");
     }
 }
 
@@ -200,24 +200,28 @@ async fn b9a_a_stream_that_breaks_is_an_error_that_buys_nothing() {
             then,
         )
     };
-    let unavailable = Trouble::Unavailable { retry_after: None };
+    let unavailable = ProviderErrorKind::Unavailable { retry_after: None };
     let error = r#"{"error":{"message":"overloaded","type":"server","code":500}}"#;
     let huge = [frame.clone().into_bytes(), b"data: ".to_vec(), vec![b'x'; 9 << 20]].concat();
     let cases = [
-        ("ends without finish_reason", stream(&[chunk], Then::Close), Trouble::Malformed),
-        ("done without finish_reason", stream(&[chunk, "[DONE]"], Then::Hold), Trouble::Malformed),
-        ("breaks off", chunked(Then::Close), Trouble::Unreachable),
-        ("falls silent", chunked(Then::Hold), Trouble::TimedOut),
+        ("ends without finish_reason", stream(&[chunk], Then::Close), ProviderErrorKind::Malformed),
+        (
+            "done without finish_reason",
+            stream(&[chunk, "[DONE]"], Then::Hold),
+            ProviderErrorKind::Malformed,
+        ),
+        ("breaks off", chunked(Then::Close), ProviderErrorKind::Unreachable),
+        ("falls silent", chunked(Then::Hold), ProviderErrorKind::TimedOut),
         ("gives up", stream(&[chunk, error], Then::Hold), unavailable),
-        ("never ends a line", raw(200, sse, &huge, Then::Hold), Trouble::Malformed),
+        ("never ends a line", raw(200, sse, &huge, Then::Hold), ProviderErrorKind::Malformed),
     ];
-    for (case, reply, trouble) in cases {
+    for (case, reply, kind) in cases {
         let server = Canned::always(reply).await;
         let timeout = if case == "falls silent" { SOON } else { PATIENCE };
         let followed = answered(&sonar(&server.url, timeout), &ask("ask")).await;
         let error = followed.error();
-        assert_eq!(error.trouble, trouble, "{case}: {error:?}");
-        assert!(!error.trouble.ends_the_run(), "{case}: that would buy it again");
+        assert_eq!(error.kind, kind, "{case}: {error:?}");
+        assert!(!error.kind.ends_the_run(), "{case}: that would buy it again");
         assert_eq!(server.submits(), 1, "{case}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{BeginError, Provider, Trouble};
+use outlast_core::{BeginError, Provider, ProviderErrorKind};
 use tokio::net::TcpListener;
 
 use super::bench::{SOON, ask, begin, not_begun, sonar};
@@ -18,7 +18,7 @@ async fn a_refusal_of_any_kind_keeps_the_wait_the_provider_asks_for() {
         for kind in ["research", "ask", "results"] {
             let error = not_begun(&sonar(&server.url, PATIENCE), &ask(kind)).await;
             let BeginError::Refused(error) = error else { panic!("{status} {kind}: {error:?}") };
-            assert_eq!(error.trouble.retry_after(), Some(Duration::from_secs(7)), "{kind}");
+            assert_eq!(error.kind.retry_after(), Some(Duration::from_secs(7)), "{kind}");
         }
     }
 }
@@ -33,7 +33,7 @@ async fn b9a_a_refused_connection_means_not_sent() {
     for kind in ["research", "ask", "results"] {
         let error = not_begun(&sonar, &ask(kind)).await;
         let BeginError::NotSent(error) = error else { panic!("{kind}: {error:?}") };
-        assert_eq!(error.trouble, Trouble::Unreachable);
+        assert_eq!(error.kind, ProviderErrorKind::Unreachable);
     }
 }
 
@@ -82,7 +82,7 @@ async fn a_retired_endpoint_error_names_the_setting() {
         for kind in kinds {
             let error = not_begun(&retired, &ask(kind)).await;
             let BeginError::Refused(error) = error else { panic!("{status} {body}: {error:?}") };
-            assert_eq!(error.trouble, Trouble::Retired, "{status} {body}");
+            assert_eq!(error.kind, ProviderErrorKind::Retired, "{status} {body}");
             assert!(error.sentence.contains("PERPLEXITY_API=agent"), "{error}");
             assert!(!error.sentence.contains("gone"), "{error}");
         }
@@ -93,5 +93,5 @@ async fn a_retired_endpoint_error_names_the_setting() {
     })
     .await;
     let mut run = begin(&sonar(&server.url, PATIENCE), &ask("research")).await;
-    assert_eq!(follow(&mut *run).await.error().trouble, Trouble::Retired);
+    assert_eq!(follow(&mut *run).await.error().kind, ProviderErrorKind::Retired);
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outlast_core::{
-    Again, BeginError, Clock, Cost, NanoUsd, Nature, Provider, RemoteRun, Resumes, Step,
-    StopOutcome, Trouble,
+    BeginError, Clock, Cost, NanoUsd, Provider, ProviderErrorKind, RecoverySemantics, RemoteRun,
+    ResendPolicy, ResumePolicy, Step, StopOutcome,
 };
 use outlast_provider::perplexity::Sonar;
 use outlast_provider::vendor::VendorOptions;
@@ -73,22 +73,30 @@ async fn a1_research_is_submitted_under_its_key_and_checked_until_it_is_done() {
 #[tokio::test]
 async fn recovery_depends_on_the_kind_of_request() {
     let sonar = sonar("http://127.0.0.1:1", PATIENCE);
-    let research = Nature { again: Again::WithKey, resumes: Resumes::Always, stops: false };
-    let quick = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
+    let research = RecoverySemantics {
+        resend: ResendPolicy::WithKey,
+        resume: ResumePolicy::Always,
+        can_stop: false,
+    };
+    let quick = RecoverySemantics {
+        resend: ResendPolicy::Never,
+        resume: ResumePolicy::Never,
+        can_stop: false,
+    };
     let old = json!({"messages": []}).into();
-    assert_eq!(sonar.nature(&old), research, "asks had no kind once");
-    for (kind, nature) in [
+    assert_eq!(sonar.recovery_semantics(&old), research, "asks had no kind once");
+    for (kind, semantics) in [
         ("research", research),
         ("search", quick),
         ("ask", quick),
         ("reason", quick),
         ("results", quick),
     ] {
-        assert_eq!(sonar.nature(&ask(kind)), nature, "{kind}");
+        assert_eq!(sonar.recovery_semantics(&ask(kind)), semantics, "{kind}");
     }
     let unknown = json!({"kind": "dance", "messages": []}).into();
     let BeginError::NotSent(error) = not_begun(&sonar, &unknown).await else { panic!("sent") };
-    assert!(error.trouble.is_permanent());
+    assert!(error.kind.is_permanent());
 }
 
 /// A10: no id, no run; and nothing that would be tried again.
@@ -100,7 +108,7 @@ async fn a10_an_answer_without_an_id_is_unknown_and_permanent() {
         let error = not_begun(&sonar(&server.url, PATIENCE), &ask("research")).await;
         let BeginError::Unknown(error) = error else { panic!("{body}: {error:?}") };
         assert!(error.sentence.contains("no job id"), "{body}: {error}");
-        assert!(error.trouble.is_permanent(), "{body}: {error:?}");
+        assert!(error.kind.is_permanent(), "{body}: {error:?}");
         assert_eq!(server.submits(), 1);
     }
 }
@@ -157,7 +165,7 @@ async fn only_the_operator_sees_why_a_run_failed() {
     let server = Canned::always(reply(200, failed)).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
     let error = followed.error();
-    assert_eq!(error.trouble, Trouble::RunFailed);
+    assert_eq!(error.kind, ProviderErrorKind::RunFailed);
     assert!(!error.sentence.contains("fell over"), "{error}");
     assert_eq!(error.detail.as_deref(), Some("model fell over [redacted]"));
 }
@@ -181,8 +189,8 @@ async fn a_completed_run_whose_report_is_late_is_looked_at_three_more_times() {
     let server = showing(&[LATE]).await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
     let error = followed.error();
-    assert_eq!(error.trouble, Trouble::Malformed);
-    assert!(!error.trouble.ends_the_run(), "it was paid for: nothing new may be bought");
+    assert_eq!(error.kind, ProviderErrorKind::Malformed);
+    assert!(!error.kind.ends_the_run(), "it was paid for: nothing new may be bought");
     let detail = error.detail.as_deref().unwrap();
     assert!(detail.ends_with("note string, response null, status string"), "{detail}");
     assert_eq!(server.lines().len(), 1 + 4);
@@ -209,7 +217,7 @@ async fn a5_a_missing_run_is_lost_only_after_a_time_of_nothing_but_404() {
     let mut run = begin(&sonar, &ask("research")).await;
     let begun = tokio::time::Instant::now();
     let followed = follow(&mut *run).await;
-    assert_eq!(followed.error().trouble, Trouble::RunLost);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunLost);
     assert!(begun.elapsed() >= LOST_AFTER, "{:?}", begun.elapsed());
     assert_eq!(server.submits(), 1);
     let once = Canned::serve(|_, nth| match nth {
@@ -270,7 +278,7 @@ async fn a_check_that_is_too_large_ends_the_run_here_and_is_not_repeated() {
     })
     .await;
     let followed = answered(&sonar(&server.url, PATIENCE), &ask("research")).await;
-    assert_eq!(followed.error().trouble, Trouble::TooLarge);
+    assert_eq!(followed.error().kind, ProviderErrorKind::TooLarge);
     assert_eq!(server.lines().len(), 2);
     let endless_submit = Canned::serve(move |_, _| endless()).await;
     let error = not_begun(&sonar(&endless_submit.url, SOON * 20), &ask("research")).await;

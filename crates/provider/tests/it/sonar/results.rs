@@ -1,6 +1,9 @@
 //! The Search API, in both dialects.
 
-use outlast_core::{Again, BeginError, Cost, NanoUsd, Nature, Provider, Resumes, Step, Trouble};
+use outlast_core::{
+    BeginError, Cost, NanoUsd, Provider, ProviderErrorKind, RecoverySemantics, ResendPolicy,
+    ResumePolicy, Step,
+};
 use serde_json::json;
 
 use super::bench::{agent, answered, ask, begin, not_begun, sonar};
@@ -46,8 +49,12 @@ async fn results_are_listed_as_text_and_as_sources_in_both_dialects() {
             (&None, &None, &None)
         );
         assert_eq!(provider.typical_cost(&ask("results")), Cost::Estimate(NanoUsd(5_000_000)));
-        let nature = Nature { again: Again::Never, resumes: Resumes::Never, stops: false };
-        assert_eq!(provider.nature(&ask("results")), nature);
+        let semantics = RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Never,
+            can_stop: false,
+        };
+        assert_eq!(provider.recovery_semantics(&ask("results")), semantics);
     }
     assert_eq!(server.lines(), ["POST /search"; 4]);
 }
@@ -90,7 +97,10 @@ async fn b9a_a_search_answered_with_nonsense_is_unknown() {
         let server = Canned::always(reply).await;
         let error = not_begun(&agent(&server.url, PATIENCE), &ask("results")).await;
         let BeginError::Unknown(error) = error else { panic!("{error:?}") };
-        assert!(matches!(error.trouble, Trouble::Malformed | Trouble::TooLarge), "{error:?}");
+        assert!(
+            matches!(error.kind, ProviderErrorKind::Malformed | ProviderErrorKind::TooLarge),
+            "{error:?}"
+        );
         assert_eq!(server.submits(), 1);
     }
 }

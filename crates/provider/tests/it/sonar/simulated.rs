@@ -1,6 +1,6 @@
 //! Against the simulator: runs that cost something, counted by the simulator.
 
-use outlast_core::{BeginError, Body, Cost, Provider, Request, Trouble};
+use outlast_core::{BeginError, Body, Cost, Provider, ProviderErrorKind, Request};
 use outlast_provider::perplexity::Sonar;
 use outlast_simulator::{Options, Simulator, SonarMode};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ async fn a5_a_run_is_resumed_through_checks_that_fail() {
 async fn a_run_that_fails_and_an_answer_that_is_cut_say_so() {
     let (_sim, sonar) = live().await;
     let followed = answered(&sonar, &ask("research", "fail;delay_ms=0")).await;
-    assert_eq!(followed.error().trouble, Trouble::RunFailed);
+    assert_eq!(followed.error().kind, ProviderErrorKind::RunFailed);
     let followed = answered(&sonar, &ask("ask", "incomplete;delay_ms=0")).await;
     assert!(followed.text().ends_with("ended this report early (length).*"), "{}", followed.text());
 }
@@ -133,7 +133,7 @@ async fn the_vendor_of_today_answers_that_sonar_is_retired() {
     for kind in ["research", "search", "ask", "reason"] {
         let error = not_begun(&sonar, &ask(kind, "ok")).await;
         let BeginError::Refused(error) = error else { panic!("{kind}: {error:?}") };
-        assert_eq!(error.trouble, Trouble::Retired, "{kind}");
+        assert_eq!(error.kind, ProviderErrorKind::Retired, "{kind}");
         assert!(error.sentence.contains("PERPLEXITY_API=agent"), "{error}");
     }
     answered(&sonar, &ask("results", "ok")).await.output();

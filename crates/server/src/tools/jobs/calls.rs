@@ -107,7 +107,7 @@ impl Jobs {
         let job = workflow.new_job(&caller.owner, given, Visibility::Promised, keep)?.made_by(tool);
         let started = self.engine.start(job, key?).await?;
         let (job, now) = (started.job, self.engine.now());
-        if rules::expired(&job, now) {
+        if rules::is_expired(&job, now) {
             // The key names a job whose result is no longer kept; the server never runs it again without the caller's
             // knowledge.
             let expired = JobAnswer::expired(&job.id.to_string(), &self.options);

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use boon::{Compiler, Draft, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError};
-use outlast_core::WorkflowAsk;
+use outlast_core::WorkflowRequest;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ impl InputSchema {
     }
 
     /// Checks the request of a job; returns a sentence that names the wrong field.
-    pub fn check(&self, ask: &WorkflowAsk) -> Result<(), String> {
+    pub fn check(&self, ask: &WorkflowRequest) -> Result<(), String> {
         let mut arguments = ask.arguments.clone();
         if let (Some(name), Some(message)) = (&self.message_argument, &ask.message) {
             arguments.insert(name.clone(), Value::String(message.clone()));
@@ -83,10 +83,10 @@ impl InputSchema {
         message: Option<&str>,
         arguments: &JsonObject,
     ) -> Result<(), Refusal> {
-        let ask = WorkflowAsk {
+        let ask = WorkflowRequest {
             message: message.map(str::to_owned),
             arguments: arguments.clone(),
-            ..WorkflowAsk::default()
+            ..WorkflowRequest::default()
         };
         self.check(&ask).map_err(Refusal::validation)
     }
@@ -254,7 +254,7 @@ mod tests {
     fn said(schema: Value, arguments: Value) -> Result<(), String> {
         let Value::Object(arguments) = arguments else { panic!("not an object") };
         let schema = InputSchema::new(schema).unwrap();
-        schema.check(&WorkflowAsk { arguments, ..WorkflowAsk::default() })
+        schema.check(&WorkflowRequest { arguments, ..WorkflowRequest::default() })
     }
 
     #[test]
@@ -325,7 +325,10 @@ mod tests {
         let schema = InputSchema::of_server(odd.clone());
         assert_eq!(schema.document(), &odd);
         let arguments = JsonObject::from_iter([("a".to_owned(), json!("anything"))]);
-        assert_eq!(schema.check(&WorkflowAsk { arguments, ..WorkflowAsk::default() }), Ok(()));
+        assert_eq!(
+            schema.check(&WorkflowRequest { arguments, ..WorkflowRequest::default() }),
+            Ok(())
+        );
     }
 
     #[test]
@@ -350,10 +353,11 @@ mod tests {
         assert_eq!(shown, expected);
         assert!(!schema.needs_arguments());
         // The message provides the argument.
-        let ask = WorkflowAsk { message: Some("why?".to_owned()), ..WorkflowAsk::default() };
+        let ask =
+            WorkflowRequest { message: Some("why?".to_owned()), ..WorkflowRequest::default() };
         assert_eq!(schema.check(&ask), Ok(()));
         assert_eq!(
-            schema.check(&WorkflowAsk::default()),
+            schema.check(&WorkflowRequest::default()),
             Err("arguments.query is missing".to_owned())
         );
     }

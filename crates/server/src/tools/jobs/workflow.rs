@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::{Effort, NewJob, OwnerId, Profile, ResearchAsk, Visibility, WorkflowAsk};
+use outlast_core::{
+    Effort, NewJob, OwnerId, Profile, ResearchRequest, Visibility, WorkflowRequest,
+};
 use rmcp::model::JsonObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,7 +119,7 @@ impl Workflow {
             profile: self.profile.clone(),
             workflow: self.name.clone(),
             title,
-            ask: ask.into(),
+            request: ask.into(),
             priority,
             visibility,
             max_failures: self.max_failures,
@@ -177,7 +179,7 @@ impl WorkflowArguments {
 
     fn into_ask(self, timeout_ms: Option<u64>) -> Result<Value, Refusal> {
         let Self { message, arguments, session_id, .. } = self;
-        as_json(&WorkflowAsk { message, arguments, session_id, timeout_ms })
+        as_json(&WorkflowRequest { message, arguments, session_id, timeout_ms })
     }
 }
 
@@ -188,10 +190,10 @@ fn research(given: WorkflowArguments) -> Result<Value, Refusal> {
     check_query("message", &query)?;
     let ResearchArguments { reasoning_effort } =
         arguments::read_in(Some("arguments"), given.arguments)?;
-    let ask = ResearchAsk {
+    let ask = ResearchRequest {
         messages: research_messages(reasoning_effort, [], query),
         effort: Some(reasoning_effort),
-        ..ResearchAsk::default()
+        ..ResearchRequest::default()
     };
     let mut ask = as_json(&ask)?;
     if let Some(session) = given.session_id {

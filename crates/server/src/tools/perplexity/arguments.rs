@@ -1,7 +1,7 @@
 //! Parses arguments in the same way as the vendor's server (A9): unknown arguments are ignored, and values are passed on
 //! unchanged. An error names its field, so that a model can correct it.
 
-use outlast_core::{AskKind, ContextSize, Message, Recency, Role, SearchFilters};
+use outlast_core::{ContextSize, Message, Recency, ResearchKind, Role, SearchFilters};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,9 +53,9 @@ struct SearchArguments {
     search_domain_filter: Vec<String>,
 }
 
-pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
+pub(super) fn read(kind: ResearchKind, given: JsonObject) -> Result<Asked, Refusal> {
     match kind {
-        AskKind::Research => {
+        ResearchKind::Research => {
             let arguments: ResearchArguments = arguments::read(given)?;
             Ok(Asked {
                 messages: checked(arguments.messages)?,
@@ -63,7 +63,7 @@ pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
                 strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
             })
         }
-        AskKind::Search | AskKind::Ask | AskKind::Reason => {
+        ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason => {
             let arguments: AskArguments = arguments::read(given)?;
             let filters = SearchFilters {
                 recency: arguments.search_recency_filter,
@@ -77,7 +77,7 @@ pub(super) fn read(kind: AskKind, given: JsonObject) -> Result<Asked, Refusal> {
                 strip_thinking: arguments.strip_thinking == Some(Value::Bool(true)),
             })
         }
-        AskKind::Results => results(given),
+        ResearchKind::Results => results(given),
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
 
     fn search(given: Value) -> Result<Asked, Refusal> {
         let Value::Object(given) = given else { panic!("not an object") };
-        read(AskKind::Results, given)
+        read(ResearchKind::Results, given)
     }
 
     /// A9: a fractional count is accepted, and the range is the vendor's.

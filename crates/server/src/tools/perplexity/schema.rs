@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::AskKind;
+use outlast_core::ResearchKind;
 use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
     vec![
         asking(
             ASK,
-            AskKind::Ask,
+            ResearchKind::Ask,
             recipient.either("Ask the Library", "Ask Perplexity"),
             format!(
                 "Answers a question from {place}. Best for quick facts, summaries, explanations and general questions; \
@@ -37,7 +37,7 @@ pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
         ),
         asking(
             REASON,
-            AskKind::Reason,
+            ResearchKind::Reason,
             "Advanced Reasoning",
             format!(
                 "Thinks a question through step by step, grounded in {place}. Best for math, logic, comparisons and \
@@ -49,7 +49,7 @@ pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
         ),
         asking(
             RESEARCH,
-            AskKind::Research,
+            ResearchKind::Research,
             "Deep Research",
             format!(
                 "Researches a topic in depth in {place}. Best for overviews, literature reviews and investigations that \
@@ -62,7 +62,7 @@ pub(super) fn tools(set: &Arc<Perplexity>) -> Vec<ListedTool> {
         ),
         asking(
             SEARCH,
-            AskKind::Results,
+            ResearchKind::Results,
             recipient.either("Search the Library", "Search the Web"),
             format!(
                 "Finds {found} and returns a ranked list with titles, URLs, snippets and dates; no answer is written. \

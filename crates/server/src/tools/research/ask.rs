@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use outlast_core::{
-    AskKind, CallMode, ConversationId, HeldAnswer, Job, Key, Message, NewJob, OwnerId, Profile,
-    ResearchAsk, Role, Visibility,
+    CallMode, ConversationId, HeldAnswer, Job, Key, Message, NewJob, OwnerId, Profile,
+    ResearchKind, ResearchRequest, Role, Visibility,
 };
 use rmcp::model::JsonObject;
 
@@ -70,12 +70,12 @@ impl Research {
         let mut asked_in = self.asked_in(caller, conversation).await?;
         asked_in.wanted = self.wanted(asked.provider.as_deref())?;
         let question = Message { role: Role::User, content: asked.query.clone() };
-        let ask = ResearchAsk {
-            kind: AskKind::Research,
+        let ask = ResearchRequest {
+            kind: ResearchKind::Research,
             messages: research_messages(asked.effort, asked_in.said.drain(..), asked.query),
             effort: Some(asked.effort),
             budget: asked.budget,
-            ..ResearchAsk::default()
+            ..ResearchRequest::default()
         };
         let (visibility, answer_with) = self.answer_with(caller);
         let job = self.new_job(&caller.owner, tool, &asked_in, &ask, visibility)?;
@@ -125,12 +125,12 @@ impl Research {
         let filters = arguments.filters()?;
         let mut asked_in = self.asked_in(caller, conversation).await?;
         let question = Message { role: Role::User, content: arguments.query.clone() };
-        let ask = ResearchAsk {
-            kind: AskKind::Search,
+        let ask = ResearchRequest {
+            kind: ResearchKind::Search,
             // Without instructions: the provider chooses the form and the length of the answer.
             messages: asked_in.said.drain(..).chain([question.clone()]).collect(),
             filters,
-            ..ResearchAsk::default()
+            ..ResearchRequest::default()
         };
         let conversation = asked_in.conversation.as_ref().map(ConversationId::as_str);
         let hash = input_hash(tool, conversation, &arguments)?;
@@ -255,11 +255,11 @@ impl Research {
         owner: &OwnerId,
         tool: &str,
         asked_in: &AskedIn,
-        ask: &ResearchAsk,
+        ask: &ResearchRequest,
         visibility: Visibility,
     ) -> Result<NewJob, Refusal> {
         let (workflow, attempt_timeout) = match ask.kind {
-            AskKind::Research => (DEEP_RESEARCH, self.options.attempt_timeout),
+            ResearchKind::Research => (DEEP_RESEARCH, self.options.attempt_timeout),
             _ => ("search", self.options.search_timeout),
         };
         let held = visibility == Visibility::Unpromised;
@@ -291,7 +291,7 @@ impl Research {
         call: HeldCall,
         asking: Asking,
     ) -> ToolResult<Answered> {
-        let expected = self.engine.expects(&call.job.profile, &call.job.ask);
+        let expected = self.engine.expects(&call.job.profile, &call.job.request);
         let outcome = |job: &Job| self.ended(job, asking);
         match held::carry(&self.engine, caller, call, &outcome).await? {
             // A job that only its held call knows is not shown before it has succeeded.
@@ -306,7 +306,7 @@ impl Research {
     /// Renders the outcome of a question; `None` while its job is unfinished.
     pub(super) fn ended(&self, job: &Job, asking: Asking) -> Option<ToolResult> {
         outcome(job, |output| {
-            let note = self.engine.expects(&job.new.profile, &job.new.ask).budget_note;
+            let note = self.engine.expects(&job.new.profile, &job.new.request).budget_note;
             answer::completed(job, output, asking, self.path_of(job), note.as_deref())
         })
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::{Effort, NanoUsd, Profile, Request, ResearchAsk};
+use outlast_core::{Effort, NanoUsd, Profile, Request, ResearchRequest};
 use serde_json::{Value, json};
 
 use super::{Research, ResearchMode, ResearchOptions, ResearchSet};
@@ -138,7 +138,7 @@ fn recipient(set: &Research) -> Recipient<'_> {
 
 /// Renders the available providers, and the usual cost of a question to each.
 fn providers(set: &Research) -> String {
-    let ask = ResearchAsk { effort: Some(Effort::Medium), ..ResearchAsk::default() };
+    let ask = ResearchRequest { effort: Some(Effort::Medium), ..ResearchRequest::default() };
     let request = Request::from(serde_json::to_value(ask).unwrap_or_default());
     let listed = set.options.profiles.iter().map(|profile| {
         let cost = match set.engine.expects(profile, &request).cost.amount() {

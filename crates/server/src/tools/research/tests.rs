@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast_core::{
-    Again, BeginError, Body, Cost, NanoUsd, Nature, Output, Provider, ProviderError, RemoteRun,
-    Request, Resumes, Run, Source, Step, StopOutcome, Timestamp, Usage,
+    BeginError, Body, Cost, NanoUsd, Output, Provider, ProviderError, RecoverySemantics, RemoteRun,
+    Request, ResendPolicy, ResumePolicy, Run, Source, Step, StopOutcome, Timestamp, Usage,
 };
 use outlast_engine::{Options, Providers, Shutdown, Takes, Until, Worker};
 use outlast_mirror::MirrorOptions;
@@ -37,8 +37,12 @@ impl Provider for Oracle {
         "oracle"
     }
 
-    fn nature(&self, _request: &Request) -> Nature {
-        Nature { again: Again::Never, resumes: Resumes::Always, stops: true }
+    fn recovery_semantics(&self, _request: &Request) -> RecoverySemantics {
+        RecoverySemantics {
+            resend: ResendPolicy::Never,
+            resume: ResumePolicy::Always,
+            can_stop: true,
+        }
     }
 
     fn expected_model(&self, _request: &Request) -> Option<String> {

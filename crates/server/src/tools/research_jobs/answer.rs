@@ -51,7 +51,7 @@ impl ResearchJobAnswer {
             JobState::Succeeded { output, .. } => {
                 answer.status = "COMPLETED";
                 let Output { body, cost, .. } = Arc::unwrap_or_clone(output);
-                answer.response = Some(response(body, strips_thinking(&job.new.ask)));
+                answer.response = Some(response(body, strips_thinking(&job.new.request)));
                 "The report is in `response`; the same call returns it again."
                     .clone_into(&mut answer.message);
                 if let Some(warning) = cost.warning() {

@@ -120,7 +120,7 @@ async fn a_full_store_refuses_still_reads_and_goes_on_when_there_is_room() {
     pages(60).await;
     let mut kept = 0;
     let full = loop {
-        let big = NewJob { ask: serde_json::json!("x".repeat(20_000)).into(), ..a_job() };
+        let big = NewJob { request: serde_json::json!("x".repeat(20_000)).into(), ..a_job() };
         match writer.run(|tx| add(tx, big)).await {
             Ok(_) => kept += 1,
             Err(error) => break error,

@@ -22,12 +22,12 @@ impl<S: TestedStore> StorePair<'_, S> {
         self.read_jobs(other, &scopes).await?;
         let profiles: Vec<Profile> = (0..PROFILES).map(profile).collect();
         let limit = [100, 1][self.steps % 2];
-        let owed = both!(self, other, |store| store.owed_stops(&profiles, limit));
+        let owed = both!(self, other, |store| store.pending_stops(&profiles, limit));
         self.same("owed_stops", owed, Ids::owed)?;
         let twice = [profile(0), profile(self.steps % PROFILES), profile(0)];
-        let queued = both!(self, other, |store| store.queued(&twice));
+        let queued = both!(self, other, |store| store.count_queued(&twice));
         self.same("queued", queued, as_it_is)?;
-        let orphans = both!(self, other, |store| store.orphans(&twice));
+        let orphans = both!(self, other, |store| store.unclaimed_held_calls(&twice));
         self.same("orphans", orphans, Ids::lost)?;
         for by in [SpendBy::Day, SpendBy::Owner] {
             let query = SpendQuery { by, since: Day(0) };
@@ -36,7 +36,7 @@ impl<S: TestedStore> StorePair<'_, S> {
         }
         self.conversations(other).await?;
         for ids in self.model_ids.all().iter().zip(self.ids.all()) {
-            let ahead = both!(self, other, ids, |store, id| store.ahead(id));
+            let ahead = both!(self, other, ids, |store, id| store.queue_position(id));
             self.same("ahead", ahead, as_it_is)?;
         }
         for profile in &profiles {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Checkpoint, Dead, Job, JobState, Lease, Rescued, Scope, Store, StoreError};
+use outlast_core::{Checkpoint, Job, JobState, Lease, RescueBy, Rescued, Scope, Store, StoreError};
 
 use super::{StorePair, TRIES};
 use crate::model::TestedStore;
@@ -14,7 +14,7 @@ impl<S: TestedStore> StorePair<'_, S> {
     pub(super) async fn rescue(
         &self,
         via: usize,
-        dead: &Dead,
+        dead: &RescueBy,
         model: &Result<Rescued, StoreError>,
     ) -> Result<Rescued, StoreError> {
         let expected = model.as_ref().map_or(0, |rescued| rescued.jobs);

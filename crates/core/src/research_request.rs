@@ -6,9 +6,9 @@ use crate::NanoUsd;
 
 /// A question for a research provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResearchAsk {
+pub struct ResearchRequest {
     #[serde(default)]
-    pub kind: AskKind,
+    pub kind: ResearchKind,
     /// The conversation so far, passed on verbatim; the last message is the question.
     pub messages: Vec<Message>,
     /// The effort of the provider; if unset, nothing is sent and the provider uses its default.
@@ -25,7 +25,7 @@ pub struct ResearchAsk {
     pub budget: Option<NanoUsd>,
 }
 
-impl ResearchAsk {
+impl ResearchRequest {
     /// Returns the question for lists and titles: the user's last message.
     pub fn question(&self) -> &str {
         let said = self.messages.iter().rfind(|message| message.role == Role::User);
@@ -36,7 +36,7 @@ impl ResearchAsk {
 /// The kind of answer that is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AskKind {
+pub enum ResearchKind {
     /// Deep research: a report, in minutes.
     #[default]
     Research,
