@@ -9,4 +9,4 @@ pub use html::html_page;
 pub use markdown::{markdown_document, markdown_sources, yaml_string};
 pub use transcript::{Transcript, Turn, TurnAnswer, cost_text, question_of};
 
-pub(crate) use html::{REPORT_STYLE, answer_html, escaped, escaped_exactly, report};
+pub(crate) use html::{REPORT_STYLE, answer_html, report};

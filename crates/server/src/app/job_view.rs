@@ -123,7 +123,7 @@ fn view(reading: &Reading, page: Option<&str>) -> Value {
         "elapsed": took(job.elapsed(reading.now).as_secs()),
         "partial": job.partial.as_deref().map(printable),
         "error": failure(job),
-        "report": answer.map(|answer| answer_html(answer, 1)),
+        "report": answer.map(|answer| answer_html(answer, 1).into_string()),
         "markdown": answer.map(|answer| &answer.text),
         "page": page.map(|base| super::link::page_of(base, &job.id.to_string()))
     })

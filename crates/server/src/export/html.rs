@@ -1,36 +1,43 @@
 //! A conversation as one HTML page that loads nothing and runs nothing, whatever a report contains. All external text is
 //! escaped; a link has the scheme http, https or mailto, or it is rendered as text.
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use outlast_core::{Source, address_line, visible, without_hidden};
-use pulldown_cmark::{
-    CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html,
-};
+use pulldown_cmark::html::push_html;
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 
 use super::transcript::{Transcript, Turn, TurnAnswer};
 use crate::text::{counted, readable_time};
 
 /// Renders the page.
 pub fn html_page(told: &Transcript) -> String {
-    let turns: String =
-        (1..).zip(&told.turns).map(|(number, turn)| self::turn(number, turn)).collect();
-    let title = escaped(&told.title);
-    // A single question is the heading and is not repeated.
-    let questions = counted(told.turns.len(), "question", "questions");
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n\
-         <title>{title}</title>\n<style>{STYLE}{REPORT_STYLE}</style>\n</head>\n<body>\n\
-         <header>\n{heading}<p class=\"facts\">{} &middot; {questions} &middot; conversation {}</p>\n</header>\n\
-         {turns}</body>\n</html>\n",
-        escaped(&readable_time(&told.created_at, "%-d %B %Y, %H:%M UTC")),
-        escaped(&told.id),
-        heading = match told.turns.as_slice() {
-            [_] => String::new(),
-            _ => format!("<h1>{title}</h1>\n"),
-        },
-    )
+    let title = visible(&told.title);
+    let created = readable_time(&told.created_at, "%-d %B %Y, %H:%M UTC");
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="referrer" content="no-referrer";
+                title { (title) }
+                style { (PreEscaped(STYLE)) (PreEscaped(REPORT_STYLE)) }
+            }
+            body {
+                header {
+                    // A single question is the heading and is not repeated.
+                    @if told.turns.len() != 1 { h1 { (title) } }
+                    p .facts {
+                        (visible(&created)) " · " (counted(told.turns.len(), "question", "questions"))
+                        " · conversation " (visible(&told.id))
+                    }
+                }
+                @for (number, turn) in (1..).zip(&told.turns) { (self::turn(number, turn)) }
+            }
+        }
+    };
+    page.into_string()
 }
 
 /// The content security policy: if a script got in, browsers would not run it, and it could not send anything.
@@ -41,59 +48,65 @@ const STYLE: &str = include_str!("export.css");
 /// The style of reports, here and on the page.
 pub(crate) const REPORT_STYLE: &str = include_str!("report.css");
 
-fn turn(number: usize, turn: &Turn) -> String {
-    let answer = match &turn.answer {
-        Some(answer) => answer_html(answer, number),
-        None => {
-            let failures: String = turn
-                .failures
-                .iter()
-                .map(|failure| {
-                    format!("<li>{}: {}</li>\n", escaped(&failure.code), escaped(&failure.message))
-                })
-                .collect();
-            format!("<p class=\"facts\">{}</p>\n<ul>{failures}</ul>\n", turn.state.as_str())
+fn turn(number: usize, turn: &Turn) -> Markup {
+    let question = visible(turn.question.trim());
+    html! {
+        section {
+            @if number == 1 {
+                h1 .question { (question) }
+            } @else {
+                h2 .question { (question) }
+            }
+            @if let Some(answer) = &turn.answer {
+                (answer_html(answer, number))
+            } @else {
+                p .facts { (turn.state.as_str()) }
+                ul {
+                    @for failure in &turn.failures {
+                        li { (visible(&failure.code)) ": " (visible(&failure.message)) }
+                    }
+                }
+            }
         }
-    };
-    let heading = if number == 1 { "h1" } else { "h2" };
-    let question = escaped(turn.question.trim());
-    format!("<section>\n<{heading} class=\"question\">{question}</{heading}>\n{answer}</section>\n")
+    }
 }
 
 /// Renders a report, its sources and its cost. The number separates the anchors of several reports on one page.
-pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> String {
-    let report = report(&answer.text, &answer.sources, number);
-    let mut text = format!("<article class=\"report\">\n{report}</article>\n");
-    if !answer.sources.is_empty() {
-        text.push_str("<h2 class=\"sources-title\">Sources</h2>\n<ol class=\"sources\">\n");
-        for source in &answer.sources {
-            let url = escaped(&address_line(&source.url));
-            let title = source.title.as_deref().map(|title| escaped(&without_hidden(title)));
-            let title = title.unwrap_or_else(|| url.clone());
-            let line = match is_allowed(&source.url) {
-                true => format!("<a href=\"{url}\" rel=\"noopener noreferrer\">{title}</a>"),
-                false => title,
-            };
-            let date = source.date.as_deref().map(|date| format!(" &middot; {}", escaped(date)));
-            text.push_str(&format!(
-                "<li value=\"{}\" id=\"s{number}-{}\">{line}<br><span class=\"address\">{url}{}</span></li>\n",
-                source.number,
-                source.number,
-                date.unwrap_or_default()
-            ));
+pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> Markup {
+    html! {
+        article .report { (report(&answer.text, &answer.sources, number)) }
+        @if !answer.sources.is_empty() {
+            h2 .sources-title { "Sources" }
+            ol .sources { @for source in &answer.sources { (source_line(source, number)) } }
         }
-        text.push_str("</ol>\n");
+        p .facts {
+            (visible(answer.model.as_deref().unwrap_or("unknown model"))) " · cost " (visible(&answer.price))
+        }
     }
-    let model = escaped(answer.model.as_deref().unwrap_or("unknown model"));
-    text.push_str(&format!(
-        "<p class=\"facts\">{model} &middot; cost {}</p>\n",
-        escaped(&answer.price)
-    ));
-    text
+}
+
+fn source_line(source: &Source, number: usize) -> Markup {
+    let url = address_line(&source.url);
+    let title = source.title.as_deref().map(without_hidden);
+    let title = visible(title.as_deref().unwrap_or(&url)).into_owned();
+    html! {
+        li value=(source.number) id={ "s" (number) "-" (source.number) } {
+            @if is_allowed(&source.url) {
+                a href=(url) rel="noopener noreferrer" { (title) }
+            } @else {
+                (title)
+            }
+            br;
+            span .address {
+                (url)
+                @if let Some(date) = &source.date { " · " (visible(date)) }
+            }
+        }
+    }
 }
 
 /// Renders Markdown as HTML that contains only our own tags, in which `[n]` links to source `n`.
-pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> String {
+pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Markup {
     let mut links = Vec::new();
     let mut in_code = false;
     let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
@@ -110,11 +123,8 @@ pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Strin
             let allowed = is_allowed(&dest_url);
             links.push(allowed);
             allowed.then(|| {
-                let open = format!(
-                    "<a href=\"{}\" rel=\"noopener noreferrer\">",
-                    escaped(&address_line(&dest_url))
-                );
-                Event::InlineHtml(CowStr::from(open))
+                let link = html! { a href=(address_line(&dest_url)) rel="noopener noreferrer" {} };
+                Event::InlineHtml(CowStr::from(opening(link)))
             })
         }
         Event::End(TagEnd::Link) => match links.pop() {
@@ -141,74 +151,59 @@ pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Strin
         }
         Event::Text(text) if !in_code && depth == 0 => match with_citations(&text, sources, number)
         {
-            Some(html) => Event::InlineHtml(CowStr::from(html)),
+            Some(html) => Event::InlineHtml(CowStr::from(html.into_string())),
             None => Event::Text(text),
         },
         event => event,
     });
     let mut text = String::new();
-    html::push_html(&mut text, cited);
-    text
+    push_html(&mut text, cited);
+    PreEscaped(text)
+}
+
+/// Returns the opening tag of an empty element.
+fn opening(element: Markup) -> String {
+    let mut tag = element.into_string();
+    tag.truncate(tag.rfind("</").unwrap_or(tag.len()));
+    tag
 }
 
 /// Renders the text as HTML with its citations as links; `None` if it cites no listed source.
-fn with_citations(text: &str, sources: &[Source], number: usize) -> Option<String> {
-    let mut html = String::new();
+fn with_citations(text: &str, sources: &[Source], number: usize) -> Option<Markup> {
+    let mut parts = Vec::new();
     let mut rest = text;
     let mut found = false;
     while let Some(open) = rest.find('[') {
         let (before, from) = rest.split_at(open);
-        html.push_str(&escaped(before));
         let cited = from.find(']').and_then(|close| {
             let cited: u32 = from[1..close].parse().ok()?;
             sources.iter().find(|source| source.number == cited).map(|source| (close, source))
         });
+        parts.push(html! { (before) });
         match cited {
             Some((close, source)) => {
                 found = true;
                 let title = source.title.as_deref().map(without_hidden);
-                let title =
-                    escaped(&title.unwrap_or_else(|| address_line(&source.url).into_owned()));
-                html.push_str(&format!(
-                    "<a class=\"cite\" href=\"#s{number}-{n}\" title=\"{title}\">[{n}]</a>",
-                    n = source.number
-                ));
+                let title = title.unwrap_or_else(|| address_line(&source.url).into_owned());
+                let to = source.number;
+                parts.push(html! {
+                    a .cite href={ "#s" (number) "-" (to) } title=(visible(&title)) { "[" (to) "]" }
+                });
                 rest = &from[close + 1..];
             }
             None => {
-                html.push('[');
+                parts.push(html! { "[" });
                 rest = &from[1..];
             }
         }
     }
-    html.push_str(&escaped(rest));
-    found.then_some(html)
+    parts.push(html! { (rest) });
+    found.then(|| html! { @for part in parts { (part) } })
 }
 
 fn is_allowed(address: &str) -> bool {
     let address = address.trim_start().to_ascii_lowercase();
     ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme))
-}
-
-/// Escapes external text for a person to read: removes control characters, and shows hidden characters by their numbers.
-pub(crate) fn escaped(text: &str) -> String {
-    escaped_exactly(&visible(text))
-}
-
-/// Escapes text for HTML or a quoted attribute, without any other change.
-pub(crate) fn escaped_exactly(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Path;
 use http::StatusCode;
+use maud::html;
 use outlast_core::{Job, Prune, StateKind, StoreError};
 
 use super::asking::refusal;
 use super::confirm::{AGAIN, CONFIRMED, Confirm, WORD, asks_to_share, sharing_text};
 use super::form::Fields;
 use super::layout::{see_job, see_other};
-use super::request::{ALL_JOBS, Instead, PageRequest, PageResult};
+use super::request::{Instead, PageRequest, PageResult, all_jobs};
 use super::timeline::retry_text;
 use crate::retry::{RetrySettings, retry_job, retry_key};
 
@@ -129,7 +130,7 @@ fn delete_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
 async fn delete(asked: &PageRequest, job: &Job) -> PageResult {
     let Some(conversation) = job.new.conversation.clone() else {
         let why = "A job without a conversation goes by itself when its retention ends.";
-        return Err(asked.refused(StatusCode::BAD_REQUEST, "Not deleted", why, ALL_JOBS));
+        return Err(asked.refused(StatusCode::BAD_REQUEST, "Not deleted", why, &all_jobs()));
     };
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     for _ in 0..STOP_LOOKS {
@@ -146,12 +147,12 @@ async fn delete(asked: &PageRequest, job: &Job) -> PageResult {
     }
     let why = "Everything of this conversation is deleted except the question that was cancelled: its run is still to be stopped at \
                the provider, and that would be forgotten with it. Delete it when its page says that the run was stopped.";
-    let next = "<a href=\"/ui/conversations\">Conversations</a>";
-    Err(asked.refused(StatusCode::CONFLICT, "Not all is deleted", why, next))
+    let next = html! { a href="/ui/conversations" { "Conversations" } };
+    Err(asked.refused(StatusCode::CONFLICT, "Not all is deleted", why, &next))
 }
 
 fn not_done(asked: &PageRequest, job: &Job, error: &StoreError) -> Instead {
-    let next = format!("<a href=\"/ui/jobs/{}\">Back to the job</a>", job.id);
+    let next = html! { a href={ "/ui/jobs/" (job.id.to_string()) } { "Back to the job" } };
     let ended = if job.state.kind() == StateKind::Running { "Not done" } else { "Refused" };
     asked.refused(StatusCode::CONFLICT, ended, &refusal(error), &next)
 }

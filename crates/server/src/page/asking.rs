@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
+use maud::{Markup, html};
 use outlast_core::conversation::Conversation;
 use outlast_core::{
     ConversationId, Cost, Effort, Job, Key, NanoUsd, NewJob, Profile, ResearchRequest, StoreError,
@@ -14,7 +15,7 @@ use super::form::Fields;
 use super::layout::{self, Tab, View, see_job};
 use super::options::{PageOptions, PageResearch};
 use super::request::{Instead, PageRequest, PageResult};
-use crate::export::{cost_text, escaped};
+use crate::export::cost_text;
 use crate::reply::Refusal;
 use crate::tools::instructions::{new_conversation, research_job, research_messages};
 use crate::tools::recipient::how_to_configure;
@@ -23,11 +24,18 @@ const MAX_QUESTION_CHARS: usize = 10_000;
 
 /// Shows the form for a new question.
 pub(super) async fn view(asked: PageRequest) -> Response {
-    let body = match &asked.options().research {
-        None => "<h1>Ask</h1>\n<div class=\"notice bad\"><p>No provider is configured, so nothing can be asked here.</p>\
-                 <p>Set a key (<code>PERPLEXITY_API_KEY</code>) or a library (<code>OUTLAST_LIBRARY</code>), and start the server again.</p></div>\n"
-            .to_owned(),
-        Some(research) => format!("<h1>Ask</h1>\n{}", form(research, FormUse::NewConversation)),
+    let body = html! {
+        h1 { "Ask" }
+        @match &asked.options().research {
+            None => div .notice.bad {
+                p { "No provider is configured, so nothing can be asked here." }
+                p {
+                    "Set a key (" code { "PERPLEXITY_API_KEY" } ") or a library (" code { "OUTLAST_LIBRARY" }
+                    "), and start the server again."
+                }
+            },
+            Some(research) => (form(research, FormUse::NewConversation)),
+        }
     };
     let view = View { title: "Ask", tab: Tab::Ask, live: None, body };
     layout::kept_for_back(view.answer(&asked.visitor))
@@ -39,15 +47,17 @@ pub(super) fn follow_up_form(
     options: &PageOptions,
     shown: &Job,
     conversation: Option<&Conversation>,
-) -> String {
-    let form = match (&options.research, conversation) {
-        (Some(research), Some(conversation)) if shown.state.kind().is_terminal() => {
-            let form = form(research, FormUse::FollowUp(conversation));
-            format!("<h2 id=\"follow-up\">Ask on</h2>\n{form}")
+) -> Markup {
+    html! {
+        section .noprint #ask-on data-part data-once {
+            @if let (Some(research), Some(conversation), true) =
+                (&options.research, conversation, shown.state.kind().is_terminal())
+            {
+                h2 #follow-up { "Ask on" }
+                (form(research, FormUse::FollowUp(conversation)))
+            }
         }
-        (Some(_) | None, _) => String::new(),
-    };
-    format!("<section class=\"noprint\" id=\"ask-on\" data-part data-once>{form}</section>\n")
+    }
 }
 
 /// The conversation that a form belongs to.
@@ -57,37 +67,50 @@ enum FormUse<'a> {
     FollowUp(&'a Conversation),
 }
 
-fn form(research: &PageResearch, used_for: FormUse<'_>) -> String {
+fn form(research: &PageResearch, used_for: FormUse<'_>) -> Markup {
     let configured = research.profiles.iter().map(Profile::provider);
-    let (providers, hidden, focus) = match used_for {
-        FormUse::NewConversation => (configured.collect::<Vec<_>>(), String::new(), " autofocus"),
+    let (providers, conversation) = match used_for {
+        FormUse::NewConversation => (configured.collect::<Vec<_>>(), None),
         FormUse::FollowUp(conversation) => {
             // The conversation's own provider comes first. Any other provider moves the conversation, which needs a
             // confirmation.
             let own = conversation.provider();
             let others = configured.filter(|provider| *provider != own);
-            let hidden = format!(
-                "<input type=\"hidden\" name=\"conversation\" value=\"{}\">\n",
-                escaped(conversation.id.as_str())
-            );
-            (std::iter::once(own).chain(others).collect(), hidden, "")
+            (std::iter::once(own).chain(others).collect(), Some(conversation.id.as_str()))
         }
     };
-    let providers: String = providers
-        .into_iter()
-        .map(|provider| format!("<option>{}</option>", escaped(provider)))
-        .collect();
     // Created with the form, so that sending the form twice asks once.
-    let key = uuid::Uuid::new_v4().simple();
-    format!(
-        "<form class=\"form\" method=\"post\" action=\"/ui/ask\">\n{}<input type=\"hidden\" name=\"key\" value=\"{key}\">\n\
-         <label>Question<textarea name=\"question\" id=\"question\" required maxlength=\"{MAX_QUESTION_CHARS}\"{focus}></textarea></label>\n\
-         <div class=\"pair\"><label>Effort<select name=\"effort\"><option>low</option><option selected>medium</option><option>high</option></select></label>\n\
-         <label>Provider<select name=\"provider\">{providers}</select></label>\n\
-         <label>Budget in US dollars, if any<input name=\"budget\" inputmode=\"decimal\" autocomplete=\"off\"></label></div>\n\
-         <div><button class=\"go\">Ask</button></div>\n</form>\n",
-        hidden,
-    )
+    let key = uuid::Uuid::new_v4().simple().to_string();
+    html! {
+        form .form method="post" action="/ui/ask" {
+            @if let Some(id) = conversation { input type="hidden" name="conversation" value=(id); }
+            input type="hidden" name="key" value=(key);
+            label {
+                "Question"
+                textarea #question name="question" required maxlength=(MAX_QUESTION_CHARS)
+                    autofocus[conversation.is_none()] {}
+            }
+            div .pair {
+                label {
+                    "Effort"
+                    select name="effort" {
+                        option { "low" }
+                        option selected { "medium" }
+                        option { "high" }
+                    }
+                }
+                label {
+                    "Provider"
+                    select name="provider" { @for provider in providers { option { (provider) } } }
+                }
+                label {
+                    "Budget in US dollars, if any"
+                    input name="budget" inputmode="decimal" autocomplete="off";
+                }
+            }
+            div { button .go { "Ask" } }
+        }
+    }
 }
 
 /// Handles the submitted form.
@@ -117,7 +140,7 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
 
 /// Explains that nothing was asked, and what to do about it.
 fn not_asked(asked: &PageRequest, why: &str) -> Instead {
-    asked.refused(StatusCode::BAD_REQUEST, "Not asked", why, "<a href=\"/ui/ask\">Ask</a>")
+    asked.refused(StatusCode::BAD_REQUEST, "Not asked", why, &html! { a href="/ui/ask" { "Ask" } })
 }
 
 fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Fields) -> Confirm<'a> {

@@ -2,12 +2,12 @@
 //! form.
 
 use axum::response::Response;
-use outlast_core::NewJob;
+use maud::html;
+use outlast_core::{NewJob, visible};
 
 use super::form::Fields;
 use super::layout::{Tab, View, kept_for_back};
 use super::session::Visitor;
-use crate::export::{escaped, escaped_exactly};
 
 /// The field that marks a form as confirmed.
 pub(super) const CONFIRMED: &str = "confirmed";
@@ -57,37 +57,28 @@ impl Confirm<'_> {
     pub(super) fn answer(&self, visitor: &Visitor) -> Response {
         let answers = [CONFIRMED, WORD, SHARE];
         let kept = self.fields.0.iter().filter(|(name, _)| !answers.contains(&name.as_str()));
-        let hidden: String = kept
-            .map(|(name, value)| {
-                format!(
-                    "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
-                    escaped_exactly(name),
-                    escaped_exactly(value)
-                )
-            })
-            .collect();
-        let word = match self.needs_word {
-            true => format!(
-                "<label>Write <strong>{AGAIN}</strong> to say that it may be paid for twice\
-                 <input name=\"{WORD}\" required pattern=\"{AGAIN}\" autocomplete=\"off\" autofocus></label>\n"
-            ),
-            false => String::new(),
+        let body = html! {
+            h1 { (self.title) }
+            div .notice.warn { p { (visible(&self.text)) } }
+            // A form without an action is sent to the address of its page.
+            form .form method="post" {
+                @for (name, value) in kept { input type="hidden" name=(name) value=(value); }
+                @if let Some(provider) = &self.shares_with {
+                    input type="hidden" name=(SHARE) value=(provider);
+                }
+                @if self.needs_word {
+                    label {
+                        "Write " strong { (AGAIN) } " to say that it may be paid for twice"
+                        input name=(WORD) required pattern=(AGAIN) autocomplete="off" autofocus;
+                    }
+                }
+                input type="hidden" name=(CONFIRMED) value="yes";
+                div .actions {
+                    button .go { (self.button) }
+                    a .button href=(self.back) data-back { "Back" }
+                }
+            }
         };
-        let share = self.shares_with.as_deref().map(|provider| {
-            format!("<input type=\"hidden\" name=\"{SHARE}\" value=\"{}\">\n", escaped(provider))
-        });
-        let share = share.unwrap_or_default();
-        // A form without an action is sent to the address of its page.
-        let body = format!(
-            "<h1>{}</h1>\n<div class=\"notice warn\"><p>{}</p></div>\n\
-             <form class=\"form\" method=\"post\">\n{hidden}{share}{word}\
-             <input type=\"hidden\" name=\"{CONFIRMED}\" value=\"yes\">\n\
-             <div class=\"actions\"><button class=\"go\">{}</button><a class=\"button\" href=\"{}\" data-back>Back</a></div>\n</form>\n",
-            escaped(self.title),
-            escaped(&self.text),
-            escaped(self.button),
-            escaped(&self.back),
-        );
         let view = View { title: self.title, tab: Tab::Other, live: None, body };
         kept_for_back(view.answer(visitor))
     }

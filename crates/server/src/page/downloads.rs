@@ -3,6 +3,7 @@
 use axum::extract::Path;
 use axum::response::IntoResponse;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
+use maud::{Markup, html};
 use outlast_core::conversation::Conversation;
 use outlast_core::{ConversationId, printable};
 
@@ -29,12 +30,13 @@ pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Want
 }
 
 /// Returns the links to the files of the job or conversation at this address.
-pub(super) fn links(address: &str) -> String {
+pub(super) fn links(address: &str) -> Markup {
     let formats = [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")];
-    let link = |(format, name)| {
-        format!("<a class=\"button\" href=\"{address}/export/{format}\" download>{name}</a>\n")
-    };
-    formats.map(link).concat()
+    html! {
+        @for (format, name) in formats {
+            a .button href={ (address) "/export/" (format) } download { (name) } " "
+        }
+    }
 }
 
 fn file(asked: &PageRequest, told: &Conversation, name: &str, format: &str) -> PageResult {

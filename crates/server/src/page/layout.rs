@@ -5,11 +5,11 @@ use std::fmt::Display;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
-use outlast_core::{JobId, StateKind, Timestamp};
+use maud::{DOCTYPE, Markup, html};
+use outlast_core::{JobId, StateKind, Timestamp, visible};
 
 use super::options::PageView;
 use super::session::Visitor;
-use crate::export::escaped;
 use crate::text::readable_time;
 
 /// The sections of the page, as the navigation shows them.
@@ -27,58 +27,84 @@ pub(super) struct View<'a> {
     pub(super) tab: Tab,
     /// The address of the events that make the view stale; `None` if it is not live.
     pub(super) live: Option<String>,
-    pub(super) body: String,
+    pub(super) body: Markup,
 }
 
 impl View<'_> {
     pub(super) fn answer(self, visitor: &Visitor) -> Response {
-        html(StatusCode::OK, self.text(Some(visitor)))
+        page(StatusCode::OK, self.text(Some(visitor)))
     }
 
     /// Renders the whole document.
-    pub(super) fn text(&self, visitor: Option<&Visitor>) -> String {
-        let link = |tab: Tab, path: &str, name: &str| {
-            let current = if tab == self.tab { " aria-current=\"page\"" } else { "" };
-            format!("<a href=\"{path}\"{current}>{name}</a>")
-        };
-        let nav = match visitor {
-            None => String::new(),
-            Some(visitor) => format!(
-                "<nav aria-label=\"Main\">{}{}{}{}</nav>\n<span class=\"soft\">{}{}</span>\n\
-                 <form method=\"post\" action=\"/ui/sign-out\"><button class=\"link\">Sign out</button></form>",
-                link(Tab::Jobs, "/ui", "Jobs"),
-                link(Tab::Conversations, "/ui/conversations", "Conversations"),
-                link(Tab::Ask, "/ui/ask", "Ask"),
-                link(Tab::Spend, "/ui/spend", "Spend"),
-                escaped(visitor.owner.as_str()),
-                match visitor.view {
-                    PageView::Own => "",
-                    PageView::AllOwners => ", all owners shown",
-                },
-            ),
-        };
-        let live = self.live.as_ref().map(|live| format!(" data-live=\"{}\"", escaped(live)));
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{} - outlast</title>\n<link rel=\"icon\" href=\"/ui/icon.svg\">\n\
-             <link rel=\"stylesheet\" href=\"/ui/page.css\">\n<script src=\"/ui/page.js\" defer></script>\n</head>\n\
-             <body{}>\n<a class=\"skip\" href=\"#main\">Skip to content</a>\n\
-             <header class=\"top\"><strong><a href=\"/ui\">outlast</a></strong>\n{nav}</header>\n\
-             <main id=\"main\">\n{}</main>\n\
-             <div id=\"link\" role=\"status\" hidden>Connection lost. Trying again.</div>\n{HELP}</body>\n</html>\n",
-            escaped(self.title),
-            live.unwrap_or_default(),
-            self.body,
-        )
+    pub(super) fn text(&self, visitor: Option<&Visitor>) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (visible(self.title)) " - outlast" }
+                    link rel="icon" href="/ui/icon.svg";
+                    link rel="stylesheet" href="/ui/page.css";
+                    script src="/ui/page.js" defer {}
+                }
+                body data-live=[&self.live] {
+                    a .skip href="#main" { "Skip to content" }
+                    header .top {
+                        strong { a href="/ui" { "outlast" } }
+                        @if let Some(visitor) = visitor { (self.navigation(visitor)) }
+                    }
+                    main #main { (self.body) }
+                    div #link role="status" hidden { "Connection lost. Trying again." }
+                    (help())
+                }
+            }
+        }
+    }
+
+    fn navigation(&self, visitor: &Visitor) -> Markup {
+        let tabs = [
+            (Tab::Jobs, "/ui", "Jobs"),
+            (Tab::Conversations, "/ui/conversations", "Conversations"),
+            (Tab::Ask, "/ui/ask", "Ask"),
+            (Tab::Spend, "/ui/spend", "Spend"),
+        ];
+        html! {
+            nav aria-label="Main" {
+                @for (tab, path, name) in tabs {
+                    a href=(path) aria-current=[(tab == self.tab).then_some("page")] { (name) }
+                }
+            }
+            span .soft {
+                (visible(visitor.owner.as_str()))
+                @if visitor.view == PageView::AllOwners { ", all owners shown" }
+            }
+            form method="post" action="/ui/sign-out" { button .link { "Sign out" } }
+        }
     }
 }
 
-const HELP: &str = "<dialog id=\"help\" aria-labelledby=\"help-title\"><h2 id=\"help-title\">Keys</h2>\n\
-    <dl class=\"keys\"><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next and previous</dd>\
-    <dt><kbd>Enter</kbd></dt><dd>open</dd><dt><kbd>/</kbd></dt><dd>search</dd>\
-    <dt><kbd>a</kbd></dt><dd>ask a question</dd><dt><kbd>?</kbd></dt><dd>this list</dd></dl>\n\
-    <form method=\"dialog\"><button>Close</button></form></dialog>\n";
+fn help() -> Markup {
+    let keys: [(&[&str], &str); 5] = [
+        (&["j", "k"], "next and previous"),
+        (&["Enter"], "open"),
+        (&["/"], "search"),
+        (&["a"], "ask a question"),
+        (&["?"], "this list"),
+    ];
+    html! {
+        dialog #help aria-labelledby="help-title" {
+            h2 #help-title { "Keys" }
+            dl .keys {
+                @for (keys, effect) in keys {
+                    dt { @for key in keys { kbd { (key) } " " } }
+                    dd { (effect) }
+                }
+            }
+            form method="dialog" { button { "Close" } }
+        }
+    }
+}
 
 /// Renders a page with a sentence and a link.
 pub(super) fn message(
@@ -86,19 +112,19 @@ pub(super) fn message(
     visitor: Option<&Visitor>,
     title: &str,
     text: &str,
-    next: &str,
+    next: &Markup,
 ) -> Response {
-    let body = format!(
-        "<h1>{}</h1>\n<div class=\"notice bad\"><p>{}</p></div>\n<p>{next}</p>\n",
-        escaped(title),
-        escaped(text)
-    );
+    let body = html! {
+        h1 { (visible(title)) }
+        div .notice.bad { p { (visible(text)) } }
+        p { (next) }
+    };
     let view = View { title, tab: Tab::Other, live: None, body };
-    html(status, view.text(visitor))
+    page(status, view.text(visitor))
 }
 
-pub(super) fn html(status: StatusCode, text: String) -> Response {
-    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
+pub(super) fn page(status: StatusCode, document: Markup) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], document.into_string()).into_response()
 }
 
 /// Lets the browser keep a form and the text in it for its Back button. Otherwise the browser would ask to send the form
@@ -137,15 +163,13 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
 }
 
 /// Renders the age of a moment, with the moment itself on hover.
-pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> Markup {
     let shown = match now.since(at).as_secs() {
         0..=4 => "just now".to_owned(),
         seconds => format!("{} ago", span(seconds)),
     };
-    format!(
-        "<time datetime=\"{at}\" title=\"{}\" data-ago>{shown}</time>",
-        readable_time(&at.to_string(), "%-d %B %Y, %H:%M:%S UTC")
-    )
+    let exact = readable_time(&at.to_string(), "%-d %B %Y, %H:%M:%S UTC");
+    html! { time datetime=(at.to_string()) title=(exact) data-ago { (shown) } }
 }
 
 /// Renders a duration in its largest unit.
@@ -159,13 +183,12 @@ pub(super) fn span(seconds: u64) -> String {
 }
 
 /// Renders progress in percent.
-pub(super) fn bar(percent: impl Display, label: &str) -> String {
-    format!(
-        "<progress max=\"100\" value=\"{percent}\" aria-label=\"{label}\">{percent}%</progress>"
-    )
+pub(super) fn bar(percent: impl Display, label: &str) -> Markup {
+    let percent = percent.to_string();
+    html! { progress max="100" value=(percent) aria-label=(label) { (percent) "%" } }
 }
 
-pub(super) fn state(state: StateKind) -> String {
+pub(super) fn state(state: StateKind) -> Markup {
     let word = state.as_str();
-    format!("<span class=\"state {word}\">{word}</span>")
+    html! { span class={ "state " (word) } { (word) } }
 }

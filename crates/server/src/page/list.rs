@@ -1,9 +1,10 @@
 //! Jobs: counts by state, filters that are part of the address, and one page of the list (I2).
 
 use axum::extract::Query;
+use maud::{Markup, html};
 use outlast_core::{
     Cursor, JobQuery, OwnerId, Profile, Scope, StateCount, StateKind, StoreError, Summary,
-    Timestamp,
+    Timestamp, visible,
 };
 
 use super::form::{Fields, address};
@@ -12,7 +13,6 @@ use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::spend;
-use crate::export::{escaped, escaped_exactly};
 use crate::text::{counted, took};
 
 /// The number of jobs on a page of the list.
@@ -100,143 +100,137 @@ pub(super) async fn view(asked: PageRequest, Query(fields): Query<Fields>) -> Pa
     Ok(View { title: "Jobs", tab: Tab::Jobs, live, body }.answer(&asked.visitor))
 }
 
-async fn body(asked: &PageRequest, fields: &Fields) -> Result<String, StoreError> {
+async fn body(asked: &PageRequest, fields: &Fields) -> Result<Markup, StoreError> {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     let filters = Filters::of(fields, visitor);
     let scope = filters.scope(visitor);
     let counts = engine.counts(&scope, MAX_COUNTED).await?;
     let page = engine.list(&scope, &filters.query()).await?;
     let now = engine.now();
-    let rows: String = page.jobs.iter().map(|job| row(job, visitor, now)).collect();
     let money = spend::line(asked).await?;
-    let jobs = match (page.jobs.is_empty(), filters.is_narrow()) {
-        (false, _) => format!(
-            "<ul class=\"jobs\" id=\"jobs\" data-part data-rows aria-label=\"Jobs, newest first\">\n{rows}</ul>\n"
-        ),
-        (true, true) => {
-            "<div class=\"notice\" id=\"jobs\" data-part><p>Nothing fits these filters.</p>\
-                         <p><a href=\"/ui\">Show all jobs</a></p></div>\n"
-                .to_owned()
+    Ok(html! {
+        h1 { "Jobs" }
+        (money)
+        (states(&filters, &counts))
+        (form(&filters, visitor))
+        @if !page.jobs.is_empty() {
+            ul .jobs #jobs data-part data-rows aria-label="Jobs, newest first" {
+                @for job in &page.jobs { (row(job, visitor, now)) }
+            }
+        } @else if filters.is_narrow() {
+            div .notice #jobs data-part {
+                p { "Nothing fits these filters." }
+                p { a href="/ui" { "Show all jobs" } }
+            }
+        } @else {
+            div .notice #jobs data-part {
+                p { "No jobs yet." }
+                p {
+                    a href="/ui/ask" { "Ask a question" } ", or let an MCP client ask one: "
+                    code { "outlast init --help" } " sets a client up."
+                }
+            }
         }
-        (true, false) => "<div class=\"notice\" id=\"jobs\" data-part><p>No jobs yet.</p><p>\
-                          <a href=\"/ui/ask\">Ask a question</a>, or let an MCP client ask one: \
-                          <code>outlast init --help</code> sets a client up.</p></div>\n"
-            .to_owned(),
-    };
-    let more = page.next.map(|Cursor(after)| {
-        format!(
-            "<a class=\"button\" rel=\"next\" href=\"{}\">Older jobs</a>",
-            escaped(&filters.address(filters.state, Some(after)))
-        )
-    });
-    Ok(format!(
-        "<h1>Jobs</h1>\n{money}{}{}{jobs}<p class=\"actions\" id=\"more\" data-part>{}</p>\n",
-        states(&filters, &counts),
-        form(&filters, visitor),
-        more.unwrap_or_default(),
-    ))
+        p .actions #more data-part {
+            @if let Some(Cursor(after)) = page.next {
+                a .button rel="next" href=(filters.address(filters.state, Some(after))) { "Older jobs" }
+            }
+        }
+    })
 }
 
-fn states(filters: &Filters, counts: &[StateCount]) -> String {
+fn states(filters: &Filters, counts: &[StateCount]) -> Markup {
     let entry = |state: Option<StateKind>, word: &str, count: String| {
-        let current = if filters.state == state { " aria-current=\"true\"" } else { "" };
-        let address = escaped(&filters.address(state, None));
-        format!("<li><a href=\"{address}\"{current}>{word} <b>{count}</b></a></li>\n")
+        let current = (filters.state == state).then_some("true");
+        html! {
+            li { a href=(filters.address(state, None)) aria-current=[current] { (word) " " b { (count) } } }
+        }
     };
-    let told = |count: u32| match count {
+    let counted = |count: u32| match count {
         MAX_COUNTED.. => format!("{MAX_COUNTED}+"),
         count => count.to_string(),
     };
-    let total: u32 = counts.iter().map(|count| count.jobs).sum();
-    let all_told = if counts.iter().any(|count| count.jobs >= MAX_COUNTED) {
-        format!("{MAX_COUNTED}+")
-    } else {
-        total.to_string()
+    let all = match counts.iter().any(|count| count.jobs >= MAX_COUNTED) {
+        true => counted(MAX_COUNTED),
+        false => counts.iter().map(|count| count.jobs).sum::<u32>().to_string(),
     };
-    let all = entry(None, "all", all_told);
-    let each: String = counts
-        .iter()
-        .map(|count| entry(Some(count.state), count.state.as_str(), told(count.jobs)))
-        .collect();
-    format!(
-        "<ul class=\"states\" id=\"states\" data-part aria-label=\"Filter by state\">\n{all}{each}</ul>\n"
-    )
+    html! {
+        ul .states #states data-part aria-label="Filter by state" {
+            (entry(None, "all", all))
+            @for count in counts { (entry(Some(count.state), count.state.as_str(), counted(count.jobs))) }
+        }
+    }
 }
 
-fn form(filters: &Filters, visitor: &Visitor) -> String {
-    let options: String = PROVIDERS
-        .iter()
-        .map(|provider| {
-            let selected = if filters.provider == *provider { " selected" } else { "" };
-            format!("<option{selected}>{provider}</option>")
-        })
-        .collect();
-    let owner = match visitor.view {
-        PageView::Own => String::new(),
-        PageView::AllOwners => format!(
-            "<label>Owner<input name=\"owner\" value=\"{}\" autocomplete=\"off\"></label>\n",
-            escaped_exactly(&filters.owner)
-        ),
-    };
-    let state = filters.state.map(|state| {
-        format!("<input type=\"hidden\" name=\"state\" value=\"{}\">", state.as_str())
-    });
-    let clear = if filters.is_narrow() { "<a class=\"button\" href=\"/ui\">Clear</a>" } else { "" };
-    format!(
-        "<form class=\"filters\" action=\"/ui\" role=\"search\">{}\n\
-         <label class=\"wide\">Search questions and reports<input type=\"search\" id=\"search\" name=\"q\" value=\"{}\" autocomplete=\"off\"></label>\n\
-         <label>Provider<select name=\"provider\"><option value=\"\">any</option>{options}</select></label>\n\
-         {owner}<button>Filter</button>{clear}\n</form>\n",
-        state.unwrap_or_default(),
-        escaped_exactly(&filters.text),
-    )
+fn form(filters: &Filters, visitor: &Visitor) -> Markup {
+    html! {
+        form .filters action="/ui" role="search" {
+            @if let Some(state) = filters.state { input type="hidden" name="state" value=(state.as_str()); }
+            label .wide {
+                "Search questions and reports"
+                input #search type="search" name="q" value=(filters.text) autocomplete="off";
+            }
+            label {
+                "Provider"
+                select name="provider" {
+                    option value="" { "any" }
+                    @for provider in PROVIDERS {
+                        option selected[filters.provider == provider] { (provider) }
+                    }
+                }
+            }
+            @if visitor.view == PageView::AllOwners {
+                label { "Owner" input name="owner" value=(filters.owner) autocomplete="off"; }
+            }
+            button { "Filter" }
+            @if filters.is_narrow() { a .button href="/ui" { "Clear" } }
+        }
+    }
 }
 
 /// Renders one job of a list.
-pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> String {
-    let id = job.id;
+pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> Markup {
+    let id = job.id.to_string();
+    let progress = job.progress.as_ref().filter(|_| !job.state.is_terminal());
+    let percent = progress.and_then(|progress| progress.percent);
     let mut sub = Vec::new();
-    let mut bar = String::new();
-    if !job.state.is_terminal()
-        && let Some(progress) = &job.progress
-    {
-        if let Some(percent) = progress.percent {
-            bar = layout::bar(percent, "Progress");
-            sub.push(format!("{percent}%"));
-        }
-        sub.push(escaped(&progress.message));
-    }
+    sub.extend(percent.map(|percent| format!("{percent}%")));
+    sub.extend(progress.map(|progress| visible(&progress.message).into_owned()));
     if job.failures > 0 {
         sub.push(counted(job.failures as usize, "failed try", "failed tries"));
     }
     if let Some(ended) = job.ended_at {
         sub.push(format!("took {}", took(ended.since(job.created_at).as_secs())));
     }
-    let mut who = escaped(&job.provider);
-    if let Some(model) = &job.model {
-        who.push_str(&format!("<br><span class=\"sub\">{}</span>", escaped(model)));
-    }
-    if visitor.view == PageView::AllOwners {
-        who.push_str(&format!("<br><span class=\"sub\">{}</span>", escaped(job.owner.as_str())));
-    }
-    let cost = match &job.charge {
-        None => "<span class=\"sub\">free</span>".to_owned(),
-        Some(charge) if charge.is_final => charge.amount.to_string(),
-        Some(charge) => {
-            let why = match job.state.is_terminal() {
-                true => "may have been paid; there is no report",
-                false => "set aside until the job ends",
-            };
-            format!("<span title=\"{why}\">~{}</span>", charge.amount)
+    html! {
+        li .job id={ "job-" (id) } {
+            (layout::state(job.state))
+            div .what {
+                a .title href={ "/ui/jobs/" (id) } { (visible(&job.title)) }
+                @if let Some(percent) = percent { (layout::bar(percent, "Progress")) }
+                div .sub { (sub.join(" · ")) }
+            }
+            div .who {
+                (visible(&job.provider))
+                @if let Some(model) = &job.model { br; span .sub { (visible(model)) } }
+                @if visitor.view == PageView::AllOwners { br; span .sub { (visible(job.owner.as_str())) } }
+            }
+            div .num { (cost(job)) }
+            div .num { (layout::ago(job.created_at, now)) }
         }
+    }
+}
+
+fn cost(job: &Summary) -> Markup {
+    let why = match job.state.is_terminal() {
+        true => "may have been paid; there is no report",
+        false => "set aside until the job ends",
     };
-    format!(
-        "<li class=\"job\" id=\"job-{id}\">{}<div class=\"what\"><a class=\"title\" href=\"/ui/jobs/{id}\">{}</a>\
-         {bar}<div class=\"sub\">{}</div></div><div class=\"who\">{who}</div><div class=\"num\">{cost}</div>\
-         <div class=\"num\">{}</div></li>\n",
-        layout::state(job.state),
-        escaped(&job.title),
-        sub.join(" &middot; "),
-        layout::ago(job.created_at, now),
-    )
+    html! {
+        @match &job.charge {
+            None => span .sub { "free" },
+            Some(charge) if charge.is_final => (charge.amount.to_string()),
+            Some(charge) => span title=(why) { "~" (charge.amount.to_string()) },
+        }
+    }
 }

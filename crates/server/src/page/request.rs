@@ -8,6 +8,7 @@ use axum::extract::{Extension, FromRequestParts};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use maud::{Markup, html};
 use outlast_core::{JobId, StoreError};
 use outlast_engine::Engine;
 
@@ -70,7 +71,7 @@ impl PageRequest {
             Err(refused) => {
                 let why = "The form is too long, did not arrive whole, or too much is being sent at the moment.";
                 let refused = refused.status();
-                Err(self.refused(refused, "Not done", why, ALL_JOBS))
+                Err(self.refused(refused, "Not done", why, &all_jobs()))
             }
         }
     }
@@ -88,7 +89,10 @@ impl PageRequest {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The store cannot be read",
                 "The job store cannot be read just now; jobs that run are not touched by that.",
-                "<a href=\"\">Try again</a>, or see the log of the server: <code>outlast doctor</code> looks for the cause.",
+                &html! {
+                    a href="" { "Try again" } ", or see the log of the server: "
+                    code { "outlast doctor" } " looks for the cause."
+                },
             )
         })
     }
@@ -96,7 +100,7 @@ impl PageRequest {
     pub(super) fn not_found(&self) -> Instead {
         let why =
             "There is nothing here: it was removed, its retention has ended, or it is not yours.";
-        self.refused(StatusCode::NOT_FOUND, "Not found", why, ALL_JOBS)
+        self.refused(StatusCode::NOT_FOUND, "Not found", why, &all_jobs())
     }
 
     /// Returns a page with a sentence and a link.
@@ -105,11 +109,13 @@ impl PageRequest {
         status: StatusCode,
         title: &str,
         why: &str,
-        next: &str,
+        next: &Markup,
     ) -> Instead {
         Instead(Box::new(message(status, Some(&self.visitor), title, why, next)))
     }
 }
 
 /// The default link of an error page.
-pub(super) const ALL_JOBS: &str = "<a href=\"/ui\">All jobs</a>";
+pub(super) fn all_jobs() -> Markup {
+    html! { a href="/ui" { "All jobs" } }
+}

@@ -8,46 +8,61 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::{REFRESH, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderMap, Method, StatusCode};
+use maud::html;
 
 use super::form::{Fields, MAX_SIGN_IN_BYTES};
-use super::layout::{self, Tab, View, html, see_other};
+use super::layout::{self, Tab, View, page, see_other};
 use super::options::PageOptions;
-use super::request::ALL_JOBS;
+use super::request::all_jobs;
 use super::session;
-use crate::export::{escaped, escaped_exactly};
 use crate::http::{App, Callers, FormSender};
 
 /// Returns the page that asks for a token, in place of a page that needs one.
 pub(crate) fn sign_in_form(path: &str, options: &PageOptions, why: &str) -> Response {
-    let why = match why {
-        "" => String::new(),
-        why => format!("<div class=\"notice bad\" role=\"alert\"><p>{}</p></div>\n", escaped(why)),
+    let why = html! {
+        @if !why.is_empty() { div .notice.bad role="alert" { p { (why) } } }
     };
     let body = match &options.entry {
         // No token exists to enter: the link of `outlast ui` is the only way in.
-        Some(_) => format!(
-            "<h1>Signed out</h1>\n{why}<div class=\"notice\"><p>This page is opened by the link that <code>outlast ui</code> prints. \
-             A link is good once and for a minute.</p><p>Start <code>outlast ui</code> again to get a new one.</p></div>\n"
-        ),
-        None => format!(
-            "<h1>Sign in</h1>\n{why}<form class=\"form\" method=\"post\" action=\"/ui/sign-in\">\n\
-             <label>Token<input type=\"password\" name=\"token\" required autocomplete=\"current-password\" autofocus></label>\n\
-             <input type=\"hidden\" name=\"next\" value=\"{}\">\n<div><button class=\"go\">Sign in</button></div>\n</form>\n\
-             <p class=\"soft\">Tokens are those of the server: OUTLAST_TOKENS, OUTLAST_TOKENS_FILE, or the file <code>http-token</code> in its data directory.</p>\n",
-            escaped_exactly(path)
-        ),
+        Some(_) => html! {
+            h1 { "Signed out" }
+            (why)
+            div .notice {
+                p {
+                    "This page is opened by the link that " code { "outlast ui" } " prints. "
+                    "A link is good once and for a minute."
+                }
+                p { "Start " code { "outlast ui" } " again to get a new one." }
+            }
+        },
+        None => html! {
+            h1 { "Sign in" }
+            (why)
+            form .form method="post" action="/ui/sign-in" {
+                label {
+                    "Token"
+                    input type="password" name="token" required autocomplete="current-password" autofocus;
+                }
+                input type="hidden" name="next" value=(path);
+                div { button .go { "Sign in" } }
+            }
+            p .soft {
+                "Tokens are those of the server: OUTLAST_TOKENS, OUTLAST_TOKENS_FILE, or the file "
+                code { "http-token" } " in its data directory."
+            }
+        },
     };
     let view = View { title: "Sign in", tab: Tab::Other, live: None, body };
-    html(StatusCode::UNAUTHORIZED, view.text(None))
+    page(StatusCode::UNAUTHORIZED, view.text(None))
 }
 
 /// Refuses an address that has tried to sign in too often.
 pub(crate) fn too_many_sign_ins(wait: Duration) -> Response {
     let seconds = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
     let why = format!("Too many attempts to sign in from this address. Try again in {seconds} s.");
-    let next = "<a href=\"/ui\">Sign in</a>";
+    let next = html! { a href="/ui" { "Sign in" } };
     let page =
-        layout::message(StatusCode::TOO_MANY_REQUESTS, None, "Too many attempts", &why, next);
+        layout::message(StatusCode::TOO_MANY_REQUESTS, None, "Too many attempts", &why, &next);
     ([(RETRY_AFTER, seconds.to_string())], page).into_response()
 }
 
@@ -94,9 +109,9 @@ pub(super) async fn enter(
 /// Continues from the link to the page. Not a redirect: the link was opened from a file, and under `SameSite=Strict` a
 /// browser sends the new cookie only with requests that this server's own page makes.
 fn entered() -> Response {
-    let body = "<h1>Signed in</h1>\n<p><a href=\"/ui\">Open the page</a></p>\n".to_owned();
+    let body = html! { h1 { "Signed in" } p { a href="/ui" { "Open the page" } } };
     let view = View { title: "Signed in", tab: Tab::Other, live: None, body };
-    ([(REFRESH, "0;url=/ui")], html(StatusCode::OK, view.text(None))).into_response()
+    ([(REFRESH, "0;url=/ui")], page(StatusCode::OK, view.text(None))).into_response()
 }
 
 /// Returns true if a browser will show the answer to a person, according to its headers.
@@ -128,5 +143,5 @@ fn is_ours(path: &str) -> bool {
 
 /// Answers for an unknown address.
 pub(super) async fn nothing_here() -> Response {
-    layout::message(StatusCode::NOT_FOUND, None, "Not found", "There is nothing here.", ALL_JOBS)
+    layout::message(StatusCode::NOT_FOUND, None, "Not found", "There is nothing here.", &all_jobs())
 }

@@ -1,12 +1,13 @@
 //! The spending of today and of this month, against the caps (I4).
 
-use outlast_core::{NanoUsd, SpendBy, SpendQuery, SpendSum, StoreError};
 use std::time::Duration;
+
+use maud::{Markup, html};
+use outlast_core::{NanoUsd, SpendBy, SpendQuery, SpendSum, StoreError, visible};
 
 use super::layout::{Tab, View, bar};
 use super::options::PageView;
 use super::request::{PageRequest, PageResult};
-use crate::export::escaped;
 
 const DAYS: u32 = 31;
 
@@ -31,12 +32,14 @@ async fn sums(asked: &PageRequest) -> Result<Sums, StoreError> {
 }
 
 /// Renders one line above the list of jobs.
-pub(super) async fn line(asked: &PageRequest) -> Result<String, StoreError> {
+pub(super) async fn line(asked: &PageRequest) -> Result<Markup, StoreError> {
     let Sums { today, month, .. } = sums(asked).await?;
-    Ok(format!(
-        "<p class=\"facts\" id=\"spend\" data-part>Today {}, this month {month}, with what is set aside or may have been paid. <a href=\"/ui/spend\">Details</a></p>\n",
-        against_cap(today, asked),
-    ))
+    Ok(html! {
+        p .facts #spend data-part {
+            "Today " (against_cap(today, asked)) ", this month " (month.to_string())
+            ", with what is set aside or may have been paid. " a href="/ui/spend" { "Details" }
+        }
+    })
 }
 
 fn against_cap(today: NanoUsd, asked: &PageRequest) -> String {
@@ -53,7 +56,7 @@ pub(super) async fn view(asked: PageRequest) -> PageResult {
     Ok(View { title: "Spend", tab: Tab::Spend, live, body }.answer(&asked.visitor))
 }
 
-async fn body(asked: &PageRequest) -> Result<String, StoreError> {
+async fn body(asked: &PageRequest) -> Result<Markup, StoreError> {
     let (engine, visitor, limits) = (asked.engine(), &asked.visitor, asked.options().limits);
     let Sums { days, today, month } = sums(asked).await?;
     let mut caps = Vec::new();
@@ -65,55 +68,63 @@ async fn body(asked: &PageRequest) -> Result<String, StoreError> {
         }
         false => format!("Each owner may spend {}.", caps.join(" and ")),
     };
-    let bar = match (limits.per_day, visitor.view) {
+    let percent = match (limits.per_day, visitor.view) {
         (Some(cap), PageView::Own) if cap.0 > 0 => {
-            let percent = (u128::from(today.0) * 100 / u128::from(cap.0)).min(100);
-            bar(percent, "Part of today's cap") + "\n"
+            Some((u128::from(today.0) * 100 / u128::from(cap.0)).min(100))
         }
-        _ => String::new(),
+        _ => None,
     };
     let since = engine.now().before(Duration::from_secs(86_400) * DAYS).day();
-    let mut tables = String::new();
+    let mut tables = Vec::new();
     let by_owner = (visitor.view == PageView::AllOwners).then_some((SpendBy::Owner, "Owner"));
     let others = [Some((SpendBy::Provider, "Provider")), Some((SpendBy::Model, "Model")), by_owner];
     for (by, name) in others.into_iter().flatten() {
         let sums = engine.spend(&visitor.scope(), &SpendQuery { by, since }).await?;
-        tables.push_str(&table(name, &sums));
+        tables.push(table(name, &sums));
     }
     let mut newest_first = days;
     newest_first.reverse();
-    Ok(format!(
-        "<h1>Spend</h1>\n<div class=\"big\" id=\"today\" data-part><p>Today (UTC) <strong>{}</strong>, this month <strong>{month}</strong>, with what is set aside or may have been paid. {caps}</p>\n{bar}</div>\n\
-         <p class=\"soft\">The last {DAYS} days. \"Set aside\" is for jobs that have not ended; \"maybe\" is what may have been paid without a report.</p>\n{}{tables}",
-        against_cap(today, asked),
-        table("Day", &newest_first),
-    ))
+    Ok(html! {
+        h1 { "Spend" }
+        div .big #today data-part {
+            p {
+                "Today (UTC) " strong { (against_cap(today, asked)) } ", this month " strong { (month.to_string()) }
+                ", with what is set aside or may have been paid. " (caps)
+            }
+            @if let Some(percent) = percent { (bar(percent, "Part of today's cap")) }
+        }
+        p .soft {
+            "The last " (DAYS) " days. \"Set aside\" is for jobs that have not ended; "
+            "\"maybe\" is what may have been paid without a report."
+        }
+        (table("Day", &newest_first))
+        @for table in tables { (table) }
+    })
 }
 
-fn table(name: &str, sums: &[SpendSum]) -> String {
-    if sums.is_empty() {
-        return format!(
-            "<h2>By {}</h2>\n<p class=\"soft\">Nothing yet.</p>\n",
-            name.to_lowercase()
-        );
+fn table(name: &str, sums: &[SpendSum]) -> Markup {
+    let by = name.to_lowercase();
+    html! {
+        h2 { "By " (by) }
+        @if sums.is_empty() {
+            p .soft { "Nothing yet." }
+        } @else {
+            div .scroll id={ "by-" (by) } data-part tabindex="0" role="region" aria-label={ "Spend by " (by) } {
+                table .sums {
+                    thead {
+                        tr { @for head in [name, "Spent", "Set aside", "Maybe", "Runs"] { th scope="col" { (head) } } }
+                    }
+                    tbody {
+                        @for sum in sums {
+                            tr {
+                                td { (visible(&sum.key)) }
+                                @for amount in [sum.spent, sum.reserved, sum.maybe] { td { (amount.to_string()) } }
+                                td { (sum.runs) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
-    let rows: String = sums
-        .iter()
-        .map(|sum| {
-            format!(
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                escaped(&sum.key),
-                sum.spent,
-                sum.reserved,
-                sum.maybe,
-                sum.runs
-            )
-        })
-        .collect();
-    format!(
-        "<h2>By {}</h2>\n<div class=\"scroll\" id=\"by-{0}\" data-part tabindex=\"0\" role=\"region\" aria-label=\"Spend by {0}\"><table class=\"sums\">\
-         <thead><tr><th scope=\"col\">{name}</th><th scope=\"col\">Spent</th><th scope=\"col\">Set aside</th><th scope=\"col\">Maybe</th><th scope=\"col\">Runs</th></tr></thead>\
-         <tbody>\n{rows}</tbody></table></div>\n",
-        name.to_lowercase(),
-    )
 }

@@ -120,7 +120,7 @@ fn a_citation_leads_to_its_source_and_nothing_else_does() {
         ("**bold[1]** | [12]", 2),
     ];
     for (text, count) in table {
-        let html = report(text, &sources, 4);
+        let html = report(text, &sources, 4).into_string();
         assert_eq!(html.matches("class=\"cite\" href=\"#s4-").count(), count, "{text}: {html}");
     }
 }
