@@ -110,6 +110,45 @@ await page.evaluate((result) => window.tool_result(result), bad);
 await frame().locator("#report article, #error:not([hidden])").first().waitFor({ timeout: LIMIT });
 assert.equal(await frame().locator("#report script, #report img, #report svg, #report iframe").count(), 0);
 
+// A report with a table, in a narrow chat: the table scrolls, and no word of it is broken.
+await page.setViewportSize({ width: 390, height: 844 });
+const rich = "Which heat pumps last? [[sim:ok;words=300;rich;delay_ms=500]]";
+await open(await html(start), {}, "light");
+const written = await request("tools/call", { name: start, arguments: { messages: [{ role: "user", content: rich }] } });
+await page.evaluate((result) => window.tool_result(result), written);
+await frame().locator("#report table").waitFor({ timeout: LIMIT });
+const seenTable = await frame().locator("#report").evaluate((report) => {
+  const broken = [];
+  for (const cell of report.querySelectorAll("td, th")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const text = texts.currentNode;
+      if (text.parentElement.closest(".url")) continue;
+      for (const { 0: word, index } of text.data.matchAll(/[\p{L}\p{N},.$]+/gu)) {
+        const range = document.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        if (new Set([...range.getClientRects()].map((line) => Math.round(line.top))).size > 1) broken.push(word);
+      }
+    }
+  }
+  const table = report.querySelector(".table");
+  return { broken, scrolls: table.scrollWidth > table.clientWidth, isTooWide: document.documentElement.scrollWidth > innerWidth, text: report.innerText };
+});
+assert.deepEqual(seenTable.broken, [], "no word of a table is broken");
+assert.ok(seenTable.scrolls && !seenTable.isTooWide, "the table scrolls, and nothing else does");
+for (const raw of ["$$", "\\(", "- [x]", "[^noise]"]) assert.ok(!seenTable.text.includes(raw), raw);
+await picture("app-table-light");
+
+// A lost submit: its command line is code.
+await open(await html(start), {}, "dark");
+const lost = await request("tools/call", { name: start, arguments: { messages: [{ role: "user", content: "Was it paid? [[sim:drop_submit]]" }] } });
+await page.evaluate((result) => window.tool_result(result), lost);
+await frame().locator("#error code").first().waitFor({ timeout: LIMIT });
+const said = await frame().locator("#error").innerText();
+assert.ok(said.startsWith("SUBMIT_UNKNOWN: ") && !said.includes("`"), said);
+await picture("app-error-dark");
+
 assert.deepEqual(problems, []);
 await browser.close();
 // Before its folder goes.

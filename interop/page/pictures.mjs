@@ -11,7 +11,7 @@ try {
   await launch();
   const { page, context } = await profile();
   await signIn(page, server.url, ANN);
-  const done = await ask(page, server.url, "How do heat pumps age in cold climates? [[sim:ok;words=500]]");
+  const done = await ask(page, server.url, "How do heat pumps age in cold climates? [[sim:ok;words=900;rich]]");
   await page.locator("#standing .state.succeeded").waitFor({ timeout: 60000 });
   for (const question of ["Which batteries survive ten winters? [[sim:ok;words=200]]", "What does the grid cost per house? [[sim:fail]]", "Who maintains the oldest tidal plants? [[sim:drop_submit]]"]) {
     await ask(page, server.url, question);
@@ -23,8 +23,8 @@ try {
   const cookies = await context.cookies();
   const views = { list: "/ui", search: "/ui?q=batteries", job: new URL(done).pathname, running: new URL(running).pathname, failed: new URL(failed).pathname, conversations: "/ui/conversations", ask: "/ui/ask", spend: "/ui/spend", "none-found": "/ui?q=zeppelin", "no-such-job": new URL(done).pathname.replace(/[^/]+$/, "0".repeat(32)) };
   for (const colorScheme of ["light", "dark"]) {
-    for (const width of [1280, 360]) {
-      const { context: other, page } = await profile({ colorScheme, viewport: { width, height: width === 360 ? 740 : 860 } });
+    for (const width of [1280, 390]) {
+      const { context: other, page } = await profile({ colorScheme, viewport: { width, height: width === 390 ? 844 : 860 } });
       page.expected.push(/401/, /404/);
       await page.goto(`${server.url}/ui`);
       await page.screenshot({ path: join(folder, `sign-in-${colorScheme}-${width}.png`) });
@@ -39,8 +39,22 @@ try {
         });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
         if (wide) { console.error(`${name} is wider than ${width}`); process.exitCode = 1; }
-        await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`) });
+        const fullPage = ["job", "failed"].includes(name);
+        await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`), fullPage });
+        if (name === "job") {
+          await page.locator("#report p .cite").nth(3).hover();
+          await page.screenshot({ path: join(folder, `cite-${colorScheme}-${width}.png`) });
+        }
       }
+      await page.goto(`${server.url}/ui/ask`);
+      await page.getByLabel("Question").fill("Does a second heat pump pay?");
+      await page.getByRole("button", { name: "Ask", exact: true }).click();
+      await page.screenshot({ path: join(folder, `confirm-${colorScheme}-${width}.png`) });
+      await page.goto(`${server.url}/ui?state=failed`);
+      for (const box of await page.locator(".pick").all()) await box.check();
+      await page.screenshot({ path: join(folder, `selected-${colorScheme}-${width}.png`) });
+      await page.locator("#several").getByRole("button", { name: "Retry" }).click();
+      await page.screenshot({ path: join(folder, `several-${colorScheme}-${width}.png`) });
       await other.clearCookies();
       await signIn(page, server.url, BOB);
       await page.goto(`${server.url}/ui`);

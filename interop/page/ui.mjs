@@ -1,21 +1,9 @@
 // What a person does on the page, in Chromium.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { accessible } from "./axe.mjs";
 import { ANN, BOB, ask, check, end, launch, ownPage, problems, profile, serve, signIn, simulate } from "./world.mjs";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function accessible(page, name) {
-  // Through the debugger: the page's own policy would not let it in.
-  const session = await page.context().newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: axe });
-  const { result } = await session.send("Runtime.evaluate", { expression: "axe.run().then((found) => JSON.stringify(found.violations))", awaitPromise: true });
-  const serious = JSON.parse(result.value).filter((found) => ["serious", "critical"].includes(found.impact));
-  const told = serious.map((found) => `${found.id}: ${found.nodes.map((node) => node.html).join(" ")}`);
-  check(`axe finds nothing serious on ${name}`, serious.length === 0, told.join("\n"));
-  await session.detach();
-}
+import { job } from "./job.mjs";
+import { list } from "./list.mjs";
 
 async function main() {
   await simulate();
@@ -58,6 +46,8 @@ async function main() {
   await page.keyboard.type("What is kept?");
   await page.getByRole("button", { name: "Ask", exact: true }).click();
   await page.getByRole("heading", { name: "Ask this?" }).waitFor();
+  const repeated = await page.locator("main").innerText();
+  for (const part of ["What is kept?", "medium", "perplexity", "usually $"]) check(`the question before it is asked names ${part}`, repeated.includes(part), repeated);
   await page.getByRole("link", { name: "Back" }).click();
   const kept = () => page.waitForFunction(() => document.querySelector("textarea")?.value === "What is kept?");
   check("Back keeps what was written", await kept().then(() => true, () => false), await page.locator("body").innerText());
@@ -113,6 +103,9 @@ async function main() {
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/ui\/jobs\//);
   check("Enter opens it", true);
+
+  await job(page, server.url);
+  await list(page, server.url);
 
   // Two owners in two profiles.
   const { page: bobs } = await profile();

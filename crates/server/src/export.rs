@@ -3,10 +3,14 @@
 
 mod transcript;
 mod markdown;
+mod addresses;
+mod formulas;
+mod report;
 mod html;
 
 pub use html::html_page;
 pub use markdown::{markdown_document, markdown_sources, yaml_string};
 pub use transcript::{Transcript, Turn, TurnAnswer, cost_text, question_of};
 
-pub(crate) use html::{REPORT_STYLE, answer_html, report};
+pub(crate) use html::{REPORT_STYLE, answer_html, contents, has_contents, source_cards, with_code};
+pub(crate) use report::report;

@@ -15,6 +15,7 @@ mod conversations;
 mod spend;
 mod asking;
 mod actions;
+mod several;
 mod confirm;
 mod events;
 mod sign_in;

@@ -7,6 +7,9 @@
 use crate::phrases::{HEADINGS, SENTENCES, fill};
 use crate::topic::Topic;
 
+/// Every kind of Markdown that models write.
+pub(crate) const RICH: &str = include_str!("rich.md");
+
 const NOTE: &str =
     "*Simulated report: composed locally for testing; its findings and its sources are invented.*";
 const SUMMARY: &str = "## Executive summary";

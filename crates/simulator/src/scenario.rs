@@ -46,8 +46,8 @@ const CLAUSES: [(&str, &str); 27] = [
 ];
 
 /// The keys of the run itself, which are allowed in any clause.
-const SHAPE_KEYS: [&str; 8] =
-    ["words", "sources", "searches", "delay_ms", "hold", "thinks", "markers", "dates"];
+const SHAPE_KEYS: [&str; 9] =
+    ["words", "sources", "searches", "delay_ms", "hold", "thinks", "rich", "markers", "dates"];
 
 /// The behaviour of one run from its submit to its last poll. Each field except the first three is the clause
 /// of that name.
@@ -92,6 +92,8 @@ pub(crate) struct Shape {
     pub(crate) hold: bool,
     /// Writes thoughts between think tags before the report, even if the API has none.
     pub(crate) thinks: bool,
+    /// Adds a table, tasks, formulas, footnotes and the like to the report.
+    pub(crate) rich: bool,
     pub(crate) markers: Markers,
     pub(crate) dates: Dates,
 }

@@ -94,6 +94,10 @@ impl Script {
         let cited: Vec<String> = found.iter().map(|source| source.marker(markers)).collect();
         let fetched: Vec<Source> = found.into_iter().take(FETCHES).cloned().collect();
         let mut text = report::write(&topic, words, &cited, &mut rng);
+        if shape.rich {
+            text.push_str("\n\n");
+            text.push_str(report::RICH);
+        }
         if let Some(line) = hostile {
             text.push_str("\n\n");
             text.push_str(&hostile::text(line));

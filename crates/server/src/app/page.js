@@ -38,7 +38,14 @@ function draw(job) {
   }
   text("facts", [job.provider, job.model, job.elapsed, job.cost && "cost " + job.cost].filter(Boolean).join(" · "));
   text("partial", job.done ? "" : job.partial || "");
-  text("error", job.error ? job.error.code + ": " + job.error.message : "");
+  text("error", job.error ? job.error.code + ": " : "");
+  // Commands are between backticks.
+  (job.error ? job.error.message.split("`") : []).forEach((piece, index, all) => {
+    const isCode = index % 2 && index < all.length - 1;
+    const node = isCode ? document.createElement("code") : document.createTextNode(index % 2 && !isCode ? "`" + piece : piece);
+    if (isCode) node.textContent = piece;
+    part("error").append(node);
+  });
   show("report", Boolean(job.report));
   if (job.report && part("report").dataset.of !== job.jobId) {
     // Made by the server's own renderer, which lets no tag of a report through.

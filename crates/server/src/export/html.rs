@@ -1,11 +1,14 @@
 //! A conversation as one HTML page that loads nothing and runs nothing, whatever a report contains. All external text is
 //! escaped; a link has the scheme http, https or mailto, or it is rendered as text.
 
+use std::collections::BTreeSet;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use outlast_core::{Source, address_line, visible, without_hidden};
-use pulldown_cmark::html::push_html;
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
+use pulldown_cmark::HeadingLevel;
 
+use super::addresses::{is_allowed, site};
+use super::report::{Heading, report};
 use super::transcript::{Transcript, Turn, TurnAnswer};
 use crate::text::{counted, readable_time};
 
@@ -53,9 +56,9 @@ fn turn(number: usize, turn: &Turn) -> Markup {
     html! {
         section {
             @if number == 1 {
-                h1 .question { (question) }
+                h1 .question dir="auto" { (question) }
             } @else {
-                h2 .question { (question) }
+                h2 .question dir="auto" { (question) }
             }
             @if let Some(answer) = &turn.answer {
                 (answer_html(answer, number))
@@ -63,7 +66,7 @@ fn turn(number: usize, turn: &Turn) -> Markup {
                 p .facts { (turn.state.as_str()) }
                 ul {
                     @for failure in &turn.failures {
-                        li { (visible(&failure.code)) ": " (visible(&failure.message)) }
+                        li { (visible(&failure.code)) ": " (with_code(&failure.message)) }
                     }
                 }
             }
@@ -71,13 +74,17 @@ fn turn(number: usize, turn: &Turn) -> Markup {
     }
 }
 
-/// Renders a report, its sources and its cost. The number separates the anchors of several reports on one page.
+/// Renders a report, its sources and its cost. The number separates the ids of several reports on one page.
 pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> Markup {
+    let report = report(&answer.text, &answer.sources, number);
     html! {
-        article .report { (report(&answer.text, &answer.sources, number)) }
+        @if has_contents(&report.headings) {
+            details .contents { summary { "Contents" } (contents(&report.headings)) }
+        }
+        article .report { (report.text) }
         @if !answer.sources.is_empty() {
             h2 .sources-title { "Sources" }
-            ol .sources { @for source in &answer.sources { (source_line(source, number)) } }
+            (source_cards(&answer.sources, number))
         }
         p .facts {
             (visible(answer.model.as_deref().unwrap_or("unknown model"))) " · cost " (visible(&answer.price))
@@ -85,125 +92,81 @@ pub(crate) fn answer_html(answer: &TurnAnswer, number: usize) -> Markup {
     }
 }
 
-fn source_line(source: &Source, number: usize) -> Markup {
+/// The number of headings from which a report has a table of contents.
+const MIN_HEADINGS: usize = 3;
+
+/// Returns true if the report is long enough for a table of contents.
+pub(crate) fn has_contents(headings: &[Heading]) -> bool {
+    headings.len() >= MIN_HEADINGS
+}
+
+/// Renders the table of contents: the two highest levels of headings.
+pub(crate) fn contents(headings: &[Heading]) -> Markup {
+    let highest = headings.iter().map(|heading| heading.level).min();
+    // A title above everything is not a level.
+    let is_title = |level| headings.iter().filter(|heading| heading.level == level).count() == 1;
+    let levels: BTreeSet<HeadingLevel> = headings.iter().map(|heading| heading.level).collect();
+    let shown: Vec<HeadingLevel> = levels
+        .into_iter()
+        .filter(|level| Some(*level) != highest || !is_title(*level))
+        .take(2)
+        .collect();
+    html! {
+        ul {
+            @for heading in headings.iter().filter(|heading| shown.contains(&heading.level)) {
+                li .sub[Some(&heading.level) != shown.first()] {
+                    a href={ "#" (heading.id) } dir="auto" { (heading.title.trim()) }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the sources of a report, each with its title, site and date.
+pub(crate) fn source_cards(sources: &[Source], number: usize) -> Markup {
+    html! {
+        ol .sources {
+            @for source in sources {
+                li value=(source.number) id={ "s" (number) "-" (source.number) } { (source_card(source)) }
+            }
+        }
+    }
+}
+
+fn source_card(source: &Source) -> Markup {
     let url = address_line(&source.url);
-    let title = source.title.as_deref().map(without_hidden);
+    let title = source.title.as_deref().map(without_hidden).filter(|title| !title.is_empty());
     let title = visible(title.as_deref().unwrap_or(&url)).into_owned();
     html! {
-        li value=(source.number) id={ "s" (number) "-" (source.number) } {
-            @if is_allowed(&source.url) {
-                a href=(url) rel="noopener noreferrer" { (title) }
-            } @else {
-                (title)
-            }
-            br;
-            span .address {
-                (url)
-                @if let Some(date) = &source.date { " · " (visible(date)) }
-            }
+        @if is_allowed(&source.url) {
+            a .source-title href=(url) rel="noopener noreferrer" dir="auto" { (title) }
+        } @else {
+            span .source-title dir="auto" { (title) }
         }
+        span .site {
+            @if let Some(site) = site(&url) { b { (site) } }
+            @if let Some(date) = &source.date { " · " (visible(date)) }
+        }
+        span .address { (url) }
     }
 }
 
-/// Renders Markdown as HTML that contains only our own tags, in which `[n]` links to source `n`.
-pub(crate) fn report(markdown: &str, sources: &[Source], number: usize) -> Markup {
-    let mut links = Vec::new();
-    let mut in_code = false;
-    let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
-    let safe = parsed.filter_map(|event| match event {
-        // Filtered here, after the parser has decoded entities: an entity can encode a control character or a hidden one.
-        Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
-            Some(Event::Text(CowStr::from(visible(&text).into_owned())))
-        }
-        Event::Code(code) => Some(Event::Code(CowStr::from(visible(&code).into_owned()))),
-        Event::Start(Tag::CodeBlock(_)) => {
-            Some(Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)))
-        }
-        Event::Start(Tag::Link { dest_url, .. }) => {
-            let allowed = is_allowed(&dest_url);
-            links.push(allowed);
-            allowed.then(|| {
-                let link = html! { a href=(address_line(&dest_url)) rel="noopener noreferrer" {} };
-                Event::InlineHtml(CowStr::from(opening(link)))
-            })
-        }
-        Event::End(TagEnd::Link) => match links.pop() {
-            Some(true) => Some(Event::InlineHtml(CowStr::from("</a>"))),
-            _ => None,
-        },
-        // The image is on another server, and loading it would reveal the reader to that server.
-        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
-        event => Some(event),
-    });
-    let mut depth = 0_usize;
-    let cited = TextMergeStream::new(safe).map(|event| match event {
-        Event::Start(Tag::CodeBlock(_)) => {
-            in_code = true;
-            event
-        }
-        Event::End(TagEnd::CodeBlock) => {
-            in_code = false;
-            event
-        }
-        Event::InlineHtml(tag) => {
-            depth = if &*tag == "</a>" { depth.saturating_sub(1) } else { depth + 1 };
-            Event::InlineHtml(tag)
-        }
-        Event::Text(text) if !in_code && depth == 0 => match with_citations(&text, sources, number)
+/// Renders text with its commands, which are between backticks, as code.
+pub(crate) fn with_code(text: &str) -> Markup {
+    let text = visible(text);
+    // Without a partner, a backtick is text.
+    let pairs = text.matches('`').count() / 2;
+    let mut rest = &*text;
+    let mut parts = Vec::with_capacity(pairs);
+    for _ in 0..pairs {
+        if let Some((before, after)) = rest.split_once('`')
+            && let Some((code, after)) = after.split_once('`')
         {
-            Some(html) => Event::InlineHtml(CowStr::from(html.into_string())),
-            None => Event::Text(text),
-        },
-        event => event,
-    });
-    let mut text = String::new();
-    push_html(&mut text, cited);
-    PreEscaped(text)
-}
-
-/// Returns the opening tag of an empty element.
-fn opening(element: Markup) -> String {
-    let mut tag = element.into_string();
-    tag.truncate(tag.rfind("</").unwrap_or(tag.len()));
-    tag
-}
-
-/// Renders the text as HTML with its citations as links; `None` if it cites no listed source.
-fn with_citations(text: &str, sources: &[Source], number: usize) -> Option<Markup> {
-    let mut parts = Vec::new();
-    let mut rest = text;
-    let mut found = false;
-    while let Some(open) = rest.find('[') {
-        let (before, from) = rest.split_at(open);
-        let cited = from.find(']').and_then(|close| {
-            let cited: u32 = from[1..close].parse().ok()?;
-            sources.iter().find(|source| source.number == cited).map(|source| (close, source))
-        });
-        parts.push(html! { (before) });
-        match cited {
-            Some((close, source)) => {
-                found = true;
-                let title = source.title.as_deref().map(without_hidden);
-                let title = title.unwrap_or_else(|| address_line(&source.url).into_owned());
-                let to = source.number;
-                parts.push(html! {
-                    a .cite href={ "#s" (number) "-" (to) } title=(visible(&title)) { "[" (to) "]" }
-                });
-                rest = &from[close + 1..];
-            }
-            None => {
-                parts.push(html! { "[" });
-                rest = &from[1..];
-            }
+            parts.push((before, code));
+            rest = after;
         }
     }
-    parts.push(html! { (rest) });
-    found.then(|| html! { @for part in parts { (part) } })
-}
-
-fn is_allowed(address: &str) -> bool {
-    let address = address.trim_start().to_ascii_lowercase();
-    ["https://", "http://", "mailto:"].iter().any(|scheme| address.starts_with(scheme))
+    html! { @for (before, code) in parts { (before) code { (code) } } (rest) }
 }
 
 #[cfg(test)]

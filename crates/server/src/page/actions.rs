@@ -5,11 +5,15 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Path;
 use http::StatusCode;
-use maud::html;
-use outlast_core::{Job, Prune, StateKind, StoreError};
+use maud::{Markup, html};
+use outlast_core::{
+    ConversationId, Cost, Job, JobId, NanoUsd, NewJob, Prune, StateKind, StoreError, visible,
+};
 
 use super::asking::refusal;
-use super::confirm::{AGAIN, CONFIRMED, Confirm, WORD, asks_to_share, sharing_text};
+use super::confirm::{
+    AGAIN, CONFIRMED, Confirm, WORD, about_question, asks_to_share, sharing_text,
+};
 use super::form::Fields;
 use super::layout::{see_job, see_other};
 use super::request::{Instead, PageRequest, PageResult, all_jobs};
@@ -53,7 +57,8 @@ fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
     };
     Confirm {
         title: "Cancel this job?",
-        text: format!("\"{}\" ends at once.{paid}", job.new.title),
+        about: title(job),
+        text: format!("It ends at once.{paid}"),
         button: "Cancel the job",
         needs_word: false,
         shares_with: None,
@@ -62,30 +67,24 @@ fn cancel_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
     }
 }
 
+fn title(job: &Job) -> Markup {
+    html! { div .question dir="auto" { (visible(&job.new.title)) } }
+}
+
 async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fields) -> PageResult {
     let engine = asked.engine();
     // The effect of a retry depends on whether the run of a cancelled job has ended.
     let job = &asked.read(engine.settle_stop(job.clone()).await)?;
     let Some(text) = retry_text(job) else { return Ok(see_job(&job.id)) };
     let has_word = fields.get(WORD) == Some(AGAIN);
-    let needs_word = job.needs_consent() || job.may_run_on();
-    let settings = asked.options().research.as_ref();
-    let settings_of_today = RetrySettings {
-        profiles: settings.map_or(&[], |it| &it.profiles),
-        max_failures: settings.map_or(job.new.max_failures, |it| it.max_failures),
-        attempt_timeout: settings.map_or(job.new.attempt_timeout, |it| it.attempt_timeout),
-        life: settings.map_or(job.new.life.unwrap_or_default(), |it| it.life),
-    };
-    let new = retry_job(job, &settings_of_today);
+    let needs_word = needs_word(job);
+    let new = retry_of_today(asked, job);
     let shares_with = asks_to_share(&new, fields);
     if !is_confirmed || shares_with.is_some() || (needs_word && !has_word) {
-        let cost = engine.expects(&job.new.profile, &job.new.request).cost;
-        let costs = cost.amount().filter(|amount| amount.0 > 0);
-        let costs =
-            costs.map(|amount| format!(" Such a run usually costs {amount}.")).unwrap_or_default();
         let confirm = Confirm {
             title: "Retry this job?",
-            text: format!("A retry {text}.{costs}{}", sharing_text(&new)),
+            about: about_question(&new, retry_cost(asked, job)),
+            text: format!("A retry {text}.{}", sharing_text(&new)),
             button: "Retry",
             needs_word,
             shares_with: new.sends_library_text().then(|| new.profile.provider().to_owned()),
@@ -94,31 +93,63 @@ async fn retry(asked: &PageRequest, job: &Job, is_confirmed: bool, fields: &Fiel
         };
         return Ok(confirm.answer(&asked.visitor));
     }
-    let key = Some(retry_key(&job.id));
-    // With the owner's consent another run begins, whatever the outcome of the first.
-    let started = match job.run_left().filter(|_| !has_word) {
-        Some(_) => engine.start_after(job, new, key).await,
-        None => engine.start(new, key).await,
-    };
-    match started {
-        Ok(started) => {
-            let id = started.job.id;
-            if let (false, Some(research)) = (started.existed, settings) {
-                (research.carry)(started.job).await;
-            }
-            Ok(see_job(&id))
-        }
+    match start_retry(asked, job, new, has_word).await {
+        Ok(id) => Ok(see_job(&id)),
         Err(error) => Err(not_done(asked, job, &error)),
     }
+}
+
+/// Returns true if a retry of the job may pay a second time, so that it needs the owner's consent.
+pub(super) fn needs_word(job: &Job) -> bool {
+    job.needs_consent() || job.may_run_on()
+}
+
+/// Returns the job that repeats this one under the settings of today.
+pub(super) fn retry_of_today(asked: &PageRequest, job: &Job) -> NewJob {
+    let settings = asked.options().research.as_ref();
+    let settings_of_today = RetrySettings {
+        profiles: settings.map_or(&[], |it| &it.profiles),
+        max_failures: settings.map_or(job.new.max_failures, |it| it.max_failures),
+        attempt_timeout: settings.map_or(job.new.attempt_timeout, |it| it.attempt_timeout),
+        life: settings.map_or(job.new.life.unwrap_or_default(), |it| it.life),
+    };
+    retry_job(job, &settings_of_today)
+}
+
+/// Returns the usual price of a retry. One that resumes a run pays nothing more.
+pub(super) fn retry_cost(asked: &PageRequest, job: &Job) -> Cost {
+    match job.run_left() {
+        Some(_) if job.left_run_has_ended() => Cost::Reported(NanoUsd(0)),
+        Some(_) | None if !job.may_be_charged() => Cost::Reported(NanoUsd(0)),
+        Some(_) | None => asked.engine().expects(&job.new.profile, &job.new.request).cost,
+    }
+}
+
+/// Starts a retry, and returns its id. With the owner's consent another run begins, whatever the outcome of the first.
+pub(super) async fn start_retry(
+    asked: &PageRequest,
+    job: &Job,
+    new: NewJob,
+    has_word: bool,
+) -> Result<JobId, StoreError> {
+    let engine = asked.engine();
+    let key = Some(retry_key(&job.id));
+    let started = match job.run_left().filter(|_| !has_word) {
+        Some(_) => engine.start_after(job, new, key).await?,
+        None => engine.start(new, key).await?,
+    };
+    let id = started.job.id;
+    if let (false, Some(research)) = (started.existed, &asked.options().research) {
+        (research.carry)(started.job).await;
+    }
+    Ok(id)
 }
 
 fn delete_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
     Confirm {
         title: "Delete this conversation?",
-        text: format!(
-            "\"{}\" and every other question and report of its conversation go for good. What was spent stays in the ledger.",
-            job.new.title
-        ),
+        about: title(job),
+        text: "This and every other question and report of its conversation go for good. What was spent stays in the ledger.".to_owned(),
         button: "Delete",
         needs_word: false,
         shares_with: None,
@@ -128,27 +159,50 @@ fn delete_first<'a>(job: &Job, fields: &'a Fields) -> Confirm<'a> {
 }
 
 async fn delete(asked: &PageRequest, job: &Job) -> PageResult {
-    let Some(conversation) = job.new.conversation.clone() else {
+    let Some(conversation) = &job.new.conversation else {
         let why = "A job without a conversation goes by itself when its retention ends.";
         return Err(asked.refused(StatusCode::BAD_REQUEST, "Not deleted", why, &all_jobs()));
     };
+    match delete_conversation(asked, conversation).await {
+        Ok(Deletion::Whole) => Ok(see_other("/ui")),
+        Ok(Deletion::ExceptStopping) => {
+            let next = html! { a href="/ui/conversations" { "Conversations" } };
+            Err(asked.refused(StatusCode::CONFLICT, "Not all is deleted", STOPPING, &next))
+        }
+        Err(error) => Err(not_done(asked, job, &error)),
+    }
+}
+
+/// The reason why a deletion leaves a question behind.
+pub(super) const STOPPING: &str = "Everything of this conversation is deleted except the question that was cancelled: its run is still to be stopped at \
+    the provider, and that would be forgotten with it. Delete it when its page says that the run was stopped.";
+
+/// The result of a deletion.
+pub(super) enum Deletion {
+    Whole,
+    /// A question whose run is still to be stopped at the provider is left.
+    ExceptStopping,
+}
+
+/// Deletes a conversation with all its questions.
+pub(super) async fn delete_conversation(
+    asked: &PageRequest,
+    conversation: &ConversationId,
+) -> Result<Deletion, StoreError> {
     let (engine, visitor) = (asked.engine(), &asked.visitor);
     for _ in 0..STOP_LOOKS {
         match engine.prune(&visitor.own(), &Prune::Conversation(conversation.clone())).await {
             Ok(_) => {}
-            Err(StoreError::NotFound) => return Ok(see_other("/ui")),
-            Err(error) => return Err(not_done(asked, job, &error)),
+            Err(StoreError::NotFound) => return Ok(Deletion::Whole),
+            Err(error) => return Err(error),
         }
-        match asked.read(engine.conversation(&visitor.owner, &conversation).await)? {
-            None => return Ok(see_other("/ui")),
+        match engine.conversation(&visitor.owner, conversation).await? {
+            None => return Ok(Deletion::Whole),
             // The pending stop of a run is recorded in its job, so the job stays until the run has stopped.
             Some(_) => tokio::time::sleep(STOP_LOOK_EVERY).await,
         }
     }
-    let why = "Everything of this conversation is deleted except the question that was cancelled: its run is still to be stopped at \
-               the provider, and that would be forgotten with it. Delete it when its page says that the run was stopped.";
-    let next = html! { a href="/ui/conversations" { "Conversations" } };
-    Err(asked.refused(StatusCode::CONFLICT, "Not all is deleted", why, &next))
+    Ok(Deletion::ExceptStopping)
 }
 
 fn not_done(asked: &PageRequest, job: &Job, error: &StoreError) -> Instead {

@@ -10,12 +10,11 @@ use outlast_core::{
 };
 use sha2::{Digest, Sha256};
 
-use super::confirm::{CONFIRMED, Confirm, asks_to_share, sharing_text};
+use super::confirm::{CONFIRMED, Confirm, about_question, asks_to_share, sharing_text};
 use super::form::Fields;
 use super::layout::{self, Tab, View, see_job};
 use super::options::{PageOptions, PageResearch};
 use super::request::{Instead, PageRequest, PageResult};
-use crate::export::cost_text;
 use crate::reply::Refusal;
 use crate::tools::instructions::{new_conversation, research_job, research_messages};
 use crate::tools::recipient::how_to_configure;
@@ -146,19 +145,10 @@ fn not_asked(asked: &PageRequest, why: &str) -> Instead {
 fn confirm<'a>(new: &NewJob, cost: Cost, note: Option<String>, fields: &'a Fields) -> Confirm<'a> {
     let provider = new.profile.provider();
     let note = note.map(|note| format!(" {note}")).unwrap_or_default();
-    let note = format!("{note}{}", sharing_text(new));
-    let text = match cost.amount() {
-        Some(_) => format!(
-            "The question goes to {provider}; a run like this usually costs {}.{note}",
-            cost_text(cost)
-        ),
-        None => format!(
-            "The question goes to {provider}; what a run costs is not known beforehand.{note}"
-        ),
-    };
     Confirm {
         title: "Ask this?",
-        text,
+        about: about_question(new, cost),
+        text: format!("The question goes to {provider}.{note}{}", sharing_text(new)),
         button: "Ask",
         needs_word: false,
         shares_with: new.sends_library_text().then(|| provider.to_owned()),

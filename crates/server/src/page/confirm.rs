@@ -2,11 +2,11 @@
 //! form.
 
 use axum::response::Response;
-use maud::html;
-use outlast_core::{NewJob, visible};
+use maud::{Markup, html};
+use outlast_core::{Cost, NanoUsd, NewJob, ResearchRequest, visible};
 
 use super::form::Fields;
-use super::layout::{Tab, View, kept_for_back};
+use super::layout::{self, Tab, View, kept_for_back};
 use super::session::Visitor;
 
 /// The field that marks a form as confirmed.
@@ -22,7 +22,9 @@ pub(super) const SHARE: &str = "share";
 /// A request for confirmation.
 pub(super) struct Confirm<'a> {
     pub(super) title: &'a str,
-    /// The effect of the action, and its cost.
+    /// The object of the action.
+    pub(super) about: Markup,
+    /// The effect of the action.
     pub(super) text: String,
     pub(super) button: &'a str,
     /// True if the person must also write the word.
@@ -53,12 +55,37 @@ pub(super) fn sharing_text(new: &NewJob) -> String {
     }
 }
 
+/// Renders the question of a job with its effort, its provider and its usual price.
+pub(super) fn about_question(new: &NewJob, price: Cost) -> Markup {
+    let research = new.request.research();
+    let question = research.map_or("", ResearchRequest::question).trim();
+    let effort = research.and_then(|ask| ask.effort);
+    let budget = research.and_then(|ask| ask.budget);
+    html! {
+        div .question dir="auto" { (visible(if question.is_empty() { &new.title } else { question })) }
+        dl {
+            @if let Some(effort) = effort { dt { "Effort" } dd { (layout::effort(effort)) } }
+            dt { "Provider" } dd { (visible(new.profile.provider())) }
+            @if let Some(budget) = budget { dt { "Budget" } dd { (budget.to_string()) } }
+            dt { "Price" }
+            dd {
+                @match price.amount() {
+                    Some(NanoUsd(0)) => "free",
+                    Some(amount) => { "usually " (amount.to_string()) },
+                    None => "not known beforehand",
+                }
+            }
+        }
+    }
+}
+
 impl Confirm<'_> {
     pub(super) fn answer(&self, visitor: &Visitor) -> Response {
         let answers = [CONFIRMED, WORD, SHARE];
         let kept = self.fields.0.iter().filter(|(name, _)| !answers.contains(&name.as_str()));
-        let body = html! {
+        let form = html! {
             h1 { (self.title) }
+            (self.about)
             div .notice.warn { p { (visible(&self.text)) } }
             // A form without an action is sent to the address of its page.
             form .form method="post" {
@@ -79,6 +106,7 @@ impl Confirm<'_> {
                 }
             }
         };
+        let body = html! { div .reading { (form) } };
         let view = View { title: self.title, tab: Tab::Other, live: None, body };
         kept_for_back(view.answer(visitor))
     }

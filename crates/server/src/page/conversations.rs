@@ -11,7 +11,7 @@ use super::form::{Fields, address};
 use super::layout::{self, Tab, View};
 use super::request::{PageRequest, PageResult};
 use super::{asking, downloads};
-use crate::export::{Turn, answer_html};
+use crate::export::{Turn, answer_html, with_code};
 use crate::text::counted;
 
 const PAGE: u32 = 50;
@@ -34,7 +34,7 @@ pub(super) async fn list(asked: PageRequest, Query(fields): Query<Fields>) -> Pa
                 p { a href="/ui/ask" { "Ask a question" } }
             }
         } @else {
-            ul .jobs #jobs data-part data-rows aria-label="Conversations, newest first" {
+            ul .jobs.conversations #jobs data-part data-rows aria-label="Conversations, newest first" {
                 @for found in &page.conversations { (row(found, now)) }
             }
         }
@@ -55,7 +55,6 @@ fn row(found: &ConversationSummary, now: Timestamp) -> Markup {
                 a .title href={ "/ui/conversations/" (id) } { (visible(&found.title)) }
             }
             div .who { (counted(found.turns as usize, "question", "questions")) }
-            div .num {}
             div .num { (layout::ago(found.updated_at, now)) }
         }
     }
@@ -72,6 +71,7 @@ pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResu
             @for (number, job) in (1..).zip(conversation.turns()) { (turn(number, job, now)) }
             div .actions.noprint {
                 (downloads::links(&format!("/ui/conversations/{}", id.as_str())))
+                button type="button" data-print hidden { "Print" }
                 @if last.state.kind().is_terminal() {
                     form method="post" action={ "/ui/jobs/" (last.id.to_string()) "/delete" } {
                         button .danger { "Delete" }
@@ -92,9 +92,9 @@ fn turn(number: usize, job: &Job, now: Timestamp) -> Markup {
     html! {
         section id={ "turn-" (number) } data-part {
             @if number == 1 {
-                h1 .question { (question) }
+                h1 .question dir="auto" { (question) }
             } @else {
-                h2 .question { (question) }
+                h2 .question dir="auto" { (question) }
             }
             p .facts {
                 (layout::state(job.state.kind())) " " (layout::ago(job.created_at, now))
@@ -103,7 +103,7 @@ fn turn(number: usize, job: &Job, now: Timestamp) -> Markup {
             @if let Some(answer) = &turn.answer {
                 (answer_html(answer, number))
             } @else if let Some(failure) = failure {
-                p { (failure.code.to_string()) ": " (visible(&failure.message)) }
+                p { strong { (failure.code.to_string()) } ": " (with_code(&failure.message)) }
             }
         }
     }

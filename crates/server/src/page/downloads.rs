@@ -31,10 +31,10 @@ pub(super) async fn of_conversation(asked: PageRequest, Path((id, format)): Want
 
 /// Returns the links to the files of the job or conversation at this address.
 pub(super) fn links(address: &str) -> Markup {
-    let formats = [("md", "Save as Markdown"), ("html", "as HTML"), ("json", "as JSON")];
+    let formats = [("md", "Markdown"), ("html", "HTML"), ("json", "JSON")];
     html! {
         @for (format, name) in formats {
-            a .button href={ (address) "/export/" (format) } download { (name) } " "
+            a .button href={ (address) "/export/" (format) } download title={ "Save as " (name) } { (name) }
         }
     }
 }

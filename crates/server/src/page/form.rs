@@ -20,8 +20,12 @@ impl Fields {
 
     /// Returns the first value of this name that is not blank, trimmed.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let named = self.0.iter().filter(|(it, _)| it == name);
-        named.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
+        self.all(name).find(|value| !value.is_empty())
+    }
+
+    /// Returns every value of this name, trimmed.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.trim())
     }
 }
 

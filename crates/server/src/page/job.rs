@@ -1,4 +1,4 @@
-//! One job: its standing, the money, its timeline, the report and the available actions (I3).
+//! One job: the report with its contents and sources, and beside it the facts, the money and the timeline (I3).
 
 use axum::extract::Path;
 use maud::{Markup, html};
@@ -11,7 +11,7 @@ use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
 use super::{asking, downloads, timeline};
-use crate::export::{Turn, answer_html, question_of, report};
+use crate::export::{Turn, contents, has_contents, report, source_cards, with_code};
 use crate::text::took;
 
 pub(super) async fn view(asked: PageRequest, Path(id): Path<String>) -> PageResult {
@@ -34,30 +34,60 @@ async fn body(asked: &PageRequest, reading: &Reading) -> Result<Markup, StoreErr
     let listed = engine.list(&visitor.scope(), &query).await?.jobs;
     let charge = listed.into_iter().next().and_then(|summary| summary.charge);
     let rows = engine.ledger_rows(&visitor.scope(), &job.id).await?;
+    let turn = Turn::of(job);
+    let answer = turn.answer.map(|answer| (report(&answer.text, &answer.sources, 1), answer));
     Ok(html! {
-        div .reading {
-            h1 .question { (visible(question_of(job).trim())) }
-            (standing(reading))
-            (facts(job, visitor, *now))
-            @if is_own { (actions(job)) }
-            (result(job))
-            @if let Some(conversation) = &conversation { (turns(conversation, job)) }
-            @if is_own { (asking::follow_up_form(asked.options(), job, conversation.as_ref())) }
-            section .noprint #money data-part aria-labelledby="money-title" {
-                h2 #money-title { "Money" }
-                (timeline::money(job, charge.as_ref(), &rows))
+        div .job-view {
+            div .main {
+                div .head {
+                    h1 .question dir="auto" { (visible(turn.question.trim())) }
+                    (standing(reading))
+                    @if is_own { (actions(job)) }
+                }
+                section .result #result data-part {
+                    @match &answer {
+                        Some((report, _)) => article .report #report { (report.text) },
+                        None => (without_report(job)),
+                    }
+                }
+                section .turns.noprint #turns data-part {
+                    @if let Some(conversation) = &conversation { (turns(conversation, job)) }
+                }
+                @if is_own { (asking::follow_up_form(asked.options(), job, conversation.as_ref())) }
             }
-            section .noprint #timeline data-part aria-labelledby="timeline-title" {
-                h2 #timeline-title { "Timeline" }
-                (timeline::timeline(job, *now))
+            aside .about aria-label="About this job" {
+                section .facts-money #facts data-part {
+                    (facts(job, visitor, *now))
+                    h2 .noprint { "Money" }
+                    (timeline::money(job, charge.as_ref(), &rows))
+                }
+                // The whole of it stays in view next to a long report.
+                div .stay {
+                    nav .contents.noprint #contents data-part aria-label="Contents" {
+                        @if let Some((report, _)) = answer.as_ref().filter(|(report, _)| has_contents(&report.headings)) {
+                            h2 { "Contents" }
+                            (contents(&report.headings))
+                        }
+                    }
+                    section .sources-part #sources data-part {
+                        @if let Some((_, answer)) = answer.as_ref().filter(|(_, answer)| !answer.sources.is_empty()) {
+                            h2 { "Sources" }
+                            (source_cards(&answer.sources, 1))
+                        }
+                    }
+                    section .timeline-part.noprint #timeline data-part {
+                        h2 { "Timeline" }
+                        (timeline::timeline(job, *now))
+                    }
+                }
             }
         }
     })
 }
 
-/// Renders the state, and the progress of a job that has not ended.
+/// Renders the state, and the progress and a clock of a job that has not ended.
 fn standing(reading: &Reading) -> Markup {
-    let Reading { job, .. } = reading;
+    let Reading { job, now, .. } = reading;
     let standing = reading.standing();
     let percent = standing.percent().filter(|_| !job.state.kind().is_terminal());
     // The text would only repeat these states.
@@ -68,8 +98,13 @@ fn standing(reading: &Reading) -> Markup {
         }
     };
     html! {
-        section .big #standing data-part aria-live="polite" {
-            p { (layout::state(job.state.kind())) " " span .soft { (visible(&words)) } }
+        section .big #standing data-part {
+            p {
+                (layout::state(job.state.kind())) " "
+                // The clock is outside, so that a screen reader does not announce it every second.
+                @if !job.state.kind().is_terminal() { " · " (layout::clock(job.elapsed(*now).as_secs())) " · " }
+                span .soft aria-live="polite" { (with_code(&words)) }
+            }
             @if let Some(percent) = percent { (layout::bar(percent, "Progress")) }
         }
     }
@@ -80,15 +115,20 @@ fn facts(job: &Job, visitor: &Visitor, now: Timestamp) -> Markup {
         JobState::Succeeded { output, .. } => output.model.as_deref(),
         _ => None,
     };
+    let effort = job.new.request.research().and_then(|ask| ask.effort);
     html! {
-        p .facts #facts data-part {
-            (visible(job.new.profile.provider()))
-            @if let Some(model) = model { " · " (visible(model)) }
-            " · asked " (layout::ago(job.created_at, now))
-            " · by " (visible(job.new.tool()))
-            @if visitor.view == PageView::AllOwners { " · owner " (visible(job.new.owner.as_str())) }
-            @if job.ended_at().is_some() { " · took " (took(job.elapsed(now).as_secs())) }
-            " · " span .id { (job.id.to_string()) }
+        dl {
+            dt { "Provider" } dd { (visible(job.new.profile.provider())) }
+            @if let Some(model) = model { dt { "Model" } dd { (visible(model)) } }
+            @if let Some(effort) = effort { dt { "Effort" } dd { (layout::effort(effort)) } }
+            dt { "Asked" } dd { (layout::ago(job.created_at, now)) " by " (visible(job.new.tool())) }
+            @if visitor.view == PageView::AllOwners { dt { "Owner" } dd { (visible(job.new.owner.as_str())) } }
+            @if job.ended_at().is_some() { dt { "Took" } dd { (took(job.elapsed(now).as_secs())) } }
+            dt { "Job" }
+            dd {
+                span .id #job-id { (job.id.to_string()) } " "
+                button .link.noprint type="button" data-copy="job-id" hidden { "Copy" }
+            }
         }
     }
 }
@@ -108,7 +148,11 @@ fn actions(job: &Job) -> Markup {
             @match &job.state {
                 JobState::Queued { .. } | JobState::Running { .. } => (form("cancel", "Cancel", Some("danger"))),
                 JobState::Failed { .. } | JobState::Cancelled { .. } => (form("retry", "Retry", None)),
-                JobState::Succeeded { .. } => (downloads::links(&format!("/ui/jobs/{id}"))),
+                JobState::Succeeded { .. } => {
+                    button type="button" data-copy-report={ "/ui/jobs/" (id) "/export/md" } hidden { "Copy" }
+                    (downloads::links(&format!("/ui/jobs/{id}")))
+                    button type="button" data-print hidden { "Print" }
+                },
             }
             @if job.state.kind().is_terminal() && job.new.conversation.is_some() {
                 (form("delete", "Delete", Some("danger")))
@@ -117,21 +161,21 @@ fn actions(job: &Job) -> Markup {
     }
 }
 
-/// Renders the report, or the partial text (G8).
-fn result(job: &Job) -> Markup {
+/// Renders the partial text (G8), or the failure with the effect of a retry.
+fn without_report(job: &Job) -> Markup {
     let failure = match &job.state {
         JobState::Failed { .. } => job.failures.last(),
         _ => None,
     };
     html! {
-        section #result data-part {
-            @if let Some(answer) = Turn::of(job).answer {
-                (answer_html(&answer, 1))
-            } @else if let Some(partial) = &job.partial {
-                div .notice { p { "The text so far; it is being written and is not the report." } }
-                article .report { (report(partial, &[], 1)) }
-            } @else if let Some(failure) = failure {
-                div .notice.bad { p { strong { (failure.code.to_string()) } ": " (visible(&failure.message)) } }
+        @if let Some(partial) = &job.partial {
+            div .notice { p { "The text so far; it is being written and is not the report." } }
+            article .report { (report(partial, &[], 1).text) }
+        } @else if let Some(failure) = failure {
+            div .notice.bad {
+                p { strong { (failure.code.to_string()) } }
+                p { (with_code(&failure.message)) }
+                @if let Some(effect) = timeline::retry_text(job) { p { strong { "Retry" } " " (effect) "." } }
             }
         }
     }
@@ -143,18 +187,16 @@ fn turns(conversation: &Conversation, job: &Job) -> Markup {
         return Markup::default();
     }
     html! {
-        section .noprint #turns data-part {
-            h2 { a href={ "/ui/conversations/" (conversation.id.as_str()) } { "Conversation" } }
-            ol {
-                @for turn in conversation.turns() {
-                    li {
-                        @if turn.id == job.id {
-                            strong { (visible(&turn.new.title)) }
-                        } @else {
-                            a href={ "/ui/jobs/" (turn.id.to_string()) } { (visible(&turn.new.title)) }
-                        }
-                        " " (layout::state(turn.state.kind()))
+        h2 { a href={ "/ui/conversations/" (conversation.id.as_str()) } { "Conversation" } }
+        ol {
+            @for turn in conversation.turns() {
+                li {
+                    @if turn.id == job.id {
+                        strong { (visible(&turn.new.title)) }
+                    } @else {
+                        a href={ "/ui/jobs/" (turn.id.to_string()) } { (visible(&turn.new.title)) }
                     }
+                    " " (layout::state(turn.state.kind()))
                 }
             }
         }

@@ -6,11 +6,11 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use maud::{DOCTYPE, Markup, html};
-use outlast_core::{JobId, StateKind, Timestamp, visible};
+use outlast_core::{Effort, JobId, StateKind, Timestamp, visible};
 
 use super::options::PageView;
 use super::session::Visitor;
-use crate::text::readable_time;
+use crate::text::{readable_time, took};
 
 /// The sections of the page, as the navigation shows them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,9 +85,10 @@ impl View<'_> {
 }
 
 fn help() -> Markup {
-    let keys: [(&[&str], &str); 5] = [
+    let keys: [(&[&str], &str); 6] = [
         (&["j", "k"], "next and previous"),
         (&["Enter"], "open"),
+        (&["x"], "select"),
         (&["/"], "search"),
         (&["a"], "ask a question"),
         (&["?"], "this list"),
@@ -172,6 +173,11 @@ pub(super) fn ago(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at.to_string()) title=(exact) data-ago { (shown) } }
 }
 
+/// Renders the age of a job that has not ended; the browser counts on.
+pub(super) fn clock(seconds: u64) -> Markup {
+    html! { span .clock data-clock=(seconds) { (took(seconds)) } }
+}
+
 /// Renders a duration in its largest unit.
 pub(super) fn span(seconds: u64) -> String {
     match seconds {
@@ -179,6 +185,16 @@ pub(super) fn span(seconds: u64) -> String {
         60..=3_599 => format!("{} min", seconds / 60),
         3_600..=86_399 => format!("{} h", seconds / 3_600),
         _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Returns the word for an effort.
+pub(super) fn effort(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Minimal => "minimal",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
     }
 }
 

@@ -12,7 +12,7 @@ use super::layout::{self, Tab, View};
 use super::options::PageView;
 use super::request::{PageRequest, PageResult};
 use super::session::Visitor;
-use super::spend;
+use super::{several, spend};
 use crate::text::{counted, took};
 
 /// The number of jobs on a page of the list.
@@ -113,6 +113,7 @@ async fn body(asked: &PageRequest, fields: &Fields) -> Result<Markup, StoreError
         (money)
         (states(&filters, &counts))
         (form(&filters, visitor))
+        (several_form(page.jobs.is_empty()))
         @if !page.jobs.is_empty() {
             ul .jobs #jobs data-part data-rows aria-label="Jobs, newest first" {
                 @for job in &page.jobs { (row(job, visitor, now)) }
@@ -183,7 +184,20 @@ fn form(filters: &Filters, visitor: &Visitor) -> Markup {
                 label { "Owner" input name="owner" value=(filters.owner) autocomplete="off"; }
             }
             button { "Filter" }
-            @if filters.is_narrow() { a .button href="/ui" { "Clear" } }
+            a .button #clear href="/ui" hidden[!filters.is_narrow()] { "Clear" }
+        }
+    }
+}
+
+/// Renders the form for the selected jobs. The boxes are in the rows, which are updated one by one.
+fn several_form(is_hidden: bool) -> Markup {
+    html! {
+        form .several.noprint #several method="post" action="/ui/several" hidden[is_hidden] {
+            label #all-jobs hidden { input #select-all type="checkbox"; " all on this page" }
+            span .soft #selected { "Selected jobs:" }
+            @for (action, name) in [("cancel", "Cancel"), ("retry", "Retry"), ("delete", "Delete")] {
+                button name=(several::ACTION) value=(action) { (name) }
+            }
         }
     }
 }
@@ -204,11 +218,23 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> Markup {
     }
     html! {
         li .job id={ "job-" (id) } {
+            @if job.owner == visitor.owner {
+                input .pick type="checkbox" name=(several::JOB) value=(id) form="several"
+                    aria-label={ "Select " (visible(&job.title)) };
+            } @else {
+                span .pick {}
+            }
             (layout::state(job.state))
             div .what {
-                a .title href={ "/ui/jobs/" (id) } { (visible(&job.title)) }
+                a .title href={ "/ui/jobs/" (id) } dir="auto" { (visible(&job.title)) }
                 @if let Some(percent) = percent { (layout::bar(percent, "Progress")) }
-                div .sub { (sub.join(" · ")) }
+                div .sub {
+                    @if !job.state.is_terminal() {
+                        (layout::clock(now.since(job.created_at).as_secs()))
+                        @if !sub.is_empty() { " · " }
+                    }
+                    (sub.join(" · "))
+                }
             }
             div .who {
                 (visible(&job.provider))

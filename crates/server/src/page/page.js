@@ -19,6 +19,21 @@ function tellTimes() {
   }
 }
 setInterval(tellTimes, 10000);
+function took(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+// Counted from the server's figure, whose clock may differ from the one here.
+function countOn() {
+  for (const clock of document.querySelectorAll("[data-clock]")) {
+    clock.began ??= performance.now() - clock.dataset.clock * 1000;
+    const counted = took(Math.floor((performance.now() - clock.began) / 1000));
+    if (clock.textContent !== counted) clock.textContent = counted;
+  }
+}
+countOn();
+setInterval(countOn, 1000);
 
 // --- Live: an event says that something changed, then the view is read again and what differs is put in its place --------
 let events = null;
@@ -28,7 +43,7 @@ let stale = false;
 function plain(part) {
   const copy = part.cloneNode(true);
   copy.classList.remove("here");
-  for (const time of copy.querySelectorAll("time[data-ago]")) time.textContent = "";
+  for (const time of copy.querySelectorAll("time[data-ago], [data-clock]")) { time.textContent = ""; delete time.dataset.clock; }
   for (const row of copy.querySelectorAll(".here")) row.classList.remove("here");
   return copy.outerHTML.replaceAll(' class=""', "");
 }
@@ -39,6 +54,8 @@ function put(old, fresh) {
   const at = document.activeElement && old.contains(document.activeElement) ? document.activeElement : null;
   const href = at && at.getAttribute("href");
   if (old.classList.contains("here")) fresh.classList.add("here");
+  const picked = old.querySelector(".pick:checked") && fresh.querySelector("input.pick");
+  if (picked) picked.checked = true;
   old.replaceWith(fresh);
   if (href) fresh.querySelector(`[href="${CSS.escape(href)}"]`)?.focus();
 }
@@ -72,13 +89,15 @@ async function read() {
       const old = document.getElementById(part.id);
       if (!old) {
         const parent = document.getElementById("main").firstElementChild;
-        if (part.id) (parent.classList.contains("reading") ? parent : document.getElementById("main")).append(part);
+        (parent.classList.contains("reading") ? parent : document.getElementById("main")).append(part);
       } else if (old.hasAttribute("data-rows") && part.hasAttribute("data-rows")) putRows(old, part);
       else put(old, part);
     }
-    showCopy();
+    showButtons();
     tellTimes();
+    countOn();
     body.dataset.updates = String(Number(body.dataset.updates || 0) + 1);
+    countSelected();
     if (events?.readyState === EventSource.OPEN) link.hidden = true;
   } catch {
     link.hidden = false;
@@ -117,6 +136,41 @@ window.addEventListener("pagehide", leave);
 window.addEventListener("pageshow", (event) => { if (event.persisted) { follow(); read(); } });
 follow();
 
+// --- Select several jobs; search while typing -------------------------------------------------------------------------
+function boxes() { return [...document.querySelectorAll("input.pick")]; }
+function countSelected() {
+  const form = document.getElementById("several");
+  if (!form) return;
+  const all = boxes();
+  const count = all.filter((box) => box.checked).length;
+  form.hidden = all.length === 0;
+  document.getElementById("all-jobs").hidden = false;
+  const every = document.getElementById("select-all");
+  every.checked = count > 0 && count === all.length;
+  every.indeterminate = count > 0 && count < all.length;
+  document.getElementById("selected").textContent = count ? `${count} selected:` : "Select jobs to";
+  for (const button of form.querySelectorAll("button")) button.disabled = count === 0;
+}
+document.addEventListener("change", (event) => {
+  if (event.target.id === "select-all") for (const box of boxes()) box.checked = event.target.checked;
+  if (event.target.matches("#select-all, .pick")) countSelected();
+  if (event.target.matches(".filters select")) search();
+});
+countSelected();
+let searching = 0;
+function search() {
+  const fields = new FormData(document.querySelector(".filters"));
+  const query = new URLSearchParams([...fields].filter(([, value]) => value));
+  history.replaceState(null, "", `/ui${query.size ? `?${query}` : ""}`);
+  document.getElementById("clear").hidden = query.size === 0;
+  read();
+}
+document.addEventListener("input", (event) => {
+  if (!event.target.matches(".filters input")) return;
+  clearTimeout(searching);
+  searching = setTimeout(search, 250);
+});
+
 // --- Keys ------------------------------------------------------------------------------------------------------------
 function rows() { return [...document.querySelectorAll(".jobs > .job")]; }
 function move(by) {
@@ -130,12 +184,13 @@ function move(by) {
 }
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
+  if (event.target.matches("input:not([type=checkbox]), textarea, select")) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
+  else if (event.key === "x") document.querySelector(".job.here input.pick")?.click();
   else if (event.key === "/") {
     const search = document.getElementById("search");
     if (!search) return;
@@ -145,18 +200,27 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") document.getElementById("help").showModal();
 });
 
-// --- Copy ------------------------------------------------------------------------------------------------------------
-function showCopy() {
+// --- Copy and print --------------------------------------------------------------------------------------------------
+function showButtons() {
+  for (const button of document.querySelectorAll("[data-print]")) button.hidden = false;
   if (!navigator.clipboard) return;
-  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const button of document.querySelectorAll("[data-copy], [data-copy-report]")) button.hidden = false;
+}
+// Formatted for a word processor, and as Markdown without its front matter for everything else.
+async function copyReport(address) {
+  const markdown = fetch(address).then((answer) => answer.text()).then((text) => text.replace(/^---\n[^]*?\n---\n+/, ""));
+  const shown = document.getElementById("report").outerHTML + document.getElementById("sources").outerHTML;
+  const blob = (type, text) => new Blob([text], { type });
+  await navigator.clipboard.write([new ClipboardItem({ "text/html": blob("text/html", shown), "text/plain": markdown.then((text) => blob("text/plain", text)) })]);
 }
 document.addEventListener("click", (event) => {
+  const { target } = event;
   // What was written in the form before is there as it was.
-  if (event.target.matches?.("[data-back]") && history.length > 1) { event.preventDefault(); history.back(); return; }
-  const name = event.target.dataset?.copy;
-  if (!name) return;
-  navigator.clipboard.writeText(document.getElementById(name).textContent).then(() => {
-    event.target.textContent = "Copied";
-  });
+  if (target.matches?.("[data-back]") && history.length > 1) { event.preventDefault(); history.back(); return; }
+  if (target.matches?.("[data-print]")) { print(); return; }
+  const { copy, copyReport: report } = target.dataset ?? {};
+  if (!copy && !report) return;
+  const copied = report ? copyReport(report) : navigator.clipboard.writeText(document.getElementById(copy).textContent);
+  copied.then(() => { target.textContent = "Copied"; }, () => { target.textContent = "Not copied"; });
 });
-showCopy();
+showButtons();

@@ -8,7 +8,9 @@ use axum::routing::{get, post};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use super::layout::see_other;
-use super::{actions, asking, conversations, downloads, events, job, list, sign_in, spend};
+use super::{
+    actions, asking, conversations, downloads, events, job, list, several, sign_in, spend,
+};
 use crate::export::REPORT_STYLE;
 use crate::http::App;
 
@@ -45,6 +47,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/ui/jobs/{id}", get(job::view))
         .route("/ui/jobs/{id}/{action}", post(actions::act))
         .route("/ui/jobs/{id}/export/{format}", get(downloads::of_job))
+        .route("/ui/several", post(several::act))
         .route("/ui/conversations", get(conversations::list))
         .route("/ui/conversations/{id}", get(conversations::view))
         .route("/ui/conversations/{id}/export/{format}", get(downloads::of_conversation))

@@ -5,7 +5,7 @@ use outlast_core::{
     Checkpoint, Job, JobState, LedgerRow, RequestState, SummaryCharge, Timestamp, visible,
 };
 
-use crate::export::cost_text;
+use crate::export::{cost_text, with_code};
 use crate::paid_runs::PaidRun;
 use crate::text::took;
 
@@ -19,7 +19,7 @@ pub(super) fn timeline(job: &Job, now: Timestamp) -> Markup {
             html! {
                 span .bad { "try " (number) " failed: " (failure.code.to_string()) }
                 br;
-                (visible(&failure.message))
+                (with_code(&failure.message))
             },
         ));
     }

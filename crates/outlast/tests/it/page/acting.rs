@@ -1,7 +1,7 @@
 //! The actions of the page (I4).
 
 use super::browser::Browser;
-use crate::http::client::{ANN, Served};
+use crate::http::client::{ANN, BOB, Served};
 use crate::support::World;
 
 #[tokio::test]
@@ -14,11 +14,11 @@ async fn i4_what_costs_money_asks_first_and_one_form_asks_once() {
     let mut fields = vec![("key", key), ("question", "How long is a lease?"), ("effort", "low")];
     let first = browser.post("/ui/ask", &fields).await;
     assert_eq!(first.status, 200);
-    assert!(
-        first.body.contains("Ask this?") && first.body.contains("usually costs"),
-        "{}",
-        first.body
-    );
+    assert!(first.body.contains("Ask this?") && first.body.contains("usually $"), "{}", first.body);
+    for part in ["How long is a lease?</div>", "<dt>Effort</dt><dd>low</dd>", "<dd>perplexity</dd>"]
+    {
+        assert!(first.body.contains(part), "{part}: {}", first.body);
+    }
     assert_eq!(world.submits(), 0, "nothing was sent");
     fields.push(("confirmed", "yes"));
     let paths: Vec<String> =
@@ -143,6 +143,7 @@ async fn i4_a_retry_that_may_pay_twice_needs_the_word() {
     let job = browser.ask("Lost? [[sim:drop_submit]]").await;
     let failed = browser.until(&job, "state failed").await.body;
     assert!(failed.contains("SUBMIT_UNKNOWN"), "{failed}");
+    assert!(failed.contains("<code>outlast jobs retry ") && !failed.contains('`'), "{failed}");
     let submits = world.submits();
     for fields in [vec![], vec![("confirmed", "yes")], vec![("confirmed", "yes"), ("word", "yes")]]
     {
@@ -156,6 +157,74 @@ async fn i4_a_retry_that_may_pay_twice_needs_the_word() {
     let retried =
         browser.post(&format!("{job}/retry"), &[("confirmed", "yes"), ("word", "again")]).await;
     assert_eq!(retried.status, 303, "{}", retried.body);
+}
+
+/// The jobs that do not fit an action are left out of it, with the reason.
+#[tokio::test]
+async fn i4_several_jobs_are_cancelled_retried_and_deleted_together() {
+    let mut world = World::new().await;
+    let served = Served::start(&mut world, &[]).await;
+    let browser = Browser::signed_in(served.address, ANN).await;
+    let [running, other] = [
+        browser.ask("Is it one? [[sim:ok;words=60;hold]]").await,
+        browser.ask("Is it two? [[sim:ok;words=60;hold]]").await,
+    ];
+    let lost = browser.ask("Is it lost? [[sim:drop_submit]]").await;
+    let failed = browser.ask("Did it fail? [[sim:fail]]").await;
+    for (job, state) in
+        [(&running, "running"), (&other, "running"), (&lost, "failed"), (&failed, "failed")]
+    {
+        browser.until(job, &format!("state {state}")).await;
+    }
+    let id = |job: &String| job.rsplit('/').next().unwrap().to_owned();
+    let all = [&running, &other, &lost, &failed].map(id);
+    let act = async |action: &str, jobs: &[String], confirmed: bool| {
+        let mut fields = vec![("action", action)];
+        fields.extend(jobs.iter().map(|job| ("job", job.as_str())));
+        fields.extend(confirmed.then_some(("confirmed", "yes")));
+        browser.post("/ui/several", &fields).await
+    };
+
+    let asked = act("retry", &all, false).await.body;
+    for part in [
+        "Retry these jobs?",
+        "Retry 1 job: $",
+        "Did it fail?",
+        " together, usually.",
+        "Left out: 2 jobs (nothing to retry",
+        "Left out: 1 job (may be paid for twice, --again",
+    ] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    assert!(!asked.contains("Is it lost?"), "{asked}");
+    let submits = world.submits();
+    assert_eq!(act("retry", &all, true).await.status, 303);
+    browser.until("/ui?q=fail", "all <b>5</b>").await;
+    assert!(world.submits() <= submits + 1, "only one was to be retried");
+
+    let asked = act("cancel", &all, false).await.body;
+    assert!(asked.contains("Left out: 2 jobs (ended already)."), "{asked}");
+    assert_eq!(act("cancel", &all, true).await.status, 303);
+    for job in [&running, &other] {
+        assert!(browser.get(job).await.body.contains("state cancelled"));
+    }
+    let nothing = act("cancel", &all, true).await;
+    assert!(nothing.status == 400 && nothing.body.contains("Nothing to do"), "{}", nothing.body);
+    assert!(act("cancel", &[], false).await.body.contains("No job is selected."));
+    assert_eq!(act("explode", &all, true).await.status, 404);
+
+    // Another owner's jobs cannot be selected.
+    let bob = Browser::signed_in(served.address, BOB).await;
+    let fields = [("action", "delete"), ("job", all[2].as_str()), ("confirmed", "yes")];
+    assert_eq!(bob.post("/ui/several", &fields).await.status, 400);
+    // A conversation is deleted when all its questions have ended, the retried one among them.
+    browser.until("/ui", "failed <b>3</b>").await;
+    let asked = act("delete", &all, false).await.body;
+    assert!(asked.contains("Delete these conversations?"), "{asked}");
+    assert_eq!(act("delete", &all, true).await.status, 303);
+    for job in [&running, &other, &lost, &failed] {
+        assert_eq!(browser.get(job).await.status, 404, "{job}");
+    }
 }
 
 #[tokio::test]

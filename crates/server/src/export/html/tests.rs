@@ -1,4 +1,4 @@
-use outlast_core::{Source, StateKind};
+use outlast_core::StateKind;
 
 use super::*;
 
@@ -57,9 +57,9 @@ fn a_hostile_report_can_run_load_and_break_nothing() {
     let known = [
         "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "p", "section",
         "article", "a", "ol", "li", "span", "br", "code", "pre", "table", "thead", "tbody", "tr",
-        "th", "td", "ul",
+        "th", "td", "ul", "b", "div", "details", "summary",
     ];
-    for tag in tags(&page).into_iter().filter(|tag| *tag != "!doctype html") {
+    for tag in tags(&page).into_iter().filter(|tag| *tag != "!DOCTYPE html") {
         let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
         assert!(known.contains(&name), "<{tag}>");
         let attributes = tag.strip_prefix(name).unwrap_or_default();
@@ -77,7 +77,12 @@ fn a_hostile_report_can_run_load_and_break_nothing() {
                 "rel",
                 "value",
                 "id",
-                "title",
+                "data-source",
+                "dir",
+                "scope",
+                "role",
+                "aria-label",
+                "tabindex",
             ];
             assert!(known.contains(&name), "<{tag}>: {name}");
         }
@@ -97,8 +102,8 @@ fn a_page_says_what_was_asked_and_answered() {
     told.turns[0].answer.as_mut().unwrap().text = "# Because\n\n- of **this** [1]".to_owned();
     let page = html_page(&told);
     for part in [
-        "<h1 class=\"question\">Why?</h1>",
-        "<h1>Because</h1>",
+        "<h1 class=\"question\" dir=\"auto\">Why?</h1>",
+        "<h1 id=\"h1-1\" dir=\"auto\">Because</h1>",
         "<strong>this</strong> <a class=\"cite\" href=\"#s1-1\"",
         "<li value=\"1\" id=\"s1-1\">",
     ] {
@@ -106,21 +111,29 @@ fn a_page_says_what_was_asked_and_answered() {
     }
 }
 
-/// A citation is a listed number in brackets, outside code and outside links.
+/// I3: a command in an error message is code, and a lone backtick is text.
 #[test]
-fn a_citation_leads_to_its_source_and_nothing_else_does() {
-    let source =
-        |number| Source { number, url: "https://a.example".to_owned(), ..Source::default() };
-    let sources = [source(1), source(12)];
+fn i3_commands_in_messages_are_code() {
     let table = [
-        ("so[1][12].", 2),
-        ("[3] [x] [] [", 0),
-        ("`a[1]` and\n\n    b[1]\n", 0),
-        ("[see [1]](https://b.example)", 0),
-        ("**bold[1]** | [12]", 2),
+        ("run `outlast <x>` now", "run <code>outlast &lt;x&gt;</code> now"),
+        ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+        ("a ` b", "a ` b"),
+        ("`a` ` b", "<code>a</code> ` b"),
     ];
-    for (text, count) in table {
-        let html = report(text, &sources, 4).into_string();
-        assert_eq!(html.matches("class=\"cite\" href=\"#s4-").count(), count, "{text}: {html}");
+    for (text, expected) in table {
+        assert_eq!(with_code(text).into_string(), expected);
     }
+}
+
+/// I3: a title above the report and the finest headings are not in the table of contents.
+#[test]
+fn i3_a_long_report_has_a_table_of_contents() {
+    let listed = |markdown: &str| {
+        let headings = report(markdown, &[], 1).headings;
+        let html = contents(&headings).into_string();
+        has_contents(&headings).then(|| html.matches("<li").count())
+    };
+    assert_eq!(listed("# Title\n## A\n### B\n#### C\n## D\n"), Some(3));
+    assert_eq!(listed("## A\n## B\n## C\n"), Some(3));
+    assert_eq!(listed("## A\n## B\n"), None);
 }
