@@ -217,6 +217,14 @@ pub(crate) enum Command {
     },
     /// Print the version
     Version,
+    /// Say how to upgrade this program
+    ///
+    /// The answer fits the way in which the program was installed. No network request is made.
+    Upgrade {
+        /// Only say how; the tool that installed the program upgrades it
+        #[arg(long, required = true)]
+        check: bool,
+    },
     /// Watch a research job survive kill -9; no key and no network needed
     ///
     /// Takes about ten seconds: a simulated provider, the real server as a child process, a real SIGKILL in the middle

@@ -9,6 +9,7 @@ mod research;
 mod run;
 mod engine;
 mod ui_page;
+mod upgrade;
 mod start;
 mod follow;
 mod left_worker;
@@ -77,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Man { dir } => completions::man(dir),
             Command::Explain { code } => explain::run(code),
             Command::Version => completions::version(),
+            Command::Upgrade { check: _ } => upgrade::check(),
             Command::Demo => demo::run().await,
             Command::Guard => Ok(own_processes::guard()),
             Command::Simulate { options } => simulator_moved(&options),

@@ -7,6 +7,7 @@ mod config;
 mod logging;
 
 mod data_dir;
+mod installed;
 mod wire;
 mod wait_command;
 mod open_store;

@@ -18,6 +18,7 @@ use crate::client_files::document::Document;
 use crate::client_files::json::Refusal;
 use crate::config::{Config, Places, ResearchProvider, ShownConfig, Source, VendorName, settings};
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
+use crate::installed::Installed;
 use crate::ui::{self, Mark};
 use clients::{KeyWay, Program};
 
@@ -162,10 +163,10 @@ fn refused(client: Client, path: &Path, refusal: Refusal) -> CommandError {
     CommandError::usage(error, hint)
 }
 
-/// Returns the way to run this program: by its whole path, because desktop clients do not have a shell's PATH.
+/// Returns the way to run this program from the client.
 fn program(global: &Global, library: &[PathBuf]) -> CommandResult<Program> {
-    let command = own_path()?;
-    let mut args = vec!["serve".to_owned()];
+    let (command, mut args) = Installed::find()?.command();
+    args.push("serve".to_owned());
     args.extend(passed_on(global)?);
     if global.no_mirror {
         args.push("--no-mirror".to_owned());
@@ -194,12 +195,6 @@ fn tool_sets(list: &str) -> CommandResult<String> {
         Ok(_) => refuse("--tools names no tool set", hint),
         Err(unknown) => refuse(unknown.to_string(), hint),
     }
-}
-
-/// Returns the path of this program.
-pub(super) fn own_path() -> CommandResult<String> {
-    let path = std::env::current_exe().context("find this program's own file")?;
-    Ok(path.display().to_string())
 }
 
 /// Returns the options of this command line that the entry needs too, because the client runs in another place.

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::ValueEnum as _;
 use serde_json::Value;
 
-use super::init::{own_path, passed_on, places};
+use super::init::{passed_on, places};
 use crate::cli::{Client, Global, WrapChange, WrapInstallArgs};
 use crate::client_files::diff;
 use crate::client_files::document::Document;
@@ -19,6 +19,7 @@ use crate::client_files::json::Refusal;
 use crate::client_files::place::{Place, servers};
 use crate::config::Places;
 use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
+use crate::installed::Installed;
 use crate::ui::{self, Mark};
 use record::{Record, Replaced};
 use server::{Server, Wrapper, unwrapped};
@@ -105,7 +106,7 @@ impl Job<'_> {
         entry: &Value,
         read: &Server,
     ) -> CommandResult {
-        let program = own_path()?;
+        let program = Installed::find()?.lasting_path()?;
         match read {
             Server::Outlast => {
                 let why = format!("`{}` is outlast itself", self.name);

@@ -66,15 +66,21 @@ fn server_json_is_what_the_registry_takes() {
     only(&server["repository"], &["url", "source"], &["id", "subfolder"]);
     for package in server["packages"].as_array().unwrap() {
         let more = ["runtimeHint", "runtimeArguments", "packageArguments", "environmentVariables"];
-        only(package, &["registryType", "identifier", "transport"], &more);
-        // The tag is the version; the schema has no field for it with images.
-        assert_eq!(package["registryType"], "oci");
-        assert!(
-            package["identifier"].as_str().unwrap().ends_with(&format!(":{VERSION}")),
-            "{package}"
-        );
+        if package["registryType"] == "oci" {
+            only(package, &["registryType", "identifier", "transport"], &more);
+            // The tag is the version; the schema has no field for it with images.
+            let identifier = package["identifier"].as_str().unwrap();
+            assert!(identifier.ends_with(&format!(":{VERSION}")), "{package}");
+        } else {
+            only(package, &["registryType", "identifier", "version", "transport"], &more);
+            assert!(["npm", "pypi"].contains(&package["registryType"].as_str().unwrap()));
+            assert_eq!(
+                (&package["identifier"], &package["version"]),
+                (&"outlast-mcp".into(), &VERSION.into())
+            );
+        }
         assert_eq!(package["transport"], serde_json::json!({ "type": "stdio" }));
-        for argument in package["runtimeArguments"].as_array().unwrap() {
+        for argument in package["runtimeArguments"].as_array().into_iter().flatten() {
             only(argument, &["type", "name"], &["value", "description"]);
             assert_eq!(argument["type"], "named");
         }
