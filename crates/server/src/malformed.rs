@@ -1,5 +1,5 @@
-//! Answers messages that are JSON but not valid MCP. Each such request is answered under its own id, with the reason, so
-//! that no caller waits forever. Text that is not JSON, and notifications, get no answer.
+//! Answers messages that are not valid MCP. A request is answered under its own id, with the reason, so that no caller
+//! waits forever. Text that is not JSON is answered without an id, as JSON-RPC demands. Notifications get no answer.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -47,7 +47,7 @@ pub(crate) fn answered(message: &[u8]) -> Option<ServerJsonRpcMessage> {
         // serde_json does not check ignored fields for UTF-8.
         let is_json = std::str::from_utf8(message)
             .is_ok_and(|message| serde_json::from_str::<IgnoredAny>(message).is_ok());
-        return is_json.then(|| refused(None, not_a_request()));
+        return Some(refused(None, if is_json { not_a_request() } else { not_json() }));
     };
     let Some(id) = head.id else {
         // A notification never gets an answer; a message that is neither a notification nor a response gets an error.
@@ -120,6 +120,10 @@ fn misfit<T: DeserializeOwned>(params: Value) -> Option<String> {
 
 fn not_a_request() -> ErrorData {
     ErrorData::invalid_request("this is not one request of JSON-RPC 2.0", None)
+}
+
+fn not_json() -> ErrorData {
+    ErrorData::parse_error("this is not JSON; send one JSON-RPC message per line", None)
 }
 
 fn refused(id: Option<RequestId>, error: ErrorData) -> ServerJsonRpcMessage {
@@ -212,10 +216,16 @@ mod tests {
     }
 
     #[test]
-    fn garbage_notifications_and_responses_are_not_answered() {
+    fn text_that_is_not_json_is_answered_without_an_id() {
+        for message in ["hello", "{\"id\":1,"] {
+            let (id, code, _) = told(message).unwrap();
+            assert_eq!((id, code), (Value::Null, -32700), "{message}");
+        }
+    }
+
+    #[test]
+    fn notifications_and_responses_are_not_answered() {
         for message in [
-            "hello",
-            "{\"id\":1,",
             r#"{"method":"tools/call","params":[]}"#,
             r#"{"id":1,"result":7}"#,
             r#"{"id":1,"error":7}"#,

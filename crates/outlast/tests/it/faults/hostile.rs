@@ -18,24 +18,27 @@ async fn answers_before_the_next(server: &mut McpProcess, line: &[u8]) -> Vec<Va
     answers[..answers.len() - 1].to_vec()
 }
 
-/// A line that cannot be read has no id to answer to: it is skipped.
+/// JSON-RPC: a line that is not JSON is answered with -32700 and no id; an empty line is skipped.
 #[tokio::test]
-async fn what_is_not_json_is_passed_over() {
+async fn a_line_that_is_not_json_is_answered_without_an_id() {
     let world = World::new().await;
     let mut server = world.serve().await;
     let garbage: Vec<u8> = (0..100_000_u32).map(|n| ((n * 7919) >> 3) as u8 | 0x80).collect();
-    let lines: [&[u8]; 6] = [
+    let lines: [&[u8]; 5] = [
         b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"",
         b"hello?",
-        b"",
         b"\x00\x01\x02\xff\xfe",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pi\xffng\"}",
         &garbage,
     ];
     for line in lines {
         let answers = answers_before_the_next(&mut server, line).await;
-        assert!(answers.is_empty(), "{:?}: {answers:?}", String::from_utf8_lossy(line));
+        let line = String::from_utf8_lossy(line);
+        let [answer] = &answers[..] else { panic!("{line:?}: {answers:?}") };
+        assert_eq!(answer["error"]["code"], -32700, "{line:?}: {answer}");
+        assert!(answer["id"].is_null(), "{line:?}: {answer}");
     }
+    assert!(answers_before_the_next(&mut server, b"").await.is_empty());
 }
 
 /// Returns arguments of the wrong type and messages that are not requests: each with its answer, its id, and a word of
