@@ -20,7 +20,7 @@ const TOOLS = [
   'cancel_research', 'get_conversation_histories', 'get_conversation_history', 'list_conversations', 'perplexity_ask',
   'perplexity_deep_research', 'perplexity_deep_research_followup', 'perplexity_reason', 'perplexity_research',
   'perplexity_research_cancel', 'perplexity_research_poll', 'perplexity_research_start', 'perplexity_search',
-  'perplexity_search_followup',
+  'perplexity_search_followup', 'search_research',
 ];
 const MODE = { legacy: 'legacy', auto: 'auto', '2026-07-28': { pin: '2026-07-28' } }[given.era];
 const VERSION = given.era === 'legacy' ? '2025-11-25' : '2026-07-28';

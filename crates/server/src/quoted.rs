@@ -16,6 +16,8 @@ pub(crate) enum Quotation {
     Report,
     /// The beginning of a report that is being written.
     Partial,
+    /// Passages of several reports.
+    Passages,
 }
 
 impl Quotation {
@@ -23,6 +25,7 @@ impl Quotation {
         match self {
             Self::Report => "<<<REPORT",
             Self::Partial => "<<<PARTIAL TEXT",
+            Self::Passages => "<<<PASSAGES",
         }
     }
 }

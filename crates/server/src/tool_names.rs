@@ -10,6 +10,7 @@ pub(crate) mod research {
     pub(crate) const HISTORIES: &str = "get_conversation_histories";
     pub(crate) const AWAIT: &str = "await_conversation_histories";
     pub(crate) const LIST: &str = "list_conversations";
+    pub(crate) const SEARCH_RESEARCH: &str = "search_research";
     pub(crate) const CANCEL: &str = "cancel_research";
 }
 

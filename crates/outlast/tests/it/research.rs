@@ -10,6 +10,7 @@ mod retrying;
 mod followups;
 mod histories;
 mod searching;
+mod earlier;
 mod files;
 mod refusals;
 mod patience;
@@ -32,6 +33,7 @@ const HISTORY: &str = "get_conversation_history";
 const HISTORIES: &str = "get_conversation_histories";
 const AWAIT: &str = "await_conversation_histories";
 const LIST: &str = "list_conversations";
+const SEARCH_RESEARCH: &str = "search_research";
 const CANCEL: &str = "cancel_research";
 
 /// The switch of B1.

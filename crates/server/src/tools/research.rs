@@ -12,6 +12,7 @@ mod archive;
 mod status;
 mod batch;
 mod list;
+mod search_research;
 
 mod answer;
 mod render;
@@ -26,7 +27,7 @@ use outlast_mirror::Mirror;
 
 use crate::reply::ToolResult;
 use crate::tool_names::research::{
-    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP, SEARCH_RESEARCH,
 };
 use crate::tools::recipient::Disclaimer;
 use crate::tools::schema::ListedTool;
@@ -120,7 +121,7 @@ impl Research {
         };
         format!(
             "In conversations: {quick}{flow} {continues} a conversation, {HISTORY} and {HISTORIES} read it, {LIST} \
-             finds a lost one, {CANCEL} stops what is no longer wanted. Ask in full sentences: earlier chat is not \
+             finds a lost one, {SEARCH_RESEARCH} finds earlier reports, {CANCEL} stops what is no longer wanted. Ask in full sentences: earlier chat is not \
              seen."
         )
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::support::{CANCEL as CANCEL_JOB, POLL, START};
 
-const ASK: &str = "deep_research";
+pub(super) const ASK: &str = "deep_research";
 const FOLLOWUP: &str = "deep_research_followup";
 const MODE: &str = "OUTLAST_ASYNC_RESEARCH";
 
@@ -13,7 +13,7 @@ const MODE: &str = "OUTLAST_ASYNC_RESEARCH";
 const NOTES: &str = "boiler room vault code?";
 
 /// Creates a world with the library first and Perplexity second.
-async fn two_providers() -> World {
+pub(super) async fn two_providers() -> World {
     let mut world = World::new().await;
     world.set("OUTLAST_LIBRARY", documents(&world).to_str().unwrap());
     world.set("OUTLAST_PROVIDERS", "library,perplexity");
@@ -45,7 +45,7 @@ fn tool<'a>(client: &'a Client, name: &str) -> &'a Value {
 async fn g2_the_set_is_listed_by_default_names_its_providers_and_is_small() {
     let mut world = two_providers().await;
     let conversations = [HISTORY, HISTORIES];
-    let rest = [LIST, CANCEL, START, POLL, CANCEL_JOB];
+    let rest = [LIST, SEARCH_RESEARCH, CANCEL, START, POLL, CANCEL_JOB];
     let listed = client(&world).await;
     assert_eq!(names(&listed), [&[ASK, FOLLOWUP], &conversations[..], &rest].concat());
     let described = tool(&listed, ASK)["description"].as_str().unwrap();

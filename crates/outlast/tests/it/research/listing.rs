@@ -19,13 +19,16 @@ async fn b16_await_is_listed_in_async_mode_alone() {
     let mut world = World::new().await;
     let base = [DEEP, DEEP_FOLLOWUP, SEARCH, SEARCH_FOLLOWUP, HISTORY, HISTORIES];
     let client = Client::of(world.serve().await).await;
-    assert_eq!(names(&client), [&base[..], &[LIST, CANCEL, START, POLL, CANCEL_JOB]].concat());
+    assert_eq!(
+        names(&client),
+        [&base[..], &[LIST, SEARCH_RESEARCH, CANCEL, START, POLL, CANCEL_JOB]].concat()
+    );
     for mode in ["true", "auto"] {
         world.set(SWITCH, mode);
         let client = Client::of(world.serve().await).await;
         assert_eq!(
             names(&client),
-            [&base[..], &[AWAIT, LIST, CANCEL, START, POLL, CANCEL_JOB]].concat()
+            [&base[..], &[AWAIT, LIST, SEARCH_RESEARCH, CANCEL, START, POLL, CANCEL_JOB]].concat()
         );
         let warning = tool(&client, AWAIT)["description"].as_str().unwrap();
         assert!(warning.contains("Clients cut long calls"), "{warning}");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Research, ResearchMode, ResearchOptions, ResearchSet};
 use crate::quoted::UNTRUSTED;
 use crate::tool_names::research::{
-    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP,
+    AWAIT, CANCEL, HISTORIES, HISTORY, LIST, SEARCH, SEARCH_FOLLOWUP, SEARCH_RESEARCH,
 };
 use crate::tools::recipient::Recipient;
 use crate::tools::schema::{
@@ -45,6 +45,7 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
         }));
     }
     tools.push(listing(set));
+    tools.push(searching(set));
     tools.push(cancelling(set));
     tools
 }
@@ -54,6 +55,20 @@ fn listing(set: &Arc<Research>) -> ListedTool {
     let newest_first = "Your conversations, newest first.".to_owned();
     let tool = tool(LIST, "List conversations", newest_first, list_input(), list(), lists());
     listed(set, tool, |set, caller, given| Box::pin(set.list(caller, given)))
+}
+
+/// Returns the tool that finds earlier research.
+fn searching(set: &Arc<Research>) -> ListedTool {
+    let finds = format!(
+        "Finds your finished research by the words of its questions and reports. Free: use it before you pay for a \
+         question again. {UNTRUSTED}"
+    );
+    let query = json!({ "type": "string", "minLength": 1, "maxLength": 500 });
+    let limit = json!({ "type": "integer", "minimum": 1, "maximum": 20, "default": 5 });
+    let input = object(json!({ "query": query, "limit": limit }), &["query"]);
+    let title = "Search earlier research";
+    let tool = tool(SEARCH_RESEARCH, title, finds, input, found(), reads());
+    listed(set, tool, |set, caller, given| Box::pin(set.search_research(caller, given)))
 }
 
 /// Returns the tool that cancels research.
@@ -79,6 +94,7 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
         listed(set, tool, move |set, caller, given| Box::pin(set.ask(caller, name, given)))
     };
     let (ask, followup) = (options.set.deep_research(), options.set.followup());
+    let earlier = format!("{SEARCH_RESEARCH} finds earlier reports at no cost.");
     let (providers, stays) = match options.set {
         ResearchSet::Perplexity => (String::new(), ""),
         ResearchSet::AnyProvider => (providers(set), " The provider that began it answers."),
@@ -88,14 +104,14 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
             ask,
             "Deep research",
             format!(
-                "{research}{providers} Give full context: earlier chat is not seen. {UNTRUSTED}{long_warning}"
+                "{research}{providers} {earlier} Give full context: earlier chat is not seen. {UNTRUSTED}{long_warning}"
             ),
             question(&["query"], research_options(set, "Who answers, if not the first.")),
         ),
         asking(
             followup,
             "Deep research follow-up",
-            format!("{ask} {known}{stays} {UNTRUSTED}{long_warning}"),
+            format!("{ask} {known}{stays} {earlier} {UNTRUSTED}{long_warning}"),
             question(
                 &["conversationId", "query"],
                 research_options(
@@ -110,13 +126,13 @@ fn questions(set: &Arc<Research>) -> Vec<ListedTool> {
         tools.push(asking(
             SEARCH,
             "Search",
-            format!("Answers a question from {quick}, within 30 s. {UNTRUSTED}{warning}"),
+            format!("Answers a question from {quick}, within 30 s. {earlier} {UNTRUSTED}{warning}"),
             question(&["query"], search_options()),
         ));
         tools.push(asking(
             SEARCH_FOLLOWUP,
             "Search follow-up",
-            format!("{SEARCH} {known} {UNTRUSTED}{warning}"),
+            format!("{SEARCH} {known} {earlier} {UNTRUSTED}{warning}"),
             question(&["conversationId", "query"], search_options()),
         ));
     }
@@ -288,6 +304,13 @@ fn batch() -> Value {
     let part = json!({ "type": "object" });
     let parts = json!({ "conversation": part, "status": part, "progress": part, "error": part });
     json!({ "type": "object", "additionalProperties": open_object(parts, &[]) })
+}
+
+fn found() -> Value {
+    let names = ["conversationId", "title", "provider", "finishedAt", "passage"];
+    let cost = json!({ "costUsd": { "type": ["number", "null"] } });
+    let result = open_object(joined(texts(&names), cost), &[&names[..], &["costUsd"]].concat());
+    open_object(json!({ "results": { "type": "array", "items": result } }), &["results"])
 }
 
 fn list() -> Value {
