@@ -1,5 +1,6 @@
 """A model that always does the same: starts deep research, polls it to its end, and repeats what it was told. When its
-client gives a poll up, it polls again. Where there is a tool `work` instead, it calls that again until the work is done.
+client gives a poll up, it polls again. If it is asked to be notified, it runs the command that the answer to the start names. Where
+there is a tool `work` instead, it calls that again until the work is done.
 
 Speaks as much of the Messages API as Claude Code needs to be led by it, on a port of its own, which it prints.
 """
@@ -24,12 +25,26 @@ def next_block(request):
         messages = [{"role": "user", "content": QUESTION}]
         return {"type": "tool_use", "id": "call_0", "name": start, "input": {"messages": messages}}
     told = [answer(result) for result in results]
+    if "be notified" in json.dumps(request["messages"][0]):
+        return next_of_notified(told, results)
     last = told[-1] or {"status": "GIVEN_UP"}
     if last["status"] in ("CREATED", "IN_PROGRESS", "GIVEN_UP"):
         poll = start.replace("_start", "_poll")
         arguments = {"jobId": told[0]["jobId"]}
         return {"type": "tool_use", "id": f"call_{len(results)}", "name": poll, "input": arguments}
     text = f"{last['status']} after {told.count(None)} polls given up: {last.get('response', '')}"
+    return {"type": "text", "text": text}
+
+
+def next_of_notified(told, results):
+    """The command that the answer to the start names, then what it printed, with the time of its end."""
+    if len(results) == 1:
+        command = told[0]["message"].split("run `")[1].split("`")[0]
+        arguments = {"command": f"{command} && date +%s.%N", "description": "Wait for the job", "timeout": 60000}
+        return {"type": "tool_use", "id": "call_1", "name": "Bash", "input": arguments}
+    lines = text_of(results[1]).split("\n")
+    at = next(line for line in lines if line.replace(".", "").isdigit())
+    text = f"NOTIFIED {told[0]['jobId']} {at}" if " succeeded " in lines[0] else f"NOT NOTIFIED: {lines}"
     return {"type": "text", "text": text}
 
 
