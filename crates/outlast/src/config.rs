@@ -77,6 +77,8 @@ pub(crate) struct Config {
     /// The file that was read, if there is one.
     pub(crate) file: Option<FileRead>,
     pub(crate) inline_budget: Duration,
+    /// The maximum number of characters of an answer with a report.
+    pub(crate) inline_report_chars: usize,
     pub(crate) job_ttl: Duration,
     pub(crate) owner: OwnerId,
     pub(crate) log: String,
@@ -323,6 +325,9 @@ impl Config {
             settings_digest: worker_digest::of_settings(layers),
             file: layers.file.as_ref().map(FileRead::of),
             inline_budget: layers.duration(settings::SERVER_INLINE_BUDGET_MS)?,
+            inline_report_chars: layers
+                .number(settings::SERVER_INLINE_REPORT_CHARS, 1_000..=1_000_000_000)?
+                as usize,
             job_ttl: layers.duration(settings::SERVER_JOB_TTL_MS)?,
             owner: OwnerId::new(layers.owner()?),
             log: layers.log(),

@@ -5,10 +5,7 @@ mod job_view;
 mod link;
 mod page;
 
-use rmcp::ErrorData;
-use rmcp::model::{
-    ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents, Tool,
-};
+use rmcp::model::{MetaObject, ReadResourceResult, Resource, ResourceContents, Tool};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
 
@@ -50,29 +47,28 @@ fn page_of(tool: &str) -> Option<&'static str> {
     }
 }
 
-pub(crate) fn pages() -> ListResourcesResult {
+pub(crate) fn pages() -> [Resource; 2] {
     let page = |uri: &str, name: &str, title: &str| {
         let mut page = Resource::new(uri, name).with_mime_type(MIME_TYPE).with_title(title);
         page.meta = Some(meta());
         page
     };
-    ListResourcesResult::with_all_items(vec![
+    [
         page(JOB, "job", "A job: how far it has come, and its result"),
         page(REPORT, "report", "Research: how far it has come, and its report"),
-    ])
+    ]
 }
 
-pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    if uri != JOB && uri != REPORT {
-        let sentence = "there is no such resource; resources/list names them all";
-        return Err(ErrorData::resource_not_found(sentence, Some(json!({ "uri": uri }))));
-    }
-    Ok(ReadResourceResult::new(vec![ResourceContents::TextResourceContents {
-        uri: uri.to_owned(),
-        mime_type: Some(MIME_TYPE.to_owned()),
-        text: page::html(),
-        meta: Some(meta()),
-    }]))
+/// Returns the page with this address, if there is one.
+pub(crate) fn read(uri: &str) -> Option<ReadResourceResult> {
+    [JOB, REPORT].contains(&uri).then(|| {
+        ReadResourceResult::new(vec![ResourceContents::TextResourceContents {
+            uri: uri.to_owned(),
+            mime_type: Some(MIME_TYPE.to_owned()),
+            text: page::html(),
+            meta: Some(meta()),
+        }])
+    })
 }
 
 /// Returns the metadata that allows a page to load nothing and to connect to nothing except its host.

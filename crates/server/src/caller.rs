@@ -86,6 +86,13 @@ pub(crate) fn owner<'a>(extensions: &'a Extensions, local: &'a OwnerId) -> &'a O
     principal.map_or(local, |Principal(owner)| owner)
 }
 
+/// Returns the session of an HTTP request of the older era; an empty text for the one session of a pipe.
+pub(crate) fn session(context: &RequestContext<RoleServer>) -> String {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let id = parts.and_then(|parts| parts.headers.get("mcp-session-id"));
+    id.and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned()
+}
+
 /// Returns true if the client accepts tasks. The extension has no meaning in older revisions: their clients would take a
 /// task for an empty result.
 pub(crate) fn takes_tasks(context: &RequestContext<RoleServer>) -> bool {

@@ -45,6 +45,7 @@ pub use metrics::{Database, DatabaseFigures, Metrics};
 
 mod app;
 mod notified;
+mod resources;
 mod caller;
 mod tasks;
 mod wait;
@@ -54,6 +55,7 @@ mod receipt;
 mod external_tools;
 
 mod tool_names;
+mod icons;
 mod arguments;
 mod malformed;
 mod reply;

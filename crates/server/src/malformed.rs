@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::text::printable;
 
 /// The methods that we support. If rmcp cannot read a request of one of them, its parameters are wrong.
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 14] = [
     "initialize",
     "server/discover",
     "ping",
@@ -22,6 +22,12 @@ const METHODS: [&str; 8] = [
     "tasks/get",
     "tasks/update",
     "tasks/cancel",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
 ];
 /// The depth limit of serde_json.
 const MAX_DEPTH: usize = 128;

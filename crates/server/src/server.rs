@@ -7,13 +7,12 @@ use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
-    CancelledNotificationParam, ConstString, CustomRequest, CustomResult, DiscoverResult,
-    ErrorCode, GetTaskMethod, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities,
-    ServerConfig, Tool, UpdateTaskMethod, UpdateTaskParams,
+    CancelledNotificationParam, ConstString, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, Tool, UnsubscribeRequestParams, UpdateTaskMethod, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use tokio_util::task::TaskTracker;
@@ -21,11 +20,13 @@ use tokio_util::task::TaskTracker;
 use crate::app;
 use crate::caller::{self, Caller};
 use crate::face::Face;
+use crate::icons;
 use crate::malformed;
 use crate::metrics::Metrics;
 use crate::notified;
 use crate::receipt::Receipts;
 use crate::reply::{Answered, ToolResult};
+use crate::resources::{self, Subscriptions};
 use crate::tasks;
 use crate::text::echoed_id;
 use crate::tool_names;
@@ -41,6 +42,7 @@ pub struct Server {
     pub(crate) calls: TaskTracker,
     pub(crate) metrics: Arc<Metrics>,
     receipts: Receipts,
+    subscriptions: Subscriptions,
 }
 
 impl Server {
@@ -49,7 +51,7 @@ impl Server {
         let mut tools: Vec<ListedTool> = Vec::new();
         for listed in face.sets.iter().flat_map(Tools::listed) {
             if tools.iter().all(|known| known.tool.name != listed.tool.name) {
-                tools.push(listed);
+                tools.push(ListedTool { tool: icons::with_icon(listed.tool), ..listed });
             }
         }
         Self {
@@ -59,6 +61,7 @@ impl Server {
             calls: TaskTracker::new(),
             metrics: Arc::default(),
             receipts: Receipts::default(),
+            subscriptions: Subscriptions::default(),
         }
     }
 
@@ -137,9 +140,16 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_tasks();
+        ServerConfig::new(capabilities.build())
             .with_server_info(
-                Implementation::new("outlast", env!("CARGO_PKG_VERSION")).with_title("outlast"),
+                Implementation::new("outlast", env!("CARGO_PKG_VERSION"))
+                    .with_title("outlast")
+                    .with_icons(vec![icons::server()]),
             )
             .with_instructions(self.face.instructions())
     }
@@ -154,22 +164,7 @@ impl ServerHandler for Server {
         context.peer.set_peer_info(request.clone());
         let mut info = self.negotiate_initialize(&request)?;
         info.capabilities.extensions = None;
-        if app::is_shown_to(&context) {
-            info.capabilities.resources = Some(ResourcesCapability::default());
-        }
         Ok(info)
-    }
-
-    async fn discover(
-        &self,
-        context: RequestContext<RoleServer>,
-    ) -> Result<DiscoverResult, ErrorData> {
-        let mut info = self.get_info();
-        if app::is_shown_to(&context) {
-            info.capabilities.resources = Some(ResourcesCapability::default());
-        }
-        let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn get_task(
@@ -229,7 +224,13 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(sentence, None));
         };
         let arguments = arguments.unwrap_or_default();
-        let answer = self.serve_call(&context, |caller| (listed.call)(caller, arguments)).await?;
+        let mut answer =
+            self.serve_call(&context, |caller| (listed.call)(caller, arguments)).await?;
+        if let CallToolResponse::Complete(result) = &mut answer
+            && !knows_links(&context)
+        {
+            result.content.retain(|block| !matches!(block, ContentBlock::ResourceLink(_)));
+        }
         Ok(match (answer, &self.face.page) {
             (CallToolResponse::Complete(result), Some(base)) if tool_names::starts(&name) => {
                 app::with_link(result, base).into()
@@ -248,6 +249,12 @@ impl ServerHandler for Server {
         if caller::is_modern(&context) && method == "initialize" {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
+        if let Some(filter) = resources::unread_filter(&method, params.as_ref()) {
+            return match caller::is_modern(&context) {
+                true => self.listen(filter, &context).await,
+                false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
+            };
+        }
         Err(malformed::wrong_params(&method, params))
     }
 
@@ -262,8 +269,7 @@ impl ServerHandler for Server {
         }
     }
 
-    // Pages are declared only to clients that show them. Prompts and resource templates are never declared, so they are not
-    // listed either.
+    // Prompts are never declared, so they are not listed either.
 
     async fn list_prompts(
         &self,
@@ -275,13 +281,16 @@ impl ServerHandler for Server {
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        match app::is_shown_to(&context) {
-            true => Ok(app::pages()),
-            false => Err(ErrorData::method_not_found::<ListResourcesRequestMethod>()),
+        let cursor = request.and_then(|request| request.cursor);
+        let mut listed = self.face.resources(&self.caller(&context), cursor.as_deref()).await?;
+        // Pages are listed only for clients that show them.
+        if cursor.is_none() && app::is_shown_to(&context) {
+            drop(listed.resources.splice(..0, app::pages()));
         }
+        Ok(listed)
     }
 
     async fn read_resource(
@@ -289,10 +298,11 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match app::is_shown_to(&context) {
-            true => app::read(&request.uri).map(Into::into),
-            false => Err(ErrorData::method_not_found::<ReadResourceRequestMethod>()),
-        }
+        let page = app::is_shown_to(&context).then(|| app::read(&request.uri)).flatten();
+        Ok(match page {
+            Some(page) => page.into(),
+            None => self.face.resource(&self.caller(&context), &request.uri).await?.into(),
+        })
     }
 
     async fn list_resource_templates(
@@ -300,6 +310,33 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Ok(resources::templates())
     }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let (caller, uri) = (self.caller(&context), request.uri);
+        let Some(id) = self.face.resource_id(&caller, &uri).await? else {
+            return Err(resources::unknown(&uri));
+        };
+        let (session, of) = (caller::session(&context), (&self.face.engine, &caller.owner));
+        self.subscriptions.add(session, uri, id, of, context.peer.clone()).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(caller::session(&context), request.uri);
+        Ok(())
+    }
+}
+
+/// Returns true if the client's revision has links to resources in results.
+fn knows_links(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2025_06_18)
 }

@@ -8,6 +8,7 @@ use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, JsonObject, Task, TaskPayload,
     TaskStatus,
 };
+use serde_json::Value;
 
 use crate::caller::Caller;
 use crate::face::Face;
@@ -29,23 +30,48 @@ impl Face {
         caller: &Caller,
         id: &str,
     ) -> Result<GetTaskResult, ErrorData> {
-        let Reading { job, waits, .. } = self.task_job(caller, id).await?;
-        let payload = match &job.state {
-            JobState::Queued { .. } => {
-                // The process that ran it may have exited, or its next attempt may be due.
-                self.engine.carry_if_held(&job);
-                TaskPayload::Working
+        let reading = self.task_job(caller, id).await?;
+        let detailed = self.detailed_task(&reading)?;
+        let job = &reading.job;
+        match &job.state {
+            // The process that ran it may have exited, or its next attempt may be due.
+            JobState::Queued { .. } => self.engine.carry_if_held(job),
+            // The call that became this task is answered now; an identical call may follow at once.
+            JobState::Succeeded { .. } | JobState::Failed { .. } => {
+                self.engine.record_answer_soon(&job.id);
             }
-            JobState::Running { .. } => TaskPayload::Working,
+            JobState::Running { .. } | JobState::Cancelled { .. } => {}
+        }
+        Ok(GetTaskResult::new(detailed))
+    }
+
+    /// Returns the params of `notifications/tasks`; `None` if the caller has no such task any more. A notification may be
+    /// lost, so it does not count as an answer.
+    pub(crate) async fn task_notification(
+        &self,
+        caller: &Caller,
+        id: &JobId,
+    ) -> Result<Option<Value>, ErrorData> {
+        let reading = self.engine.reading(&caller.scope(), id).await;
+        let Some(reading) = reading.map_err(|error| refused(error.into()))? else {
+            return Ok(None);
+        };
+        let detailed = serde_json::to_value(self.detailed_task(&reading)?);
+        detailed.map(Some).map_err(|_| refused(Refusal::internal()))
+    }
+
+    fn detailed_task(
+        &self,
+        Reading { job, waits, .. }: &Reading,
+    ) -> Result<DetailedTask, ErrorData> {
+        let payload = match &job.state {
+            JobState::Queued { .. } | JobState::Running { .. } => TaskPayload::Working,
             JobState::Cancelled { .. } => TaskPayload::Cancelled,
             JobState::Succeeded { .. } | JobState::Failed { .. } => {
-                let result = object(self.outcome(&job))?;
-                // The call that became this task is answered now; an identical call may follow at once.
-                self.engine.record_answer_soon(&job.id);
-                TaskPayload::Completed { result }
+                TaskPayload::Completed { result: object(self.outcome(job))? }
             }
         };
-        Ok(GetTaskResult::new(DetailedTask::new(task(&job, waits), payload)))
+        Ok(DetailedTask::new(task(job, *waits), payload))
     }
 
     /// `tasks/cancel`: cancels the job; a job that has ended keeps its outcome.
@@ -95,7 +121,7 @@ fn standing(job: &Job, waits: Option<Waits>) -> String {
 
 fn object(result: Option<CallToolResult>) -> Result<JsonObject, ErrorData> {
     match serde_json::to_value(result) {
-        Ok(serde_json::Value::Object(object)) => Ok(object),
+        Ok(Value::Object(object)) => Ok(object),
         Ok(_) | Err(_) => Err(refused(Refusal::internal())),
     }
 }
@@ -113,13 +139,11 @@ fn refused(refusal: Refusal) -> ErrorData {
 mod tests {
     use std::time::Duration;
 
+    use super::*;
+    use crate::tools::outcome::outcome;
     use outlast_core::{
         Checkpoint, Fence, NewJob, OwnerId, Profile, RemoteStop, Rev, Timestamp, Visibility,
     };
-    use serde_json::Value;
-
-    use super::*;
-    use crate::tools::outcome::outcome;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

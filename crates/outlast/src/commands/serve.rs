@@ -309,6 +309,7 @@ fn research(opened: &OpenEngine, set: ResearchSet, profiles: &[Profile], config:
         set,
         profiles: profiles.to_vec(),
         mode: config.research_mode,
+        inline_report_chars: config.inline_report_chars,
         inline_budget: config.inline_budget,
         max_failures: config.perplexity.max_job_retries,
         attempt_timeout: config.perplexity.polling_timeout,

@@ -149,6 +149,8 @@ settings! {
         "run a stdio server's jobs in a worker that outlives it; `auto`: except in the first process of a container";
     SERVER_INLINE_BUDGET_MS = "server.inline_budget_ms", ["OUTLAST_INLINE_BUDGET_MS"], Milliseconds, "45000",
         "longest wait of a call that can also be answered before its result";
+    SERVER_INLINE_REPORT_CHARS = "server.inline_report_chars", ["OUTLAST_INLINE_REPORT_CHARS"], Number, "80000",
+        "longest answer with a report, in characters; of a longer report the answer has the beginning and the list of headings";
     SERVER_JOB_TTL_MS = "server.job_ttl_ms", ["OUTLAST_JOB_TTL_MS"], Milliseconds, "3600000",
         "time for which finished jobs of workflows, and held calls that failed, are kept";
     SERVER_OWNER = "server.owner", ["OUTLAST_OWNER"], Text, "local",

@@ -78,11 +78,10 @@ async fn i7_other_clients_see_nothing_of_it() {
     let tools = other.ask("tools/list", json!({})).await;
     assert_eq!(named(&tools, "show_job"), &Value::Null);
     assert_eq!(named(&tools, START).get("_meta"), None);
-    for (method, params) in
-        [("resources/list", json!({})), ("resources/read", json!({ "uri": "ui://outlast/job" }))]
-    {
-        assert_eq!(other.ask(method, params).await["error"]["code"], -32601, "{method}");
-    }
+    let listed = other.ask("resources/list", json!({})).await;
+    assert_eq!(listed["result"]["resources"], json!([]), "{listed}");
+    let read = other.ask("resources/read", json!({ "uri": "ui://outlast/job" })).await;
+    assert_eq!(read["error"]["code"], -32602, "{read}");
     let refused = other.ask("tools/call", json!({ "name": "show_job", "arguments": {} })).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 
@@ -93,11 +92,13 @@ async fn i7_other_clients_see_nothing_of_it() {
             "capabilities": capabilities,
             "clientInfo": { "name": "test", "version": "0" },
         });
-        let hello = server.request("initialize", hello).await;
-        assert_eq!(hello["result"]["capabilities"]["resources"].is_object(), shows, "{hello}");
+        server.request("initialize", hello).await;
         server.notify("notifications/initialized", json!({})).await;
         let tools = server.request("tools/list", json!({})).await;
         assert_eq!(named(&tools, "show_job").is_object(), shows);
+        let listed = server.request("resources/list", json!({})).await;
+        let pages = listed["result"]["resources"].as_array().unwrap();
+        assert_eq!(pages.len(), if shows { 2 } else { 0 }, "{listed}");
     }
 }
 

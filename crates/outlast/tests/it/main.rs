@@ -55,6 +55,7 @@ mod postgres_links;
 mod tasks;
 mod notified;
 mod old_store;
+mod resources;
 mod restoring;
 mod secrets;
 mod sharing;

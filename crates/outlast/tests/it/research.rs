@@ -105,6 +105,7 @@ impl Client {
             check_query_result(&shape);
         }
         let blocks = result["content"].as_array().unwrap().iter();
+        let blocks = blocks.filter(|block| block["type"] != "resource_link");
         let mut texts: Vec<&str> = blocks.map(|block| block["text"].as_str().unwrap()).collect();
         // The mark of a repetition is not part of the answer itself.
         if result["_meta"]["outlast/replayed"] == true {

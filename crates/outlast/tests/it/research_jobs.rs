@@ -222,7 +222,7 @@ async fn the_listed_tools_keep_their_contract() {
     assert_eq!(tools[1]["annotations"]["readOnlyHint"], true);
     assert_eq!(tools[0]["annotations"]["readOnlyHint"], false);
     assert_eq!(tools[2]["annotations"]["idempotentHint"], true);
-    let bytes = listed["result"]["tools"].to_string().len();
+    let bytes = crate::support::bytes_for_a_model(&listed["result"]["tools"]);
     assert!(bytes < 6_000, "tools/list is sent with every conversation: {bytes} bytes");
 }
 

@@ -207,6 +207,15 @@ pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_outlast"))
 }
 
+/// Returns the size of a list of tools as a model gets it: clients keep the icons to themselves.
+pub(crate) fn bytes_for_a_model(tools: &Value) -> usize {
+    let mut tools = tools.clone();
+    for tool in tools.as_array_mut().unwrap() {
+        tool.as_object_mut().unwrap().remove("icons");
+    }
+    tools.to_string().len()
+}
+
 /// Returns a question that the simulator answers according to the scenario.
 pub(crate) fn question(scenario: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": format!("Why is the sky blue? [[sim:{scenario}]]") }] })

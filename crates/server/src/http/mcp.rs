@@ -25,6 +25,7 @@ use super::sessions::{NamedSession, OwnSessions, SessionUse};
 use super::unheld_calls::UnheldCall;
 use crate::caller::{BodyRoom, Principal};
 use crate::malformed;
+use crate::resources;
 
 /// The maximum size of a body.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -86,6 +87,7 @@ async fn answer(app: &App, owner: OwnerId, request: Request) -> Result<Response,
         owner,
         refused: AtomicBool::new(false),
     });
+    let body = resources::rewritten(&body).map_or(body, Bytes::from);
     let message = body.clone();
     let request = Request::from_parts(parts, Full::new(body));
     let response = (app.mcp_service)(request, Arc::clone(&sessions), config).await;

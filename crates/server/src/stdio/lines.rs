@@ -18,6 +18,7 @@ use super::input::Input;
 use crate::json_size::JsonSize;
 use crate::malformed;
 use crate::reply::{id_in_use, too_many_calls};
+use crate::resources;
 
 /// The maximum length of a message that is written whole; a longer one is written in pieces.
 const MAX_WHOLE_BYTES: usize = 256 * 1024;
@@ -88,7 +89,9 @@ where
                 self.input_ended.cancel();
                 return None;
             };
-            let message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(line) {
+            let rewritten = resources::rewritten(line);
+            let readable = rewritten.as_deref().unwrap_or(line);
+            let message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(readable) {
                 Ok(message) => message,
                 Err(_) if line.is_empty() => continue,
                 Err(error) => {

@@ -15,6 +15,7 @@ mod list;
 mod search_research;
 
 mod answer;
+mod long_report;
 mod render;
 mod schema;
 
@@ -64,6 +65,8 @@ pub struct ResearchOptions {
     pub profiles: Vec<Profile>,
     /// The way in which a call for deep research is answered.
     pub mode: ResearchMode,
+    /// The maximum number of characters of an answer with a report; a longer report is answered in parts.
+    pub inline_report_chars: usize,
     /// The time for which a call waits if it could also be answered at once.
     pub inline_budget: Duration,
     /// The number of failed attempts of queued research that are retried; a held call is never retried.
@@ -133,7 +136,8 @@ impl Research {
 
     /// Returns the attributes of a deep research question.
     fn asking(&self, continued: bool) -> Asking {
-        Asking { set: self.options.set, continued, show_thinking: false }
+        let ResearchOptions { set, inline_report_chars, .. } = self.options;
+        Asking { set, continued, show_thinking: false, inline_report_chars }
     }
 
     /// Returns the path of a conversation's files, which only its owner on this machine can use.

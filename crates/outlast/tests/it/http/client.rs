@@ -116,6 +116,40 @@ impl Client {
         session
     }
 
+    /// Makes a request in a session of the older era, or of the newer era.
+    pub(crate) async fn request(
+        &self,
+        session: Option<&str>,
+        method: &str,
+        params: Value,
+    ) -> Value {
+        if session.is_none() {
+            let name = params["uri"].as_str().unwrap_or_default().to_owned();
+            return self.modern(method, &name, params, &json!({})).await.result().await;
+        }
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        self.post(session, &message).await.result().await
+    }
+
+    /// Sends a request of the newer era with these capabilities, and returns the unread reply.
+    pub(crate) async fn modern(
+        &self,
+        method: &str,
+        name: &str,
+        mut params: Value,
+        capabilities: &Value,
+    ) -> Reply {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        });
+        let mut headers = JSON.to_vec();
+        headers.extend([("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)]);
+        headers.extend((!name.is_empty()).then_some(("Mcp-Name", name)));
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        self.send("POST /mcp", &headers, &message.to_string()).await
+    }
+
     /// Makes a tool call of the newer era, without progress.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask(tool, arguments, json!({})).await.result().await;

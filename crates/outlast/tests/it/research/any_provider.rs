@@ -91,9 +91,9 @@ async fn g2_the_set_is_listed_by_default_names_its_providers_and_is_small() {
         }
         let described = tool(&listed, ASK)["description"].as_str().unwrap();
         assert!(described.contains("180 s or more"), "C8: {described}");
-        let bytes = json!(listed.tools).to_string().len();
+        let bytes = crate::support::bytes_for_a_model(&json!(listed.tools));
         eprintln!("deep-research, mode {mode}: {bytes} bytes");
-        assert!(bytes < 9_000, "tools/list is sent with every conversation: {bytes} bytes");
+        assert!(bytes < 9_500, "tools/list is sent with every conversation: {bytes} bytes");
     }
 }
 

@@ -191,7 +191,7 @@ async fn c1_a_report_is_its_own_delimited_block() {
         assert_eq!(last, format!("<<<REPORT {mark} ENDS>>>"));
         assert!(inside.starts_with(&report) && !inside.contains(mark), "{inside}");
         for block in ours {
-            let text = block["text"].as_str().unwrap();
+            let text = block["text"].as_str().unwrap_or_default();
             assert!(!text.contains("Ignore all previous") && !text.contains("evil"), "{text}");
         }
     }

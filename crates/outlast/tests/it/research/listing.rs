@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::support::{CANCEL as CANCEL_JOB, POLL, START};
+use crate::support::{CANCEL as CANCEL_JOB, POLL, START, bytes_for_a_model};
 
 fn names(client: &Client) -> Vec<&str> {
     client.tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
@@ -77,12 +77,32 @@ async fn the_listed_tools_keep_their_contract() {
         .tools
         .iter()
         .partition(|tool| [START, POLL, CANCEL_JOB].contains(&tool["name"].as_str().unwrap()));
-    let size = |tools: &[&Value]| json!(tools).to_string().len();
-    let all = json!(client.tools).to_string().len();
+    let size = |tools: &[&Value]| bytes_for_a_model(&json!(tools));
+    let all = bytes_for_a_model(&json!(client.tools));
     let sizes =
         format!("research {}, research-jobs {}, all {all} bytes", size(&research), size(&jobs));
     eprintln!("{sizes}");
-    assert!(all < 14_000, "tools/list is sent with every conversation: {sizes}");
+    assert!(all < 15_200, "tools/list is sent with every conversation: {sizes}");
+}
+
+/// L6: the server and every tool have a title and an icon that loads nothing.
+#[tokio::test]
+async fn l6_the_server_and_its_tools_have_icons_and_titles() {
+    let world = World::new().await;
+    let mut server = world.spawn(&["serve"]);
+    let info = server.greet().await["serverInfo"].clone();
+    let tools = server.request("tools/list", json!({})).await["result"]["tools"].clone();
+    let mut drawings = std::collections::BTreeSet::new();
+    for named in tools.as_array().unwrap().iter().chain([&info]) {
+        assert!(named["title"].is_string(), "{named}");
+        let icon = &named["icons"][0];
+        assert_eq!(icon["mimeType"], "image/svg+xml", "{named}");
+        let drawing = icon["src"].as_str().unwrap();
+        assert!(drawing.starts_with("data:image/svg+xml,%3Csvg") && drawing.len() < 300, "{icon}");
+        assert!(!drawing.contains([' ', '"', '<', '>', '#']), "it is an address: {icon}");
+        drawings.insert(drawing.to_owned());
+    }
+    assert_eq!(drawings.len(), 5, "asking, reading, listing and cancelling look different");
 }
 
 /// A12: the instructions of all sets together name the tools, and are short.

@@ -12,7 +12,7 @@ const MINUTE: i64 = 60_000;
 /// Returns the sentence of a repeated answer, which is its last block; `None` if the answer is not marked as one.
 fn repeated(result: &Value) -> Option<String> {
     let blocks = result["content"].as_array().unwrap();
-    let last = blocks.last().unwrap()["text"].as_str().unwrap();
+    let last = blocks.last().unwrap()["text"].as_str().unwrap_or_default();
     match &result["_meta"]["outlast/replayed"] {
         Value::Null => {
             assert!(!last.contains(" ago"), "{result}");

@@ -10,9 +10,11 @@ use rmcp::model::CallToolResult;
 use serde_json::json;
 
 use super::ResearchSet;
+use super::long_report::{self, ReportPart};
 use super::render::{self, TextLines as _};
 use crate::quoted::{Quotation, TextBlocks};
 use crate::reply::{ToolResult, told, told_in_blocks, without_nulls};
+use crate::resources::report_link;
 use crate::text::{block_texts, printable};
 use crate::tool_names::research::{AWAIT, HISTORY, LIST};
 
@@ -25,6 +27,8 @@ pub(super) struct Asking {
     pub(super) continued: bool,
     /// True if the answer includes the model's thinking.
     pub(super) show_thinking: bool,
+    /// The maximum number of characters of an answer with a report.
+    pub(super) inline_report_chars: usize,
 }
 
 /// Builds the answer to a question with a finished report.
@@ -35,7 +39,12 @@ pub(super) fn completed(
     path: Option<String>,
     budget_note: Option<&str>,
 ) -> ToolResult {
-    let (id, report) = (conversation(job), body(output, asking.show_thinking));
+    let (id, sources_text) = (conversation(job), render::sources(output));
+    let part = beginning(output, asking.inline_report_chars, &sources_text);
+    let report = match &part {
+        Some(part) => part.text.clone(),
+        None => body(output, asking.show_thinking),
+    };
     let (usage, cost) =
         (UsageShape::from(&output.usage), CostShape::new(output.cost, rules::maybe_spent(job)));
     let (model, check) = (model(output.model.as_deref()), report_check(job, output));
@@ -45,7 +54,11 @@ pub(super) fn completed(
     };
     let mut text = TextBlocks::new(&id, header(asking, &id));
     text.path(path.as_deref());
-    text.quote(Quotation::Report, &format!("{report}{}", render::sources(output)));
+    text.quote(Quotation::Report, &format!("{report}{sources_text}"));
+    let next = job.new.conversation.as_ref().zip(part.as_ref());
+    if let Some((id, part)) = next {
+        text.line(&part.how_to_read_on(id));
+    }
     text.line(&render::usage(&usage, &cost, &model));
     text.remarks(check.as_ref(), output.cost);
     text.moved(job);
@@ -53,8 +66,14 @@ pub(super) fn completed(
         text.line(note);
     }
     text.line(&format!("Continue with {}.", asking.set.followups()));
+    let mut blocks = text.finish();
+    let (conversation, updated_at) = (job.new.conversation.as_ref(), job.updated_at.to_string());
+    blocks.extend(conversation.map(|id| report_link(id, &job.new.title, updated_at)));
     let shape = without_nulls(json!({
         "rawResultText": report,
+        "truncated": part.as_ref().map(|_| true),
+        "totalChars": part.as_ref().map(|part| part.total),
+        "nextOffset": part.as_ref().and_then(|part| part.next),
         "responseId": response_id,
         "modelUsed": model,
         "provider": job.new.profile.provider(),
@@ -66,7 +85,15 @@ pub(super) fn completed(
         "conversationPath": path,
         "status": StatusWord::Completed
     }));
-    Ok(told_in_blocks(text.finish(), shape))
+    Ok(told_in_blocks(blocks, shape))
+}
+
+/// Returns the beginning of a report that is too long for one answer.
+fn beginning(output: &Output, limit: usize, sources: &str) -> Option<ReportPart> {
+    let Body::Report { text, .. } = &output.body else { return None };
+    // Characters are counted only if there may be too many.
+    let report = (text.len() > limit).then(|| printable(text))?;
+    ReportPart::beginning(&report, limit, sources.chars().count() + long_report::BESIDE)
 }
 
 /// Builds the answer to a question that is queued or running (B2).

@@ -7,7 +7,7 @@ use outlast_mirror::{StatusFile, StatusWord};
 
 use super::ask::AskedIn;
 use super::history::{ConversationShape, MessageShape, Notes, Show, Shown, sanitised};
-use super::{Research, ResearchSet, status};
+use super::{Research, ResearchOptions, ResearchSet, status};
 use crate::reply::{Refusal, RefusalCode};
 use crate::text::printable;
 use crate::tool_names::research::SEARCH;
@@ -20,9 +20,9 @@ impl Research {
         id: &ConversationId,
         show: Show,
     ) -> Result<Option<Shown>, Refusal> {
-        let set = self.options.set;
+        let ResearchOptions { set, inline_report_chars: limit, .. } = self.options;
         let archived = self.archive(owner, id).await?;
-        archived.map(|archived| shown(set, id, archived, show)).transpose()
+        archived.map(|archived| shown(set, id, archived, show, limit)).transpose()
     }
 
     /// Returns the same conversation for a follow-up: its messages are sent with the question, and stay in its files.
@@ -71,6 +71,7 @@ fn shown(
     id: &ConversationId,
     archived: ArchivedConversation,
     show: Show,
+    limit: usize,
 ) -> Result<Shown, Refusal> {
     let ArchivedConversation { folder, conversation: file, status } = archived;
     let said = file.messages.iter().filter(|said| show.system || said.role != Role::System);
@@ -91,12 +92,16 @@ fn shown(
             status::standing(set, &status, None, None)
         }
     };
-    let conversation = ConversationShape {
+    let mut conversation = ConversationShape {
         conversation_id: id.as_str().to_owned(),
         created_at: printable(&file.created_at),
         updated_at: printable(&file.updated_at),
         message_count: messages.len(),
         messages,
+        truncated: None,
+        total_chars: None,
+        next_offset: None,
+        read_on: None,
         partial: None,
         conversation_path: Some(folder.to_string_lossy().into_owned()),
         provider: file.provider().to_owned(),
@@ -105,6 +110,7 @@ fn shown(
         search_results: file.search_results,
         report_check: None,
     };
+    conversation.shorten(show, limit)?;
     Shown::new(&conversation, status, None, standing, &Notes::default())
 }
 

@@ -193,6 +193,7 @@ impl SearchArguments {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct HistoryArguments {
     pub(super) conversation_id: OneOrMany,
+    pub(super) offset: Option<usize>,
     #[serde(default)]
     pub(super) include_system_prompt: bool,
     #[serde(default)]

@@ -172,7 +172,8 @@ impl Research {
 fn read(given: JsonObject) -> Result<(Vec<String>, Show), Refusal> {
     let arguments: HistoriesArguments = arguments::read(given)?;
     check_count("conversationIds", &arguments.conversation_ids)?;
-    let show = Show { system: arguments.include_system_prompt, thinking: arguments.show_thinking };
+    let (system, thinking) = (arguments.include_system_prompt, arguments.show_thinking);
+    let show = Show { system, thinking, offset: None };
     Ok((arguments.conversation_ids, show))
 }
 
@@ -190,7 +191,7 @@ mod tests {
     async fn e7_a_wait_for_what_never_was_is_over_however_long_it_took() {
         let set = research(Oracle::answering(None, Cost::Unknown), ResearchMode::Queued).await;
         let ids = ["0".repeat(32)];
-        let show = Show { system: false, thinking: false };
+        let show = Show::default();
         let mut said = Vec::new();
         for waited in [BatchWait::ToTheEnd, BatchWait::InPart] {
             let told = set.present(&Caller::test("ann"), &ids, show, waited).await.unwrap();

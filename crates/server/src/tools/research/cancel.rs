@@ -18,6 +18,6 @@ impl Research {
         if let Some(job) = self.unfinished(caller, &id).await? {
             self.engine.cancel(&caller.scope(), &job).await?;
         }
-        self.one_history(caller, &given, Show { system: false, thinking: false }).await
+        self.one_history(caller, &given, Show::default()).await
     }
 }

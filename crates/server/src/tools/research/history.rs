@@ -11,20 +11,24 @@ use serde_json::{Value, json};
 use super::answer::{model, progress, report_check, sources};
 use super::arguments::{HistoryArguments, OneOrMany, check_count, conversation_id};
 use super::ask::not_found;
+use super::long_report::{BESIDE, ReportPart};
 use super::render::{self, TextLines as _};
 use super::{Research, status};
 use crate::arguments::{self, as_json};
 use crate::caller::Caller;
 use crate::quoted::{Quotation, TextBlocks};
 use crate::reply::{Refusal, ToolResult, told_in_blocks, without_nulls};
+use crate::resources::report_link;
 use crate::text::printable;
 use crate::tools::schema::joined;
 
 /// The parts of a conversation that are shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Show {
     pub(super) system: bool,
     pub(super) thinking: bool,
+    /// Shows only the part of the last report that begins at this character.
+    pub(super) offset: Option<usize>,
 }
 
 /// A conversation with its messages.
@@ -36,6 +40,13 @@ pub(super) struct ConversationShape {
     pub(super) updated_at: String,
     pub(super) message_count: usize,
     pub(super) messages: Vec<MessageShape>,
+    /// True if the last report is too long for one answer.
+    pub(super) truncated: Option<bool>,
+    pub(super) total_chars: Option<usize>,
+    pub(super) next_offset: Option<usize>,
+    /// The sentence that says how to read the rest.
+    #[serde(skip)]
+    pub(super) read_on: Option<String>,
     /// The partial text of the running turn (G8). It is not a message, and disappears when the turn ends.
     pub(super) partial: Option<String>,
     pub(super) conversation_path: Option<String>,
@@ -68,6 +79,44 @@ pub(super) struct Shown {
     pub(super) blocks: Vec<ContentBlock>,
 }
 
+impl ConversationShape {
+    /// Shortens the last report if it is too long for one answer, or shows only its part at an offset.
+    pub(super) fn shorten(&mut self, show: Show, limit: usize) -> Result<(), Refusal> {
+        let last = self.messages.iter().rposition(|message| message.role == Role::Assistant);
+        let report = last.map_or("", |last| self.messages[last].content.as_str());
+        let sources = self.search_results.iter().flatten();
+        let sources: usize = sources.map(|it| it.title.len() + it.url.len() + 10).sum();
+        let part = match show.offset {
+            None => ReportPart::beginning(report, limit, sources + BESIDE),
+            Some(offset) => {
+                let room = limit.saturating_sub(BESIDE).max(limit / 2);
+                let part = ReportPart::at(report, offset, room).ok_or_else(|| {
+                    let total = report.chars().count();
+                    Refusal::validation(format!(
+                        "offset must be less than {total}, the number of characters of the last report"
+                    ))
+                })?;
+                Some(part)
+            }
+        };
+        let (Some(part), Some(last)) = (part, last) else { return Ok(()) };
+        let id = ConversationId::new(&*self.conversation_id);
+        self.read_on = Some(part.how_to_read_on(&id));
+        self.truncated = Some(true);
+        self.total_chars = Some(part.total);
+        self.next_offset = part.next;
+        if show.offset.is_some() {
+            let mut message = self.messages.swap_remove(last);
+            message.content = part.text;
+            self.messages = vec![message];
+            self.search_results = None;
+        } else {
+            self.messages[last].content = part.text;
+        }
+        Ok(())
+    }
+}
+
 impl Shown {
     /// Builds the answer; `notes` follow the messages.
     pub(super) fn new(
@@ -86,9 +135,15 @@ impl Shown {
 impl Research {
     pub(super) async fn history(&self, caller: &Caller, given: JsonObject) -> ToolResult {
         let arguments: HistoryArguments = arguments::read(given)?;
-        let show =
-            Show { system: arguments.include_system_prompt, thinking: arguments.show_thinking };
+        let show = Show {
+            system: arguments.include_system_prompt,
+            thinking: arguments.show_thinking,
+            offset: arguments.offset,
+        };
         match arguments.conversation_id {
+            OneOrMany::Many(_) if show.offset.is_some() => {
+                Err(Refusal::validation("offset needs one conversationId, not an array"))
+            }
             OneOrMany::Many(ids) => {
                 check_count("conversationId", &ids)?;
                 self.batch(caller, &ids, show).await
@@ -140,9 +195,19 @@ impl Research {
         let standing =
             status::standing(set, &status, progress.as_ref(), last.stop_text().as_deref());
         let path = self.path(&caller.owner, id);
-        let shape = shape(&conversation, show, path);
-        let notes = notes(&conversation, &shape);
-        Shown::new(&shape, status, progress, standing, &notes).map(Some)
+        let limit = self.options.inline_report_chars;
+        let mut shape = shape(&conversation, show, path, limit);
+        shape.shorten(show, limit)?;
+        let notes = match show.offset {
+            None => notes(&conversation, &shape),
+            Some(_) => Notes::default(),
+        };
+        let mut shown = Shown::new(&shape, status, progress, standing, &notes)?;
+        if conversation.last_output().is_some() {
+            let question = conversation.turns().next().map_or("", |job| job.new.title.as_str());
+            shown.blocks.push(report_link(&conversation.id, question, shape.updated_at.clone()));
+        }
+        Ok(Some(shown))
     }
 
     /// Returns the reason that a turn waits, if any; a failure to find the reason is not worth an error.
@@ -154,10 +219,15 @@ impl Research {
     }
 }
 
-fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> ConversationShape {
+fn shape(
+    conversation: &Conversation,
+    show: Show,
+    path: Option<String>,
+    limit: usize,
+) -> ConversationShape {
     let said = conversation.messages().into_iter();
     let said = said.filter(|said| show.system || said.role != Role::System);
-    let messages: Vec<MessageShape> = said.map(|said| message(said, show)).collect();
+    let messages: Vec<MessageShape> = said.map(|said| message(said, show, limit)).collect();
     let answered = conversation.turns().filter_map(|job| match &job.state {
         JobState::Succeeded { output, .. } => Some((job, &**output)),
         _ => None,
@@ -169,6 +239,10 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
         updated_at: conversation.updated_at().to_string(),
         message_count: messages.len(),
         messages,
+        truncated: None,
+        total_chars: None,
+        next_offset: None,
+        read_on: None,
         partial: conversation.last().partial.as_deref().map(printable),
         conversation_path: path,
         provider: conversation.provider().to_owned(),
@@ -179,9 +253,12 @@ fn shape(conversation: &Conversation, show: Show, path: Option<String>) -> Conve
     }
 }
 
-fn message(said: ConversationMessage, show: Show) -> MessageShape {
+fn message(said: ConversationMessage, show: Show, limit: usize) -> MessageShape {
+    // A long report is read by offsets, which do not count thinking.
     let content = match said.thinking {
-        Some(thinking) if show.thinking => render::thinking(&thinking, &said.content),
+        Some(thinking) if show.thinking && said.content.len() <= limit => {
+            render::thinking(&thinking, &said.content)
+        }
         Some(_) | None => printable(&said.content),
     };
     MessageShape { role: said.role, content, failed: said.failed }
@@ -243,6 +320,9 @@ fn blocks(conversation: &ConversationShape, standing: &str, notes: &Notes) -> Ve
             Role::Assistant => text.quote(Quotation::Report, &message.content),
             Role::System | Role::User => text.line(&message.content),
         }
+    }
+    if let Some(read_on) = &conversation.read_on {
+        text.line(read_on);
     }
     if let Some(partial) = &conversation.partial {
         text.line("\n---\n\n**Partial text so far (being written; not the report):**");

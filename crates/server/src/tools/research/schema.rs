@@ -26,7 +26,12 @@ pub(super) fn tools(set: &Arc<Research>) -> Vec<ListedTool> {
         "Where a conversation stands and all that was said in it, the report included; an array of ids reads several. \
          {UNTRUSTED}"
     );
-    let input = read_input("conversationId", json!({ "anyOf": [text(), ids()] }));
+    let mut input = read_input("conversationId", json!({ "anyOf": [text(), ids()] }));
+    input["properties"]["offset"] = json!({
+        "type": "integer",
+        "minimum": 0,
+        "description": "Goes on with a long report at this character."
+    });
     let tool = reading(HISTORY, "Conversation history", reads_all, input, history());
     tools.push(listed(set, tool, |set, caller, given| Box::pin(set.history(caller, given))));
     let input = read_input("conversationIds", ids());

@@ -126,6 +126,7 @@ pub(super) async fn research(oracle: Oracle, mode: ResearchMode) -> Research {
         set: ResearchSet::Perplexity,
         profiles: vec![profile],
         mode,
+        inline_report_chars: 80_000,
         inline_budget: Duration::from_secs(45),
         max_failures: 2,
         attempt_timeout: Duration::from_secs(600),
@@ -154,7 +155,7 @@ async fn ask(set: &Research, owner: &str, tool: &str, arguments: Value) -> (Valu
     };
     let result = serde_json::to_value(answer).unwrap();
     let blocks = result["content"].as_array().unwrap().iter();
-    let texts: Vec<&str> = blocks.map(|block| block["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
     (result["structuredContent"].clone(), texts.join("\n"))
 }
 
