@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 TUNING = ["click", "fastify", "ripgrep"]
-WEAK = ["is only loosely related", "Nothing in the library answers", "has no words to search for"]
+WEAK = ["No passage has all of the question", "is only loosely related", "Nothing in the library answers", "has no words to search for"]
 OUTCOMES = ["right", "doubted", "weak", "nothing", "misleading"]
 
 

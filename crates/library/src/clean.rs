@@ -1,7 +1,7 @@
 //! Cleans untrusted text from files: removes characters that could steer a terminal or hide words, and markup
 //! that is noise in an extract.
 
-use super::tags;
+use super::{tags, words};
 
 /// The maximum distance between the two ends of a pair, so that a file full of opening marks takes linear time.
 const NEAR: usize = 1_000;
@@ -155,6 +155,44 @@ fn bracket(rest: &str, clean: &mut String) -> Option<usize> {
     Some(length)
 }
 
+/// Returns true for text that only leads to another place in the documents: "See [Dispatcher](Dispatcher.md)".
+pub(super) fn is_navigation(markdown: &str) -> bool {
+    const WORDS: [&str; 16] = [
+        "a",
+        "also",
+        "and",
+        "details",
+        "extends",
+        "for",
+        "implements",
+        "in",
+        "information",
+        "more",
+        "of",
+        "on",
+        "or",
+        "refer",
+        "see",
+        "the",
+    ];
+    let mut around = String::new();
+    let mut rest = markdown;
+    let mut links = 0;
+    while let Some(at) = rest.find('[') {
+        around.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let Some((text, length)) = link(rest) else { return false };
+        let target = &rest[text.len() + 2..length];
+        if !target.starts_with('(') || target.contains("://") {
+            return false;
+        }
+        links += 1;
+        rest = &rest[length..];
+    }
+    around.push_str(rest);
+    links > 0 && words::of(&around).all(|word| WORDS.contains(&word.as_str()))
+}
+
 /// Parses `[text]`, `[text](target)` or `[text][reference]`; returns the text and the total length.
 fn link(rest: &str) -> Option<(&str, usize)> {
     let text = enclosed(rest, '[', ']')?;
@@ -209,6 +247,20 @@ mod tests {
         ];
         for (dirty, clean) in cases {
             assert_eq!(text(dirty), clean, "{dirty:?}");
+        }
+    }
+
+    #[test]
+    fn only_links_within_the_documents_are_navigation() {
+        for text in
+            ["[a](#a)", "See [`Client.close()`](Client.md#close) for more.", "[a](a.md), [b](b.md)"]
+        {
+            assert!(is_navigation(text), "{text}");
+        }
+        for text in
+            ["", "plain", "[a](https://b.example)", "[a](#a) closes it", "[a][b]", "[open", "a[1]"]
+        {
+            assert!(!is_navigation(text), "{text}");
         }
     }
 

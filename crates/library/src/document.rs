@@ -13,6 +13,8 @@ const MAX_PARAGRAPH_BYTES: usize = 1_200;
 const MAX_SENTENCE_CHARS: usize = 4_000;
 /// A heading is stored with each passage below it, so its length is limited too; in characters.
 const MAX_HEADING_CHARS: usize = 200;
+/// The maximum length of a line such as "Default: 5".
+const MAX_DEFINITION_BYTES: usize = 120;
 
 /// Separates the headings of a path.
 pub(super) const HEADING_SEPARATOR: &str = " › ";
@@ -56,6 +58,8 @@ pub(super) struct Passage {
     pub(super) headings: Arc<str>,
     /// The text as a report shows it.
     pub(super) text: String,
+    /// True if it only leads to other places, and is not searched.
+    pub(super) is_navigation: bool,
 }
 
 /// The role of a passage in its file. The index stores the number.
@@ -96,6 +100,10 @@ pub(super) struct Builder {
     last: Option<PassageKind>,
     /// True if the last paragraph introduces the next block ("It has three parts:").
     leads: bool,
+    /// True if the text that is being added only leads to other places.
+    is_navigation: bool,
+    /// True after a heading, as long as only definition lines follow it.
+    defines: bool,
 }
 
 impl Builder {
@@ -118,6 +126,7 @@ impl Builder {
         }
         let text = truncate(&text, MAX_HEADING_CHARS).to_owned();
         self.end_block();
+        self.defines = true;
         self.section += 1;
         self.path.retain(|(above, _)| *above < level);
         let is_title = self.document.title.is_none() && self.document.passages.is_empty();
@@ -134,6 +143,7 @@ impl Builder {
 
     pub(super) fn paragraph(&mut self, raw: &str, line: u32) {
         let text = clean::inline(raw);
+        self.is_navigation = clean::is_navigation(raw);
         if text.len() <= MAX_PARAGRAPH_BYTES {
             return self.add(PassageKind::Paragraph, text, line);
         }
@@ -160,6 +170,7 @@ impl Builder {
     pub(super) fn item(&mut self, marker: &str, raw: &str, line: u32) {
         let text = clean::inline(raw);
         if !text.is_empty() {
+            self.is_navigation = clean::is_navigation(raw);
             self.add(
                 PassageKind::Item,
                 format!("{marker} {}", truncate(&text, MAX_SENTENCE_CHARS)),
@@ -176,10 +187,11 @@ impl Builder {
         }
     }
 
-    pub(super) fn code(&mut self, raw: &str, line: u32) {
+    /// Adds a listing; its text begins with a line for the language, which may be empty.
+    pub(super) fn code(&mut self, language: &str, raw: &str, line: u32) {
         let text = raw.trim_matches('\n').trim_end();
         if !text.trim().is_empty() {
-            self.add(PassageKind::Code, text.to_owned(), line);
+            self.add(PassageKind::Code, format!("{language}\n{text}"), line);
         }
     }
 
@@ -200,11 +212,21 @@ impl Builder {
         self.document
     }
 
+    /// Returns true if a definition line is the last passage of this section.
+    fn has_definitions(&self) -> bool {
+        self.document.passages.last().is_some_and(|last| last.section == self.section)
+    }
+
     fn add(&mut self, kind: PassageKind, text: String, line: u32) {
         if text.is_empty() {
             return;
         }
+        let defines = is_definition(kind, &text);
         let goes_on = match (self.last, kind) {
+            // "Default: 5" belongs to the paragraph next to it.
+            (Some(PassageKind::Paragraph), PassageKind::Paragraph | PassageKind::Line | PassageKind::Item)
+                if defines => true,
+            (_, PassageKind::Paragraph) if self.defines && self.has_definitions() => true,
             (Some(PassageKind::Item), PassageKind::Item)
             | (Some(PassageKind::Line), PassageKind::Line)
             | (Some(PassageKind::Head | PassageKind::Row), PassageKind::Row)
@@ -216,6 +238,7 @@ impl Builder {
         if !goes_on {
             self.block += 1;
         }
+        self.defines &= defines;
         self.leads = kind == PassageKind::Paragraph && text.ends_with(':');
         self.last = Some(kind);
         self.document.passages.push(Passage {
@@ -225,8 +248,23 @@ impl Builder {
             kind,
             headings: Arc::clone(&self.headings),
             text,
+            is_navigation: std::mem::take(&mut self.is_navigation),
         });
     }
+}
+
+/// Returns true for a line that states a property of the thing in the heading: "Default: `1048576`".
+fn is_definition(kind: PassageKind, text: &str) -> bool {
+    let text = match kind {
+        PassageKind::Paragraph | PassageKind::Line => text,
+        PassageKind::Item => text.trim_start().split_once(' ').map_or("", |(_, text)| text),
+        PassageKind::Head | PassageKind::Row | PassageKind::Code => return false,
+    };
+    text.len() <= MAX_DEFINITION_BYTES
+        && text.starts_with(|c: char| c.is_uppercase() || c == '`')
+        && text.split_once(": ").is_some_and(|(name, value)| {
+            name.split_whitespace().count() <= 3 && !name.contains('.') && !value.contains(". ")
+        })
 }
 
 #[cfg(test)]

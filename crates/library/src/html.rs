@@ -165,7 +165,7 @@ impl Reader {
                 };
                 self.builder.item(&format!("{}{marker}", "  ".repeat(depth)), &text, self.start);
             }
-            Open::Pre => self.builder.code(&text, self.start),
+            Open::Pre => self.builder.code("", &text, self.start),
             Open::Cell => self.cells.push(text),
         }
     }
@@ -194,7 +194,7 @@ mod tests {
             (4, "Open daily, but see hours."),
             (7, "- One"),
             (8, "- Two"),
-            (9, "a  <b>\n c"),
+            (9, "\na  <b>\n c"),
             (10, "| k | v |"),
             (11, "| x | `y` |"),
         ];

@@ -13,7 +13,7 @@ use super::document::{HEADING_SEPARATOR, PassageKind, Unit};
 use super::words;
 
 /// Incremented whenever the tables or the parsers change: an index with another version is rebuilt.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 /// The maximum time to wait for another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -150,6 +150,7 @@ impl Index {
             statement.query_map(params![start, format!("{start}\u{10ffff}")], |row| row.get(0))?;
         let mut forms: Vec<String> = all.collect::<rusqlite::Result<_>>()?;
         forms.retain(|form| words::stem(form) == stem);
+        forms.extend(words::irregular(&stem).map(str::to_owned));
         Ok(forms)
     }
 

@@ -6,9 +6,10 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, OffsetIter, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::breaks;
+use super::clean::truncate;
 use super::document::{Builder, Document, PassageKind};
 
 /// Parses a Markdown file.
@@ -78,7 +79,10 @@ impl Reader<'_> {
             // Text below a quote does not belong to the headings inside the quote.
             Tag::Heading { .. } if self.quotes > 0 => self.paragraph(heading_text(raw), line),
             Tag::Heading { level, .. } => self.builder.heading(level as u8, heading_text(raw)),
-            Tag::CodeBlock(_) => self.builder.code(&text_until(events, TagEnd::CodeBlock), line),
+            Tag::CodeBlock(kind) => {
+                let code = text_until(events, TagEnd::CodeBlock);
+                self.builder.code(&language(&kind), &code, line);
+            }
             Tag::MetadataBlock(kind) => {
                 let text = text_until(events, TagEnd::MetadataBlock(kind));
                 self.builder.title(metadata_title(&text));
@@ -150,6 +154,14 @@ fn text_until(events: &mut OffsetIter<'_>, end: TagEnd) -> String {
         }
     }
     text
+}
+
+/// Returns the language of a listing, if its fence names one.
+fn language(kind: &CodeBlockKind<'_>) -> String {
+    let CodeBlockKind::Fenced(info) = kind else { return String::new() };
+    let name = info.split([' ', ',']).next().unwrap_or("");
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "+#-_.".contains(c));
+    if is_name { truncate(name, 20).to_owned() } else { String::new() }
 }
 
 /// Strips the marks before a heading or the line below it.
@@ -244,10 +256,34 @@ mod tests {
             (17, 3, PassageKind::Paragraph, "Tools", "Afterwards."),
             (19, 4, PassageKind::Head, "Tools", "| key | value |"),
             (21, 4, PassageKind::Row, "Tools", "| a | `x\\|y` |"),
-            (23, 5, PassageKind::Code, "Tools", "# no heading\nrun it"),
+            (23, 5, PassageKind::Code, "Tools", "sh\n# no heading\nrun it"),
             (31, 6, PassageKind::Paragraph, "Setext", "Last."),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_definition_line_belongs_to_the_paragraph_next_to_it() {
+        let cases = [
+            (
+                "### `bodyLimit`\n<a id=\"x\"></a>\n\n+ Default: `1048576` (1MiB)\n\nThe maximum payload.\n\nMore.\n",
+                [1, 1, 2],
+            ),
+            ("## timeout\n\n**Default:** `30`\n\nKilled after this time.\n\nMore.\n", [1, 1, 2]),
+            (
+                "## Name\n\nThe name of the cookie.\n\nDefault: `session`\n\nAnother paragraph.\n",
+                [1, 1, 2],
+            ),
+        ];
+        for (text, expected) in cases {
+            let blocks: Vec<_> = parse(text).passages.iter().map(|passage| passage.block).collect();
+            assert_eq!(blocks, expected, "{text}");
+        }
+        let apart = parse("## A\n\nOne.\n\nTwo.\n\nThree: four. Five.\n");
+        assert_eq!(
+            apart.passages.iter().map(|passage| passage.block).collect::<Vec<_>>(),
+            [1, 2, 3]
+        );
     }
 
     #[test]

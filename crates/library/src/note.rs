@@ -20,13 +20,17 @@ pub(super) struct Searched {
 /// Writes the page for a question that has no answer in the library.
 pub(super) fn nothing(page: &mut Vec<String>, query: &Query, ranked: &Ranked, searched: &Searched) {
     let asked = !query.terms.is_empty();
-    page.push(if asked {
+    page.push(if searched.files == 0 {
+        "The library is empty: no file in its folders can be read.".to_owned()
+    } else if asked {
         format!("Nothing in the library answers this question.{}", missing(ranked))
     } else {
         "The question has no words to search for.".to_owned()
     });
     page.push(scope(searched));
-    page.push(if asked {
+    page.push(if searched.files == 0 {
+        "Put documents into the folder: Markdown, text, HTML, PDF and office files are read.".to_owned()
+    } else if asked {
         "Try other words for the same thing, fewer of them, or a name as the documents spell it; or add the folder \
          that has the answer to the library.".to_owned()
     } else {
@@ -56,6 +60,10 @@ fn scope(searched: &Searched) -> String {
     }
     scope
 }
+
+/// The sentence that precedes passages that may not answer the question.
+pub(super) const UNSURE: &str =
+    "No passage has all of the question; those that follow come closest.";
 
 /// Returns the sentence that precedes loosely related passages.
 pub(super) fn loose(ranked: &Ranked) -> String {

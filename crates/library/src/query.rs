@@ -20,6 +20,8 @@ pub(super) struct Query {
     pub(super) question: String,
     pub(super) terms: Vec<Term>,
     pub(super) names: Vec<Name>,
+    /// True if the question is about what changed, or about a version.
+    pub(super) is_about_changes: bool,
     /// Expressions that add a bonus: words that are next to each other in the question.
     pub(super) together: Vec<String>,
 }
@@ -58,6 +60,7 @@ impl Query {
         let asked = truncate(&question, MAX_QUESTION_CHARS);
         let mut query = Self { together: together(asked), names: names(asked), ..Self::default() };
         query.add(asked, 1.0);
+        query.is_about_changes = is_about_changes(asked);
         let mut earlier = ask.messages.iter().rev().filter(|message| message.role == Role::User);
         earlier.next();
         for message in earlier.take(4) {
@@ -85,6 +88,20 @@ impl Query {
             }
         }
     }
+}
+
+fn is_about_changes(question: &str) -> bool {
+    const CHANGES: &str = "release released releases changed changes changelog fix fixed fixes bug added introduced \
+                           deprecated deprecation removed since upgrade upgrading";
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric()).trim_start_matches('v');
+        word.contains('.') && word.split('.').all(is_number)
+    };
+    question
+        .split_whitespace()
+        .any(|word| is_version(word) || word.starts_with('#') && word.len() > 1)
+        || words::of(question).any(|word| CHANGES.split_whitespace().any(|change| change == word))
 }
 
 /// Quotes the words as one phrase of the query language.
@@ -166,6 +183,23 @@ mod tests {
         let names: Vec<_> =
             query.names.iter().map(|name| (name.words.as_str(), name.is_identifier())).collect();
         assert_eq!(names, [("perplexity timeout ms", true), ("8 2 2", true), ("kill 9", true)]);
+    }
+
+    #[test]
+    fn a_question_about_changes_is_recognised() {
+        for question in [
+            "When was 8.2.2 released?",
+            "What does #3194 fix?",
+            "Was it deprecated?",
+            "what is in v2.1",
+        ] {
+            assert!(query(question).is_about_changes, "{question}");
+        }
+        for question in
+            ["What is the minimum Rust version?", "How do I use a pager?", "Is e.g. 3 a number?"]
+        {
+            assert!(!query(question).is_about_changes, "{question}");
+        }
     }
 
     #[test]

@@ -13,13 +13,24 @@ use super::{refresh::SearchError, sentences, words};
 
 /// The number of passages that are examined closely.
 const CLOSE: usize = 160;
-/// The weight of another form of a word, and below it of another form of a proper name.
+/// The weight of another form of a word. Other forms of a proper name are other words.
 const FORM: f64 = 0.7;
-const PROPER_FORM: f64 = 0.3;
+/// The degree to which another form of a word covers it.
+const FORM_COVERS: f64 = 0.9;
 /// The weight of a word with nearly the same meaning.
 const SYNONYM: f64 = 0.35;
 /// The weight of a code, a version or a variable: a user who writes one means exactly that.
 const CODE: f64 = 1.5;
+/// The number of passages that are read to see how the library writes a word.
+const SAMPLE: usize = 12;
+/// The weight of the name and title of a file next to the nearest heading.
+const FILE: f64 = 0.3;
+/// The weight of a list of changes for a question that is not about changes.
+const HISTORY: f64 = 0.5;
+/// A passage that covers this share of the words that occur in the library is a sure answer.
+const SURE: f64 = 0.8;
+/// A passage whose heading fits this well is too.
+const SURE_HEADING: f64 = 0.5;
 /// The weight of one word of a name next to the whole name.
 const PART: f64 = 0.4;
 
@@ -30,6 +41,8 @@ pub(super) struct Ranked {
     pub(super) weights: Weights,
     /// Words of the question that occur nowhere in the library.
     pub(super) missing: Vec<String>,
+    /// The number of words of the question that occur somewhere.
+    pub(super) known_words: usize,
 }
 
 /// A passage that may answer the question.
@@ -39,6 +52,10 @@ pub(super) struct Hit {
     pub(super) score: f64,
     /// The share of the question that the passage and its section cover, 0 to 1.
     pub(super) coverage: f64,
+    /// The share that the passage itself covers, without synonyms, of what occurs in the library, 0 to 1.
+    pub(super) known: f64,
+    /// True if the passage or its heading has most of the question.
+    pub(super) is_sure: bool,
 }
 
 /// The weight of each word and name of the question in a text: rare words weigh more, and whole words weigh
@@ -50,31 +67,38 @@ pub(super) struct Weights {
     pairs: Vec<(String, String)>,
     /// The total weight of the words and names of the question itself.
     total: f64,
+    /// The part of it that occurs in the library.
+    known: f64,
 }
 
 #[derive(Debug)]
 struct Weight {
     /// A word, the word joined with the next one, or the words of a name separated by single spaces.
     whole: Vec<String>,
+    /// `whole` between spaces.
+    spaced: Vec<String>,
     forms: Vec<String>,
     synonyms: Vec<String>,
     /// The weights of the whole word, of another form and of a word with nearly the same meaning.
     worth: [f64; 3],
-    /// The degree to which another form covers the term.
-    form_covers: f64,
 }
 
 impl Weights {
     /// The share of the question that a text covers, 0 to 1.
     pub(super) fn share(&self, text: &str) -> f64 {
-        if self.total <= 0.0 {
-            return 0.0;
-        }
-        let all: Vec<_> = words::of(text).collect();
+        self.share_of(self.found(&tokens(text)).into_iter())
+    }
+
+    fn share_of(&self, found: impl Iterator<Item = f64>) -> f64 {
+        if self.total > 0.0 { (found.sum::<f64>() / self.total).min(1.0) } else { 0.0 }
+    }
+
+    /// Returns the weight with which a text has each term.
+    fn found(&self, all: &[String]) -> Vec<f64> {
         let line = format!(" {} ", all.join(" "));
         let found = self.terms.iter().map(|term| {
             let [whole, form, synonyms] = term.worth;
-            if term.whole.iter().any(|whole| line.contains(&format!(" {whole} "))) {
+            if term.spaced.iter().any(|whole| line.contains(whole)) {
                 whole
             } else if all.iter().any(|word| term.forms.contains(word)) {
                 form
@@ -84,36 +108,80 @@ impl Weights {
                 0.0
             }
         });
-        (found.sum::<f64>() / self.total).min(1.0)
+        found.collect()
     }
 
-    /// Scores how well one sentence answers the question: by the share it covers, more for the word order of
-    /// the question, less for a long sentence.
-    pub(super) fn fit(&self, sentence: &str) -> f64 {
-        let all: Vec<_> = words::of(sentence).collect();
-        let said = all.windows(2).filter(
-            |pair| matches!(pair, [a, b] if self.pairs.iter().any(|(c, d)| (a, b) == (c, d))),
-        );
-        let order = said.count() as f64 / self.pairs.len().max(1) as f64;
-        let length = 1.0 + (all.len() as f64 - 15.0).max(0.0) / 60.0;
-        self.share(sentence) * (1.0 + 0.6 * order.min(1.0)) / length
+    /// Examines a heading.
+    fn heading(&self, text: &str) -> Heading {
+        let all = tokens(text);
+        let found = self.found(&all);
+        let fit = self.heading_fit(&all, &found);
+        Heading { found, fit }
     }
 
-    /// Returns the score of the best sentence of a text.
-    fn best_sentence(&self, text: &str) -> f64 {
-        sentences::split(text).into_iter().map(|sentence| self.fit(sentence)).fold(0.0, f64::max)
+    /// Scores how well a heading fits the question: by the share of the question that it covers, and by the share of the
+    /// heading that the question has.
+    fn heading_fit(&self, all: &[String], found: &[f64]) -> f64 {
+        let covers = self.share_of(found.iter().copied()) * self.total;
+        if covers <= 0.0 {
+            return 0.0;
+        }
+        let own: Vec<_> = all.iter().filter(|word| !words::is_stop(word)).collect();
+        let said = own.iter().map(|word| {
+            if self.terms.iter().any(|term| term.whole.contains(word) || term.forms.contains(word))
+            {
+                1.0
+            } else if self.terms.iter().any(|term| term.synonyms.contains(word)) {
+                0.5
+            } else {
+                0.0
+            }
+        });
+        let said = said.sum::<f64>() / own.len().max(1) as f64;
+        (covers / self.known.max(f64::MIN_POSITIVE)).min(1.0).sqrt() * said.sqrt()
     }
 
-    /// Returns the covered share of the question's weight, given how each term was found.
-    fn covered(&self, found: &[TermMatch]) -> f64 {
+    /// Scores how well the best sentence of a text answers the question, alone and with the words of its heading: by the
+    /// share it covers, more for the word order of the question, less for a long sentence.
+    fn best_sentence(&self, text: &str, heading: &Heading) -> f64 {
+        let fit = |sentence: &str| {
+            let all = tokens(sentence);
+            let pairs = all.windows(2).filter(
+                |pair| matches!(pair, [a, b] if self.pairs.iter().any(|(c, d)| (a, b) == (c, d))),
+            );
+            let order = pairs.count() as f64 / self.pairs.len().max(1) as f64;
+            let length = 1.0 + (all.len() as f64 - 15.0).max(0.0) / 60.0;
+            let found = self.found(&all);
+            let both = found.iter().zip(&heading.found).map(|(own, above)| own.max(*above));
+            let alone = self.share_of(found.iter().copied());
+            (alone * (1.0 + 0.6 * order.min(1.0)) / length + self.share_of(both)) / 2.0
+        };
+        sentences::split(text).into_iter().map(fit).fold(0.0, f64::max)
+    }
+
+    /// Returns the covered share of the question's weight, given how each term was found, and how much a synonym counts.
+    fn covered(&self, found: &[TermMatch], synonym: f64) -> f64 {
         let worth = found.iter().zip(&self.terms).map(|(found, term)| match found {
             TermMatch::Not => 0.0,
-            TermMatch::Synonym => term.worth[0] * 0.5,
-            TermMatch::Form => term.worth[0] * term.form_covers,
+            TermMatch::Synonym => term.worth[0] * synonym,
+            TermMatch::Form => term.worth[0] * FORM_COVERS,
             TermMatch::Whole => term.worth[0],
         });
         (worth.sum::<f64>() / self.total.max(f64::MIN_POSITIVE)).min(1.0)
     }
+}
+
+/// The heading of passages, examined once.
+struct Heading {
+    /// The weight with which it has each term.
+    found: Vec<f64>,
+    fit: f64,
+}
+
+/// Returns the words of a text, then the parts of its names.
+fn tokens(text: &str) -> Vec<String> {
+    let parts = words::parts(text).into_iter().map(str::to_lowercase);
+    words::of(text).chain(parts).collect()
 }
 
 /// The way a passage contains a term, the best last.
@@ -162,16 +230,17 @@ pub(super) fn rank(
         if whole.is_empty() {
             ranked.missing.push(name.written.clone());
         } else {
+            ranked.weights.known += worth;
             named.extend(name.words.split(' '));
         }
         let passages =
             rescore(whole, passages, worth).map(|found| (found, TermMatch::Whole)).collect();
         let weight = Weight {
             whole: vec![name.words.clone()],
+            spaced: vec![format!(" {} ", name.words)],
             forms: Vec::new(),
             synonyms: Vec::new(),
             worth: [worth, 0.0, 0.0],
-            form_covers: 0.0,
         };
         matched.push(TermMatches { passages, weight });
     }
@@ -184,6 +253,10 @@ pub(super) fn rank(
         }
         if term.weight >= 1.0 && !is_part {
             ranked.weights.total += found.weight.worth[0];
+            if !found.passages.is_empty() {
+                ranked.weights.known += found.weight.worth[0];
+                ranked.known_words += 1;
+            }
         }
         matched.push(found);
     }
@@ -234,19 +307,22 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
         synonyms.extend(index.forms(word)?);
     }
     let whole = any(&whole_words)?;
+    let is_plural = !term.is_proper && !forms.is_empty();
+    let is_proper =
+        !whole.is_empty() && (term.is_proper || is_plural && is_name(index, &term.word, &whole)?);
+    if is_proper {
+        forms.clear();
+    }
     let form = any(&forms)?;
     let either: HashSet<_> = whole.iter().chain(&form).map(|found| found.passage).collect();
     let is_code = term.word.contains(|c: char| c.is_ascii_digit());
     let weight = term.weight * share * if is_code { CODE } else { 1.0 };
     let common = rarity(passages, either.len());
-    let is_proper = term.is_proper && !whole.is_empty();
-    let (form_share, form_covers) =
-        if is_proper { (PROPER_FORM, PROPER_FORM) } else { (FORM, 0.9) };
     // A whole word that is rarer than its other forms weighs more than they do; if it occurs nowhere, they
     // replace it.
     let rare =
         if whole.is_empty() { common } else { (common + rarity(passages, whole.len())) / 2.0 };
-    let worth = [rare, common * form_share, common * SYNONYM].map(|worth| worth * weight);
+    let worth = [rare, common * FORM, common * SYNONYM].map(|worth| worth * weight);
     let mut found: Vec<_> = Vec::new();
     found.extend(
         rescore(any(&synonyms)?, passages, worth[2]).map(|found| (found, TermMatch::Synonym)),
@@ -255,8 +331,34 @@ fn matches(index: &Index, passages: f64, term: &Term, share: f64) -> rusqlite::R
     found.extend(rescore(whole, passages, worth[0]).map(|found| (found, TermMatch::Whole)));
     Ok(TermMatches {
         passages: found,
-        weight: Weight { whole: whole_words, forms, synonyms, worth, form_covers },
+        weight: Weight {
+            spaced: whole_words.iter().map(|word| format!(" {word} ")).collect(),
+            whole: whole_words,
+            forms,
+            synonyms,
+            worth,
+        },
     })
+}
+
+/// Returns true if the library writes the plural of a word as a name, with a capital inside sentences: "Windows".
+fn is_name(index: &Index, word: &str, whole: &[PassageMatch]) -> rusqlite::Result<bool> {
+    if !word.ends_with('s') {
+        return Ok(false);
+    }
+    let (mut capitals, mut all) = (0, 0);
+    for found in whole.iter().take(SAMPLE) {
+        let text = index.passage(found.passage)?.text;
+        // The first word of a sentence has a capital anyway.
+        let inside = sentences::split(&text)
+            .into_iter()
+            .flat_map(|sentence| words::written(sentence).skip(1));
+        for this in inside.filter(|this| this.eq_ignore_ascii_case(word)) {
+            all += 1;
+            capitals += u32::from(this.starts_with(char::is_uppercase));
+        }
+    }
+    Ok(capitals * 2 > all)
 }
 
 /// Rescores matches by the weight of their word. SQLite's own weight is close to zero for a word that occurs in
@@ -303,30 +405,40 @@ fn examine(
         .map(|(id, sum)| {
             let own: Vec<_> = sum.terms.iter().map(|(found, _)| *found).collect();
             let section =
-                sections.get(&(sum.file, sum.section)).map_or(0.0, |all| weights.covered(all));
-            let coverage = 0.5 * weights.covered(&own) + 0.5 * section;
+                sections.get(&(sum.file, sum.section)).map_or(0.0, |all| weights.covered(all, 0.5));
+            let known = weights.covered(&own, 0.0) * total / weights.known.max(f64::MIN_POSITIVE);
+            let own = weights.covered(&own, 0.5);
+            let coverage = 0.5 * own + 0.5 * section;
             let score: f64 = sum.terms.iter().map(|(_, score)| score).sum();
             let together = (sum.together / total).min(1.0);
-            (id, score * (0.25 + 0.75 * coverage) * (1.0 + 0.5 * together), coverage)
+            (id, score * (0.25 + 0.75 * coverage) * (1.0 + 0.5 * together), coverage, known)
         })
         .collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     scored.truncate(CLOSE);
     let asked: Vec<_> = query.terms.iter().map(|term| words::stem(&term.word)).collect();
     let mut hits = Vec::with_capacity(scored.len());
-    for (id, score, coverage) in scored {
+    let mut headings: HashMap<String, Heading> = HashMap::new();
+    for (id, score, coverage, known) in scored {
         reporter.check().map_err(|Stopped| SearchError::Stopped)?;
         let stored = index.passage(id)?;
-        let score = score
-            * (1.0 + 0.5 * heading_fits(&stored, &asked))
-            * if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored, &asked) }
-            * (0.4
-                + weights
-                    .best_sentence(&stored.text)
-                    .max(0.7 * weights.share(stored.heading().unwrap_or(""))));
-        hits.push(Hit { stored, score, coverage });
+        let file = file_heading(&stored);
+        let file = headings.entry(file).or_insert_with_key(|text| weights.heading(text)).fit;
+        let above = stored.heading().unwrap_or("");
+        let heading = headings.entry(above.to_owned()).or_insert_with(|| weights.heading(above));
+        let in_heading = weights.share_of(heading.found.iter().copied());
+        let factors = [
+            1.0 + heading.fit + FILE * file,
+            if is_looked_up(&stored, &asked) { 1.3 } else { readable(&stored, &asked) },
+            if is_history(&stored.name) && !query.is_about_changes { HISTORY } else { 1.0 },
+            0.4 + weights.best_sentence(&stored.text, heading).max(0.7 * in_heading),
+        ];
+        let score = score * factors.iter().product::<f64>();
+        let is_sure = known >= SURE || heading.fit >= SURE_HEADING;
+        hits.push(Hit { stored, score, coverage, known, is_sure });
     }
     hits.sort_by(order);
+
     Ok(hits)
 }
 
@@ -336,17 +448,31 @@ fn order(a: &Hit, b: &Hit) -> Ordering {
     b.score.total_cmp(&a.score).then_with(|| place(a).cmp(&place(b)))
 }
 
-/// Returns the share of the nearest heading that the question mentions.
-fn heading_fits(stored: &StoredPassage, asked: &[String]) -> f64 {
-    let heading: Vec<_> = words::of(stored.heading().unwrap_or(""))
-        .filter(|word| !words::is_stop(word))
-        .map(|word| words::stem(&word))
-        .collect();
-    if heading.is_empty() {
-        return 0.0;
-    }
-    let said = heading.iter().filter(|word| asked.contains(word)).count();
-    said as f64 / heading.len() as f64
+/// Returns the words of the file's name, and of its title if that is not the nearest heading.
+fn file_heading(stored: &StoredPassage) -> String {
+    let file = stored.name.rsplit('/').next().unwrap_or(&stored.name);
+    let stem = file.split('.').next().unwrap_or(file);
+    let title = stored.title.as_deref().filter(|_| !stored.headings.is_empty());
+    format!("{stem} {}", title.unwrap_or(""))
+}
+
+/// Returns true for a file that lists what changed in each version, which answers only questions about changes.
+fn is_history(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+    let stem = file.split('.').next().unwrap_or("");
+    let words = stem.split(['-', '_']);
+    words.into_iter().any(|word| {
+        matches!(
+            word,
+            "changes"
+                | "changelog"
+                | "changelogs"
+                | "history"
+                | "news"
+                | "whatsnew"
+                | "releasenotes"
+        )
+    }) || stem.starts_with("release") && stem.ends_with("notes")
 }
 
 /// Scores prose that informs the reader higher than names, fragments, listings and repetitions of the question.

@@ -7,7 +7,7 @@ use outlast_core::{
 use super::cite::Citations;
 use super::clean::{self, shorten};
 use super::document::{HEADING_SEPARATOR, PassageKind};
-use super::note::{Searched, loose, note, nothing};
+use super::note::{Searched, UNSURE, loose, note, nothing};
 use super::query::Query;
 use super::rank::{Ranked, Weights};
 use super::select::{Block, Wanted};
@@ -23,8 +23,10 @@ const BEST_LOOSE: usize = 2;
 const LOOSE: f64 = 0.4;
 /// Passages that cover a smaller share do not answer the question.
 const FOREIGN: f64 = 0.25;
+/// A passage that covers this share of the words that occur in the library answers in spite of unknown words.
+const WHOLLY_KNOWN: f64 = 0.8;
 /// A longer listing is cut to the lines around the best one.
-const CODE_LINES: usize = 12;
+const CODE_LINES: usize = 30;
 
 /// Returns the number and quality of passages for this kind of ask.
 pub(super) fn wanted(ask: &ResearchRequest) -> Wanted {
@@ -57,14 +59,21 @@ pub(super) fn write(
         page.push(format!("# {}", title(&query.question)));
     }
     let coverage = ranked.hits.first().map_or(0.0, |hit| hit.coverage);
-    if coverage < FOREIGN || blocks.is_empty() {
+    let known = ranked.hits.first().map_or(0.0, |hit| hit.known);
+    let is_foreign = coverage < FOREIGN
+        || coverage < LOOSE && ranked.known_words * 2 < ranked.known_words + ranked.missing.len();
+    // Words that occur nowhere do not suppress a passage that has all the others.
+    let is_whole = known >= WHOLLY_KNOWN && ranked.known_words > 1;
+    if is_foreign && !is_whole || blocks.is_empty() {
         nothing(&mut page, query, ranked, searched);
         return output(page, citations.sources);
     }
-    let is_loose = coverage < LOOSE;
+    let is_loose = coverage < LOOSE && !is_whole;
     let blocks = if is_loose { &blocks[..blocks.len().min(BEST_LOOSE)] } else { blocks };
     if is_loose {
         page.push(loose(ranked));
+    } else if !ranked.hits.first().is_some_and(|hit| hit.is_sure) {
+        page.push(UNSURE.to_owned());
     }
     match ask.kind {
         ResearchKind::Research => {
@@ -188,6 +197,7 @@ fn format_block(block: &Block, number: &str, weights: &Weights) -> String {
 fn format_code(code: &str, weights: &Weights) -> String {
     let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
+    let (language, code) = code.split_once('\n').unwrap_or(("", code));
     let lines: Vec<_> = code.lines().collect();
     let mut shown = lines.as_slice();
     let (mut before, mut after) = ("", "");
@@ -201,7 +211,7 @@ fn format_code(code: &str, weights: &Weights) -> String {
         before = if from > 0 { "...\n" } else { "" };
         after = if from + CODE_LINES < lines.len() { "\n..." } else { "" };
     }
-    format!("{fence}\n{before}{}{after}\n{fence}", shown.join("\n"))
+    format!("{fence}{language}\n{before}{}{after}\n{fence}", shown.join("\n"))
 }
 
 /// Writes ranked results: the place of each, and the relevant words.

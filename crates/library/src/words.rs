@@ -1,6 +1,6 @@
 //! Words: stop words, stems and synonyms.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// Returns true if a word of a question says nothing about its subject.
@@ -18,8 +18,41 @@ pub(super) fn written(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
+/// Appends the parts of the names in a text, so that `SubmitUnknown` is also found by "submit".
+pub(super) fn with_parts(text: &str) -> String {
+    let mut all = text.to_owned();
+    for part in parts(text) {
+        all.push(' ');
+        all.push_str(part);
+    }
+    all
+}
+
+/// Returns the parts of names that are joined by capitals.
+pub(super) fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for word in written(text) {
+        let mut from = 0;
+        let mut after_lowercase = false;
+        for (at, sign) in word.char_indices() {
+            if after_lowercase && sign.is_uppercase() {
+                parts.push(&word[from..at]);
+                from = at;
+            }
+            after_lowercase = sign.is_lowercase();
+        }
+        if from > 0 {
+            parts.push(&word[from..]);
+        }
+    }
+    parts
+}
+
 /// Returns the stem that the forms of an English word share; codes and numbers have no other forms.
 pub(super) fn stem(word: &str) -> String {
+    if let Some((_, base)) = IRREGULAR.iter().find(|(form, _)| *form == word) {
+        return stem(base);
+    }
     let mut stem = word.to_owned();
     if stem.len() < 4 || !stem.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         return stem;
@@ -74,18 +107,65 @@ fn without_doubled_end(rest: &str) -> String {
 
 /// Returns words with nearly the same meaning; they weigh less.
 pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
-    let wanted = stem(word);
-    let groups = RELATED.lines().map(str::split_whitespace);
-    let mut all: Vec<_> =
-        groups.filter(|group| group.clone().any(|kin| stem(kin) == wanted)).flatten().collect();
-    all.retain(|kin| stem(kin) != wanted);
-    all.sort_unstable();
-    all.dedup();
-    all
+    RELATED.get(&stem(word)).cloned().unwrap_or_default()
 }
 
-/// Words that writers use interchangeably, one group per line.
-const RELATED: &str = include_str!("words/related.txt");
+/// Returns the forms of a word that do not begin like its stem.
+pub(super) fn irregular(wanted: &str) -> impl Iterator<Item = &'static str> {
+    IRREGULAR.iter().filter(move |(_, base)| stem(base) == wanted).map(|(form, _)| *form)
+}
+
+/// Forms that no rule leads back to their word.
+const IRREGULAR: &[(&str, &str)] = &[
+    ("began", "begin"),
+    ("begun", "begin"),
+    ("broke", "break"),
+    ("broken", "break"),
+    ("brought", "bring"),
+    ("built", "build"),
+    ("chose", "choose"),
+    ("chosen", "choose"),
+    ("done", "do"),
+    ("found", "find"),
+    ("given", "give"),
+    ("held", "hold"),
+    ("hidden", "hide"),
+    ("kept", "keep"),
+    ("known", "know"),
+    ("led", "lead"),
+    ("left", "leave"),
+    ("lost", "lose"),
+    ("made", "make"),
+    ("meant", "mean"),
+    ("ran", "run"),
+    ("sent", "send"),
+    ("shown", "show"),
+    ("stolen", "steal"),
+    ("taken", "take"),
+    ("thrown", "throw"),
+    ("threw", "throw"),
+    ("took", "take"),
+    ("understood", "understand"),
+    ("written", "write"),
+    ("wrote", "write"),
+];
+
+/// Words that writers use interchangeably, by their stems; the file has one group per line.
+static RELATED: LazyLock<HashMap<String, Vec<&str>>> = LazyLock::new(|| {
+    let mut related: HashMap<String, Vec<&str>> = HashMap::new();
+    for group in include_str!("words/related.txt").lines() {
+        for word in group.split_whitespace() {
+            let wanted = stem(word);
+            let others = group.split_whitespace().filter(|other| stem(other) != wanted);
+            related.entry(wanted.clone()).or_default().extend(others);
+        }
+    }
+    for others in related.values_mut() {
+        others.sort_unstable();
+        others.dedup();
+    }
+    related
+});
 
 /// Words that say nothing about the subject of a question.
 static STOP: LazyLock<HashSet<&str>> =
@@ -114,6 +194,7 @@ mod tests {
             ("validating", "validated"),
             ("install", "installation"),
             ("require", "requirement"),
+            ("send", "sent"),
         ];
         for (a, b) in same {
             assert_eq!(stem(a), stem(b), "{a} {b}");
@@ -121,6 +202,12 @@ mod tests {
         for (a, b) in [("status", "stat"), ("note", "not"), ("e17", "e1"), ("v8", "v8s")] {
             assert_ne!(stem(a), stem(b), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn names_are_found_by_their_parts() {
+        assert_eq!(with_parts("a SubmitUnknown b"), "a SubmitUnknown b Submit Unknown");
+        assert!(parts("HTTP README v8").is_empty());
     }
 
     #[test]

@@ -194,3 +194,101 @@ async fn the_title_of_front_matter_is_the_title_of_the_document() {
         assert_eq!(report.sources[0].title.as_deref(), Some(title), "{question}\n{}", report.text);
     }
 }
+
+#[tokio::test]
+async fn a_name_with_a_capital_is_no_plural() {
+    let bench = Bench::with(&[
+        (
+            "house.md",
+            "# Install a window\n\nInstall the window with two screws. Each window is installed from inside, and a window is installed by two.\n",
+        ),
+        (
+            "system.md",
+            "# Systems\n\nThe program runs on several systems.\n\nOn Windows it is installed by an administrator.\n",
+        ),
+    ]);
+    for question in ["How do I install it on windows?", "Windows: how is it installed?"] {
+        let report = bench.ask(question).await;
+        assert_eq!(report.files()[0], "system.md", "{question}\n{}", report.text);
+    }
+    let report = bench.ask("How is a window installed?").await;
+    assert_eq!(report.files()[0], "house.md", "{}", report.text);
+}
+
+#[tokio::test]
+async fn unknown_words_do_not_suppress_a_passage_with_all_the_others() {
+    let text = "# Otters\n\nThe otter sleeps in its holt by day.\n\n# Badgers\n\nThe badger digs a sett.\n";
+    let bench = Bench::with(&[("a.md", text)]);
+    let report = bench.ask("question 498 How does the otter sleep?").await;
+    assert_eq!(first_line(&bench, &report), "The otter sleeps in its holt by day.");
+    assert!(report.text.contains("Not found anywhere: \"question\", \"498\"."), "{}", report.text);
+    assert!(!report.text.contains("loosely"), "{}", report.text);
+}
+
+#[tokio::test]
+async fn a_heading_weighs_more_than_a_list_of_changes() {
+    let bench = Bench::with(&[
+        (
+            "CHANGELOG.md",
+            "# Changes\n\n## 8.0\n\n- Long output goes through a pager if the output is long.\n- The pager of long output shows colours.\n",
+        ),
+        (
+            "utils.md",
+            "# Utilities\n\n## Pager support\n\nFor output that is long, call `echo_via_pager`, which starts the pager of the user.\n",
+        ),
+    ]);
+    let report = bench.ask("How does long output go through a pager?").await;
+    assert_eq!(report.files()[0], "utils.md", "{}", report.text);
+    let report = bench.ask("What changed for the pager in 8.0?").await;
+    assert_eq!(report.files()[0], "CHANGELOG.md", "{}", report.text);
+}
+
+#[tokio::test]
+async fn a_listing_keeps_its_language_and_its_lines() {
+    let lines: String = (0..20).map(|number| format!("line{number}()\n")).collect();
+    let text = format!("# Plugin\n\nA plugin that registers a hook:\n\n```js\n{lines}```\n");
+    let report = Bench::with(&[("a.md", &text)]).ask("How does a plugin register a hook?").await;
+    assert!(report.text.contains(&format!("```js\n{lines}```")), "{}", report.text);
+}
+
+#[tokio::test]
+async fn a_passage_of_links_is_no_answer() {
+    let bench = Bench::with(&[
+        (
+            "a.md",
+            "# Client\n\n- [Close the client](#close)\n- [Destroy the client](#destroy)\n\n## `Client.close([callback])`\n\nSee [close the client](b.md#close).\n",
+        ),
+        (
+            "b.md",
+            "# Dispatcher\n\n## Close\n\nWaits for the requests of the client to end, then closes its sockets.\n",
+        ),
+    ]);
+    let report = bench.ask("How do I close the client?").await;
+    assert_eq!(report.files(), ["b.md"], "{}", report.text);
+}
+
+#[tokio::test]
+async fn a_definition_line_is_shown_with_its_paragraph() {
+    let text = "# Server\n\n## `bodyLimit`\n\n+ Default: `1048576` (1MiB)\n\nThe maximum payload that the server accepts.\n";
+    let report = Bench::with(&[("server.md", text)])
+        .ask("Which payload does the server accept at most?")
+        .await;
+    assert!(
+        position(&report, "Default: `1048576` (1MiB)") < position(&report, "The maximum payload")
+    );
+}
+
+#[tokio::test]
+async fn a_passage_that_has_only_part_of_the_question_is_marked() {
+    let bench = Bench::with(&[
+        (
+            "a.md",
+            "# Pump\n\nThe pump is in the cellar.\n\nThe filter of the boiler is cleaned in spring.\n",
+        ),
+        ("b.md", "# Costs\n\nA new valve costs nine euros. The price of the oil is monthly.\n"),
+    ]);
+    let report = bench.ask("What is the monthly price of cleaning the pump?").await;
+    assert!(report.text.contains("No passage has all of the question"), "{}", report.text);
+    let report = bench.ask("When is the filter of the boiler cleaned?").await;
+    assert!(!report.text.contains("No passage has all"), "{}", report.text);
+}

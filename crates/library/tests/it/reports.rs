@@ -166,6 +166,13 @@ async fn an_empty_result_says_what_was_searched() {
 }
 
 #[tokio::test]
+async fn an_empty_library_is_named_so() {
+    let report = Bench::new().ask("Which soil does the plum tree want?").await;
+    assert!(report.text.contains("The library is empty"), "{}", report.text);
+    assert!(report.text.contains("Put documents into the folder"), "{}", report.text);
+}
+
+#[tokio::test]
 async fn a_word_that_occurs_nowhere_is_named() {
     let bench = Bench::with(&[("plum.md", "The plum tree wants chalky soil.")]);
     let report = bench.ask("Does a plum tree like vermiculite?").await;
