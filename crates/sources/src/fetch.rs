@@ -154,6 +154,9 @@ pub struct Fetcher {
     deadline: Instant,
 }
 
+/// The permit to fetch from a host; released on drop.
+pub(crate) struct HostTurn(Option<OwnedSemaphorePermit>);
+
 struct ProxiedClient {
     client: Client,
     proxy: ProxyOptions,
@@ -215,10 +218,32 @@ impl Fetcher {
     /// Fetches a page. At most [`FetchLimits::at_once`] pages are fetched at the same time, one of each
     /// host; the others wait.
     pub async fn fetch(&self, address: &str) -> Result<Fetched, FetchError> {
+        let turn = self.turn(address).await;
+        self.fetch_in_turn(address, turn).await
+    }
+
+    /// The number of pages that are fetched at the same time.
+    pub(crate) fn at_once(&self) -> usize {
+        self.limits.at_once
+    }
+
+    /// Waits until no other page of the same host is being fetched.
+    pub(crate) async fn turn(&self, address: &str) -> Result<HostTurn, FetchError> {
+        let url = self.policy.parse(address)?;
+        let turn = timeout_at(self.deadline, self.host(&url).acquire_owned()).await;
+        let turn = turn.map_err(|_| FetchError::CheckLimit)?;
+        Ok(HostTurn(turn.ok()))
+    }
+
+    /// Fetches a page whose host has been waited for.
+    pub(crate) async fn fetch_in_turn(
+        &self,
+        address: &str,
+        turn: Result<HostTurn, FetchError>,
+    ) -> Result<Fetched, FetchError> {
+        let HostTurn(turn) = turn?;
         let url = self.policy.parse(address)?;
         let work = async {
-            let host = self.host(&url);
-            let turn = host.acquire_owned().await.ok();
             let _slot = self.slots.acquire().await;
             let until = (Instant::now() + self.limits.source).min(self.deadline);
             timeout_at(until, self.follow(url, turn)).await.unwrap_or(Err(FetchError::Timeout))

@@ -1,12 +1,25 @@
 //! Reads the pages that a report cites, and compares its sentences with them.
 //!
 //! This crate knows neither jobs nor stores. Fetching follows the rules of J5, because the addresses come from
-//! untrusted text; nothing in a page influences what is fetched next.
+//! untrusted text; nothing in a page influences what is fetched next. The comparison is one of texts: it finds facts
+//! in a source, and does not understand sentences.
 
-mod address;
+mod check;
+mod markdown;
+mod facts;
+mod compare;
+mod page;
+mod text;
 mod fetch;
+mod address;
 
 pub use address::Refusal;
+pub use check::{
+    Check, CheckedClaim, CheckedSource, CitationCheck, ClaimVerdict, FoundPassage, Reason,
+    SourceStep, SourceVerdict, Totals,
+};
 pub use fetch::{
     FetchError, FetchLimits, FetchOptions, Fetched, Fetcher, FetcherError, Lookup, system_lookup,
 };
+pub use markdown::{CitedSource, Claim, Report};
+pub use page::{Block, BlockKind, Obstacle, Page, PdfReader, Unreadable};

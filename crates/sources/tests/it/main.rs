@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod checks;
