@@ -1,4 +1,4 @@
-//! The ledger: one row for each paid run, kept apart from jobs so that it outlives them (G6). `rules/spending.rs`
+//! The ledger: one row for each paid run, kept apart from jobs so that it outlives them (G6). `rules/charge.rs`
 //! decides what is reserved and refused.
 
 use serde::{Deserialize, Serialize};

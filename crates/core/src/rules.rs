@@ -11,7 +11,9 @@ mod restore;
 mod expire;
 mod prune;
 mod room;
-mod spending;
+mod cap;
+mod charge;
+mod ledger_sweep;
 mod key;
 mod identity;
 mod share;
@@ -29,10 +31,13 @@ pub(crate) mod tests;
 pub use admit::{Admitted, FirstCharge, OwnerUsage, admit, attach, counts_toward_day};
 pub use approach::{Approach, approach, may_begin_again};
 pub use cancel::{cancel, record_late_run, record_stop};
+pub use cap::{begins_another_run, lowest_cap, reserve_another_run, reserved_amount};
+pub use charge::{RunCharge, charge, maybe_spent};
 pub use claim::{claim, claim_on_insert, is_claimable, is_claimable_by_id};
 pub use expire::{expires_at, is_expired, life_ends_at};
 pub use identity::{EarlierCall, IdentityRecord, is_promised_by, newest_call, promise};
 pub use key::{KeyRecord, Replay, record_answer, replay};
+pub use ledger_sweep::{ledger_old_until, ledger_removable_until, sweeps_needed_from};
 pub use notice::{notice, retry_or_give_up};
 pub use prune::{is_prunable, removable_at};
 pub use rescue::{is_unheld, lease_is_void, rescue};
@@ -41,10 +46,7 @@ pub use retry::Retrying;
 pub use room::{request_bytes, settled_bytes};
 pub use send_key::job_of_key;
 pub use share::{Sharing, may_take};
-pub use spending::{
-    RunCharge, begins_another_run, charge, ledger_old_until, ledger_removable_until, lowest_cap,
-    maybe_spent, reserve_another_run, reserved_amount, sweeps_needed_from,
-};
+
 pub use turn::{Turn, jobs_ahead};
 pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, settle, show_progress, show_text};

@@ -1,10 +1,11 @@
 //! The insert of a job. A call that repeats an earlier one attaches to the earlier job; any other call adds a job if its
 //! conversation is idle and its owner has not reached a limit. Stores read the facts and write the decision.
 
+use super::cap::{allowance_of_resumed, may_spend};
+use super::charge::reserve;
 use super::identity::{Earlier, EarlierCall, IdentityRecord, earlier};
 use super::key::KeyRecord;
 use super::room::{has_room, request_bytes};
-use super::spending::{allowance_of_resumed, may_spend, reserve};
 use crate::{
     Checkpoint, CountedSpend, EndNotices, Fence, Insert, Job, JobId, JobState, LedgerRow, NanoUsd,
     NewJob, Record, RemoteRun, Rev, StoreError, Timestamp,

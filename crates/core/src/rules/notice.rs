@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::spending::maybe_spent;
+use super::charge::maybe_spent;
 use crate::{Cost, Job, NanoUsd, Notice, NoticeOutcome, ResearchKind, Visibility};
 
 /// The waits after each failed delivery: nearly a day in all. No delivery follows the one after the last wait.
