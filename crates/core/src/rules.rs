@@ -46,7 +46,6 @@ pub use retry::Retrying;
 pub use room::{request_bytes, settled_bytes};
 pub use send_key::job_of_key;
 pub use share::{Sharing, may_take};
-
 pub use turn::{Turn, jobs_ahead};
 pub use verdict::{End, verdict};
 pub use write::{check_lease, checkpoint, settle, show_progress, show_text};

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outlast_core::{BoxError, Job, JobId, StateKind};
+use outlast_core::{
+    BoxError, Job, JobId, NewJob, Profile, ResearchKind, Scope, StateKind, Store, StoreError,
+};
 use tokio::sync::Notify;
 
 use crate::wakeups::locked;
@@ -53,7 +55,7 @@ pub(crate) enum JobRunner {
 /// Leaves the jobs of one process to detached workers.
 pub struct Handover {
     workers: Arc<dyn DetachedWorkers>,
-    /// True if this process runs its jobs itself, because of its request or because no worker can be started.
+    /// True if this process runs its jobs itself, by its configuration or because no worker can be started.
     runs_here: AtomicBool,
     /// The last logged reason for leaving jobs to a worker of the present configuration, or to no one.
     logged: Mutex<String>,
@@ -98,23 +100,43 @@ impl Handover {
         }
     }
 
-    pub(crate) fn is_current(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.workers.is_current()
     }
 
     /// Returns true if this process runs its jobs itself.
-    pub(crate) fn runs_jobs_here(&self) -> bool {
+    fn runs_jobs_here(&self) -> bool {
         self.runs_here.load(Ordering::Acquire) && self.is_current()
     }
 
-    /// Leaves the jobs in the queue to the worker.
-    pub(crate) async fn leave_queue(&self) -> JobRunner {
-        self.leave(WaitingJobs::Queue).await
+    /// Returns whether this process runs a new job.
+    pub(crate) fn runs_here(&self, job: &NewJob) -> bool {
+        self.runs_jobs_here() || is_quick(job) && self.is_current()
     }
 
-    /// Leaves a job to the worker if it waits.
+    /// Returns whether this process may claim jobs from the queue. If not, it leaves waiting jobs to a worker.
+    pub(crate) async fn may_claim(
+        &self,
+        store: &dyn Store,
+        profiles: &[Profile],
+    ) -> Result<bool, StoreError> {
+        Ok(self.runs_jobs_here()
+            || store.count_queued(profiles).await? > 0
+                && self.leave(WaitingJobs::Queue).await == JobRunner::ThisProcess)
+    }
+
+    /// Returns whether this process may claim this job. If not, it leaves the job to a worker.
+    pub(crate) async fn may_take(&self, store: &dyn Store, id: &JobId) -> Result<bool, StoreError> {
+        if self.runs_jobs_here() {
+            return Ok(true);
+        }
+        let Some(job) = store.job(&Scope::Operator, id).await? else { return Ok(false) };
+        Ok(self.leave_job(&job).await == JobRunner::ThisProcess)
+    }
+
+    /// Leaves a job to the worker if it waits, except for quick answers.
     pub(crate) async fn leave_job(&self, job: &Job) -> JobRunner {
-        if job.state.kind() != StateKind::Queued {
+        if is_quick(&job.new) && self.is_current() || job.state.kind() != StateKind::Queued {
             return JobRunner::ThisProcess;
         }
         self.leave(match job.new.visibility.goes_through_queue() {
@@ -177,5 +199,18 @@ impl Handover {
 impl fmt::Debug for Handover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handover").field("runs_here", &self.runs_here).finish_non_exhaustive()
+    }
+}
+
+/// Returns true if the answer takes only seconds, which is not worth a second process.
+fn is_quick(job: &NewJob) -> bool {
+    if job.profile.provider() == Profile::WORKFLOW || job.visibility.goes_through_queue() {
+        return false;
+    }
+    match job.request.kind() {
+        ResearchKind::Search | ResearchKind::Ask | ResearchKind::Reason | ResearchKind::Results => {
+            true
+        }
+        ResearchKind::Research => false,
     }
 }

@@ -3,119 +3,20 @@
 //! accepted the call runs its job, at once and past the queue. The held call of a process that crashed is an orphan,
 //! which the next worker with its profile runs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-
-use outlast_core::{
-    Claimed, InitialWorker, Job, JobId, Key, Lease, NewJob, Profile, StateKind, StoreError,
-    WorkerId,
-};
+use outlast_core::{Claimed, JobId, Profile, WorkerId};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::engine::{Engine, Started};
-use crate::leaving;
 use crate::shared::Shared;
-use crate::wakeups::{Taken, WorkerSignals, locked, until};
+use crate::wakeups::{WorkerSignals, locked, until};
 
 /// The age from which a held call in the state Queued counts as abandoned by a process that crashed before it claimed
 /// the call.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
 /// The wait after an error of the store, before the next look.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
-
-impl Engine {
-    /// Starts a held call, or attaches to the same call made before: while its job is unfinished, and for a while
-    /// after its end.
-    pub async fn start_held(&self, job: NewJob, key: Key) -> Result<Started, StoreError> {
-        let carrier = self.carrier(&job);
-        let started = match carrier {
-            Some(carrier) => {
-                // A separate task: a caller that disconnects must not leave a held job without an attempt.
-                let starting = self.clone().start_carried(job, key, carrier);
-                let started = crate::spawn(starting).await;
-                started.map_err(|error| StoreError::Unavailable(error.into()))??
-            }
-            None => self.start(job, Some(key)).await?,
-        };
-        let state = started.job.state.kind();
-        if state.is_terminal() || (!started.existed && state == StateKind::Running) {
-            return Ok(started);
-        }
-        if started.existed {
-            // The process that ran the job may have crashed. If so, the job is queued from now on, and this process
-            // claims it.
-            self.find_dead_workers().await;
-        }
-        // This includes a promised job in the queue: a caller waits here for it, so it does not wait for a slot.
-        self.carry(&started.job.id);
-        Ok(started)
-    }
-
-    /// Returns this process's worker, if it can run the job from the start. A promised job waits for its turn in the
-    /// queue.
-    fn carrier(&self, job: &NewJob) -> Option<InitialWorker> {
-        if job.visibility.goes_through_queue() || !self.has_provider(&job.profile) {
-            return None;
-        }
-        let worker = self.shared.wakeups.carrier()?;
-        Some(InitialWorker { worker, lease: self.shared.options.lease })
-    }
-
-    async fn start_carried(
-        self,
-        job: NewJob,
-        key: Key,
-        carrier: InitialWorker,
-    ) -> Result<Started, StoreError> {
-        let (worker, since) = (carrier.worker.clone(), Instant::now());
-        let started = self.insert(job, Some(key), None, Some(carrier)).await?;
-        if !started.existed && started.job.state.kind() == StateKind::Running {
-            let job = started.job.clone();
-            let lease = Lease { job: job.id, worker, fence: job.fence };
-            let taken = Taken { claimed: Claimed { job, lease }, since };
-            if let Err(lease) = self.shared.wakeups.hand_over(taken) {
-                // The worker has shut down.
-                leaving::release_unsent(&self.shared, &lease).await;
-            }
-        }
-        Ok(started)
-    }
-
-    /// Runs the job in this process if it is a held call. A promised job stays in the queue, for its slot.
-    pub fn carry_if_held(&self, job: &Job) {
-        if !job.new.visibility.goes_through_queue() {
-            self.carry(&job.id);
-        }
-    }
-
-    /// Runs this job in this process now, even past the queue, for a caller who waits for it here.
-    pub fn carry(&self, id: &JobId) {
-        self.shared.wakeups.carry(*id);
-    }
-
-    /// Records that a call was answered with the outcome of this job.
-    pub async fn record_answer(&self, id: &JobId) -> Result<(), StoreError> {
-        self.shared.store.record_answer(id).await
-    }
-
-    /// Records the answer without waiting for the write: every later request of this process to the store finds it
-    /// recorded. If it cannot be stored, the outcome is replayed once more than necessary.
-    pub fn record_answer_soon(&self, id: &JobId) {
-        let (shared, id) = (Arc::clone(&self.shared), *id);
-        let mut recording = Box::pin(async move {
-            if let Err(error) = shared.store.record_answer(&id).await {
-                tracing::warn!(job.id = %id, %error, "not recorded that a call was answered");
-            }
-        });
-        // The request reaches the store here and now, so that no other request precedes it.
-        if recording.as_mut().now_or_never().is_none() {
-            crate::spawn(recording);
-        }
-    }
-}
 
 /// The worker's part in held calls: it claims them by id and keeps the attempts at them.
 pub(crate) struct HeldCalls {
@@ -168,10 +69,12 @@ impl HeldCalls {
         let mut taken = Vec::new();
         for id in asked_for {
             let taking = async {
-                match shared.options.dispatch.may_take(&*shared.store, &id).await? {
-                    true => shared.take(worker, profiles, &id).await,
-                    false => Ok(None),
+                if let Some(handover) = shared.options.dispatch.handover()
+                    && !handover.may_take(&*shared.store, &id).await?
+                {
+                    return Ok(None);
                 }
+                shared.take(worker, profiles, &id).await
             };
             match taking.await {
                 Ok(claimed) => taken.extend(claimed),

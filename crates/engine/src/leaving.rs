@@ -14,6 +14,16 @@ const LEAVING: Duration = Duration::from_millis(1_500);
 /// The time for which a store that does not answer may delay the end of a worker.
 const DEREGISTER: Duration = Duration::from_millis(500);
 
+/// The time that a worker which was asked to stop waits for the store to answer a claim.
+const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(700);
+
+/// Waits until a worker that was asked to stop has waited too long for its store. A claim that is dropped here and
+/// committed later is undone like that of a worker that crashed.
+pub(crate) async fn is_held_up(shared: &Shared) {
+    shared.stop.asked().await;
+    tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
+}
+
 /// Waits until no attempt is under way, for a limited time, and deregisters the worker.
 pub(crate) async fn leave(
     shared: &Shared,

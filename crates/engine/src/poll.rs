@@ -3,22 +3,10 @@
 use std::time::Duration;
 
 use outlast_core::{JobId, Scope, StoreError};
-use thiserror::Error;
 
 use crate::engine::Engine;
-use crate::reads::Reading;
+use crate::handle::{PollError, Reading};
 use crate::wakeups::Watcher;
-
-/// The reason why a poll has no answer.
-#[derive(Debug, Error)]
-pub enum PollError {
-    /// Too many callers wait already, in total or for this job; ask again later.
-    #[error("too many polls are waiting")]
-    TooManyPolls,
-    /// The job cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 impl Engine {
     /// Answers when the job ends, or after `budget` with the present job; `None` if the caller has no such job.
@@ -32,18 +20,7 @@ impl Engine {
         self.wait(scope, id, budget, false).await
     }
 
-    /// Does the same for a held call that this caller has just made. If this process runs it, nothing is read: its
-    /// end is reported here first.
-    pub async fn poll_own(
-        &self,
-        scope: &Scope,
-        id: &JobId,
-        budget: Duration,
-    ) -> Result<Option<Reading>, PollError> {
-        self.wait(scope, id, budget, true).await
-    }
-
-    async fn wait(
+    pub(crate) async fn wait(
         &self,
         scope: &Scope,
         id: &JobId,

@@ -143,3 +143,14 @@ async fn a_claim_and_then(signals: &WorkerSignals, next_round: Instant) {
     signals.claims.notified().await;
     tokio::time::sleep_until(next_round).await;
 }
+
+/// Looks for jobs again whenever a detached worker may not run those that were left to it. Runs until dropped.
+pub(crate) async fn look_for_lost_jobs(shared: &Shared) {
+    let Some(handover) = shared.options.dispatch.handover() else {
+        return std::future::pending().await;
+    };
+    loop {
+        handover.must_look_again().await;
+        shared.wakeups.publish_due();
+    }
+}

@@ -96,3 +96,9 @@ impl Shared {
         }
     }
 }
+
+/// Logs an event of a job.
+pub(crate) fn log_job(job: &Job, event: &'static str) {
+    let (conversation, tool) = (job.new.conversation_id(), job.new.tool());
+    tracing::info!(job.id = %job.id, conversation.id = conversation, tool, "{event}");
+}

@@ -24,9 +24,6 @@ use crate::{attempt, leaving, notices, remote_stops, rescuer, sweeper};
 /// The wait after a failed claim, before the next.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The time that a worker which was asked to stop waits for the store to answer a claim.
-const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(700);
-
 /// The maximum number of concurrent claims: other processes want their turn. The number only grows to this while the
 /// queue has a job for every claim.
 const MAX_CLAIMS_AT_ONCE: usize = 32;
@@ -99,27 +96,12 @@ impl Worker {
             () = rescuer::watch(&self.shared, signals, &self.id, &self.renewer) => Ok(()),
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
-            () = self.look_for_lost_jobs() => Ok(()),
-            () = self.is_held_up() => Ok(()),
+            () = rescuer::look_for_lost_jobs(&self.shared) => Ok(()),
+            () = leaving::is_held_up(&self.shared) => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
         leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
         worked
-    }
-
-    /// Looks for jobs again whenever a detached worker may not run those that were left to it. Runs until dropped.
-    async fn look_for_lost_jobs(&self) {
-        loop {
-            self.shared.options.dispatch.must_look_again().await;
-            self.shared.wakeups.publish_due();
-        }
-    }
-
-    /// Waits until a worker that was asked to stop has waited too long for its store. A claim that is dropped here
-    /// and committed later is undone like that of a worker that crashed.
-    async fn is_held_up(&self) {
-        self.shared.stop.asked().await;
-        tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
     }
 
     /// Fills free slots with jobs until asked to stop.
@@ -208,8 +190,9 @@ impl Worker {
         if jobs == 0 {
             return Ok(Claims::AllOfThem);
         }
-        let dispatch = &self.shared.options.dispatch;
-        if !dispatch.may_claim(&*self.shared.store, &self.profiles).await? {
+        if let Some(handover) = self.shared.options.dispatch.handover()
+            && !handover.may_claim(&*self.shared.store, &self.profiles).await?
+        {
             return Ok(Claims::NoMore);
         }
         let taken = Instant::now();
