@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use outlast_core::rules::{self, Replay};
 use outlast_core::{
-    Cancelled, InitialWorker, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Rev, Scope,
-    Store, StoreError,
+    Cancelled, InitialWorker, Insert, Inserted, Job, JobId, Key, NewJob, RemoteRun, Scope,
+    StoreError,
 };
 
 use crate::options::Options;
@@ -40,8 +40,8 @@ impl Engine {
         &self,
         job: NewJob,
         key: Option<Key>,
-        takes_up: Option<RemoteRun>,
-        carrier: Option<InitialWorker>,
+        resumed_run: Option<RemoteRun>,
+        initial_worker: Option<InitialWorker>,
     ) -> Result<Started, StoreError> {
         let Options { max_unfinished, max_bytes, dispatch, observers, .. } = &self.shared.options;
         let reservation = self.shared.reservation(&job);
@@ -50,12 +50,12 @@ impl Engine {
             key,
             max_unfinished: *max_unfinished,
             max_bytes: *max_bytes,
-            resumed_run: takes_up,
+            resumed_run,
             reservation,
-            initial_worker: carrier,
+            initial_worker,
         };
         let inserted = dispatch.insert(&*self.shared.store, observers, insert).await?;
-        let started = match inserted {
+        Ok(match inserted {
             Inserted::New(job) => {
                 log_job(&job, "Job enqueued");
                 self.shared.warn_of_cost(&job);
@@ -64,8 +64,7 @@ impl Engine {
             Inserted::Existing { job, key } => {
                 Started { replay: rules::replay(&key, &job), job, existed: true }
             }
-        };
-        Ok(started)
+        })
     }
 
     /// Ends an unfinished job; `None` if the caller has no such job.

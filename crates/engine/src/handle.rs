@@ -9,7 +9,7 @@ use outlast_core::{
     ChangeWait, Changes, Claimed, ConversationId, ConversationPage, ConversationQuery,
     InitialWorker, Job, JobId, JobPage, JobQuery, JobState, Key, Lease, LedgerRow, NewJob, OwnerId,
     Profile, Prune, Pruned, Request, RescueBy, Rev, Scope, SpendQuery, SpendSum, Standing,
-    StateCount, StateKind, StoreError, Timestamp, Visibility, Waits,
+    StateCount, StateKind, Store, StoreError, Timestamp, Visibility, Waits,
 };
 use thiserror::Error;
 use tokio::task::JoinHandle;

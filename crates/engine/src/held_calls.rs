@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use outlast_core::{Claimed, JobId, Profile, WorkerId};
+use outlast_core::{Claimed, Profile, WorkerId};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outlast_core::{Claimed, Profile, StoreError, WorkerId};
+use outlast_core::{Claimed, Job, Profile, StoreError, WorkerId};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -212,14 +212,9 @@ impl Worker {
 
     /// Begins to work on a job that was claimed at this moment or later.
     fn spawn(&self, claimed: Claimed, taken: Instant, start: Start, tries: &mut JoinSet<()>) {
-        tracing::info!(
-            job.id = %claimed.job.id,
-            conversation.id = claimed.job.new.conversation_id(),
-            tool = claimed.job.new.tool(),
-            priority = claimed.job.new.priority,
-            attempt = claimed.job.failures.len() + 1,
-            "Job dequeued"
-        );
+        let Job { id, new, failures, .. } = &claimed.job;
+        let (conversation, attempt) = (new.conversation_id(), failures.len() + 1);
+        tracing::info!(job.id = %id, conversation.id = conversation, tool = new.tool(), priority = new.priority, attempt, "Job dequeued");
         let lease = self.renewer.hold(claimed.lease, taken, self.shared.options.lease);
         tries.spawn(attempt::work(Arc::clone(&self.shared), claimed.job, lease, start));
     }
