@@ -86,7 +86,7 @@ impl World {
         self.data_dir().join("outlast.db")
     }
 
-    fn environment(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn environment(&self) -> Vec<(&str, &str)> {
         self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
     }
 

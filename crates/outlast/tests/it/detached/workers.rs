@@ -1,10 +1,10 @@
 //! The assignment of jobs to workers, the list and the end of workers, and servers for which none can be started.
 
-use outlast_testkit::mcp_process::{Signal, signal};
+use outlast_testkit::mcp_process::{McpProcess, Signal, signal};
 use serde_json::Value;
 
 use super::{Project, WAITS, detaching, ended, nothing_is_left, runs, start_workflow};
-use crate::support::{eventually, finished, start};
+use crate::support::{binary, eventually, finished, start};
 
 /// H1: two projects with a workflow of the same name on one store; each command runs in its own project.
 #[tokio::test]
@@ -179,6 +179,31 @@ async fn h1_workers_are_listed_and_stopped() {
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     eventually("it has left", || !runs(pid)).await;
     assert_eq!(world.shown(&id).await["state"], "queued");
+    world.simulator.release();
+    let mut next = world.serve().await;
+    assert_eq!(finished(&mut next, &id).await["status"], "COMPLETED");
+    assert_eq!(world.submits(), 1);
+}
+
+/// N1: an upgrade as docs/install.md describes it: the new program stops the worker of the replaced one, and its own worker
+/// finishes the jobs without paying again.
+#[tokio::test]
+async fn n1_the_worker_of_a_new_version_finishes_the_jobs_of_the_replaced_one() {
+    let world = detaching().await;
+    let folder = tempfile::tempdir().unwrap();
+    let replaced = folder.path().join("outlast");
+    std::fs::copy(binary(), &replaced).unwrap();
+    let mut server = McpProcess::start(&replaced, ["serve"], &world.environment()).await;
+    let id = start(&mut server, "ok;words=80;hold=true").await;
+    crate::support::running(&world, &id).await;
+    let workers = world.detached_workers();
+    assert_eq!(workers.len(), 1);
+    drop(server);
+    std::fs::remove_file(&replaced).unwrap();
+
+    let stopped = world.run(&["worker", "stop"]).await;
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    eventually("it has left", || !runs(workers[0])).await;
     world.simulator.release();
     let mut next = world.serve().await;
     assert_eq!(finished(&mut next, &id).await["status"], "COMPLETED");
