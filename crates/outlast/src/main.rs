@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     outlast_sys::return_large_blocks();
+    outlast_sys::count_no_sqlite_memory();
     if let Some(code) = commands::own_processes::run(std::env::args_os()) {
         return code;
     }

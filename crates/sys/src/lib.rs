@@ -1,8 +1,11 @@
 //! The calls to the operating system that need unsafe code. Every other crate of the workspace forbids it.
 //!
-//! A program calls both functions at the very beginning of its `main`.
+//! A program calls these functions at the very beginning of its `main`.
 
+use std::ffi::c_int;
 use std::io;
+
+use rusqlite::ffi;
 
 /// The variable that makes [`leave_starter`] leave. It is set by a process that starts one to outlive it.
 pub const STARTED_DETACHED: &str = "OUTLAST_STARTED_DETACHED";
@@ -105,6 +108,19 @@ pub fn return_large_blocks() {
     }
 }
 
+/// Makes SQLite count no allocations, each of which would take a lock for figures that nobody reads.
+///
+/// The compile option of `.cargo/config.toml` does the same, but `cargo install --git` does not read that file. Has no
+/// effect once a database was opened.
+pub fn count_no_sqlite_memory() {
+    configure_sqlite_memory_counts(0);
+}
+
+fn configure_sqlite_memory_counts(counts: c_int) {
+    // SAFETY: the option takes one int. SQLite refuses the call, without an effect, once it is in use.
+    unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, counts) };
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;
@@ -118,6 +134,17 @@ mod tests {
     fn is_open(file: libc::c_int) -> bool {
         // SAFETY: it reads the flags of a number.
         unsafe { libc::fcntl(file, libc::F_GETFD) != -1 }
+    }
+
+    /// The only test of this program that uses SQLite, whose configuration is global.
+    #[test]
+    fn sqlite_counts_no_allocations() {
+        configure_sqlite_memory_counts(1);
+        count_no_sqlite_memory();
+        let database = rusqlite::Connection::open_in_memory().unwrap();
+        database.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+        // SAFETY: it reads a counter.
+        assert_eq!(unsafe { ffi::sqlite3_memory_used() }, 0);
     }
 
     #[test]
