@@ -175,6 +175,8 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Show the log of the workers that run in the background
+    Logs(LogsArgs),
     /// Show what was spent, what is reserved and what may have been spent
     ///
     /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked
@@ -240,6 +242,17 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+}
+
+/// `outlast logs`
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Print what is added too, until Ctrl-C
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Maximum number of lines to show
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) lines: usize,
 }
 
 /// `outlast doctor`

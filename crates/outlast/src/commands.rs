@@ -20,6 +20,7 @@ mod jobs;
 mod conversations;
 mod find;
 mod spend;
+mod logs;
 mod store;
 
 mod doctor;
@@ -70,6 +71,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Jobs(command) => jobs::run(&global, command).await,
             Command::Conversations(command) => conversations::run(&global, command).await,
             Command::Ui { no_open, all } => ui_page::run(&global, no_open, all).await,
+            Command::Logs(args) => logs::run(&global, args).await,
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),

@@ -66,6 +66,11 @@ impl CommandError {
     }
 }
 
+/// Returns the address of a page of the documentation, which is not installed with the program.
+pub(crate) fn documentation(page: &str) -> String {
+    format!("{}/blob/main/docs/{page}", env!("CARGO_PKG_REPOSITORY"))
+}
+
 /// Refuses a command line or a configuration with the mistake and a correct value.
 pub(crate) fn refuse<T>(why: impl Into<String>, hint: impl Into<String>) -> CommandResult<T> {
     Err(CommandError::wrong(why, hint))

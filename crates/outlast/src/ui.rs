@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use outlast_core::{StateKind, escaped_json, is_shown, printable, visible};
+use outlast_core::{StateKind, SummaryCharge, escaped_json, is_shown, printable, visible};
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -22,7 +22,7 @@ use crate::cli::Color;
 use crate::error::{CommandError, CommandResult};
 
 pub(crate) use progress::Bars;
-pub(crate) use table::{Cell, table};
+pub(crate) use table::{Cell, table, table_with_optional};
 
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
@@ -313,6 +313,16 @@ pub(crate) fn short(text: &str, columns: usize) -> String {
         start.push(character);
     }
     format!("{start}\u{2026}")
+}
+
+/// Formats the cost of a job in a list, as the page does.
+pub(crate) fn cost(charge: Option<&SummaryCharge>) -> String {
+    match charge {
+        None => "free".to_owned(),
+        Some(charge) if charge.is_final => charge.amount.to_string(),
+        // Reserved, or perhaps paid.
+        Some(charge) => format!("~{}", charge.amount),
+    }
 }
 
 /// Formats a duration in one or two of its largest units.

@@ -12,9 +12,61 @@ use crate::ui;
 pub(super) fn run(shell: clap_complete::Shell) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::definition(), "outlast", &mut script);
-    ui::raw(&script);
+    let script = String::from_utf8_lossy(&script);
+    ui::raw(with_ids(shell, &script).as_bytes());
     DONE
 }
+
+/// Adds the ids of the newest jobs, which only the store knows. `clap_complete` can complete them only by an interface that
+/// is unstable.
+fn with_ids(shell: clap_complete::Shell, script: &str) -> String {
+    match shell {
+        clap_complete::Shell::Bash => {
+            format!(
+                "{BASH_IDS}{}",
+                script.replace("complete -F _outlast ", "complete -F _outlast_or_ids ")
+            )
+        }
+        clap_complete::Shell::Zsh => script
+            .replace("\n    _outlast \"$@\"\nelse", "\n    _outlast_or_ids \"$@\"\nelse")
+            .replace("compdef _outlast outlast", "compdef _outlast_or_ids outlast")
+            .replace("\nif [ \"$funcstack[1]\"", &format!("\n{ZSH_IDS}if [ \"$funcstack[1]\"")),
+        clap_complete::Shell::Fish => format!("{script}{FISH_IDS}"),
+        _ => script.to_owned(),
+    }
+}
+
+const BASH_IDS: &str = r#"_outlast_or_ids() {
+    local word=${COMP_WORDS[COMP_CWORD]}
+    if [[ $COMP_CWORD -ge 3 && ${COMP_WORDS[1]} == jobs && $word != -* ]]; then
+        case ${COMP_WORDS[2]} in
+            show | watch | wait | cancel | retry)
+                COMPREPLY=($(compgen -W "$(outlast jobs list --limit 100 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"))
+                return
+                ;;
+        esac
+    fi
+    _outlast "$@"
+}
+
+"#;
+
+const ZSH_IDS: &str = r#"_outlast_or_ids() {
+    if (( CURRENT >= 4 )) && [[ $words[2] == jobs && $words[CURRENT] != -* ]]; then
+        case $words[3] in
+            show | watch | wait | cancel | retry)
+                compadd -V jobs -- ${(f)"$(outlast jobs list --limit 100 2>/dev/null | awk 'NR > 1 { print $1 }')"}
+                return
+                ;;
+        esac
+    fi
+    _outlast "$@"
+}
+
+"#;
+
+const FISH_IDS: &str = r#"complete -c outlast -f -n '__fish_seen_subcommand_from jobs; and __fish_seen_subcommand_from show watch wait cancel retry' -a '(outlast jobs list --limit 100 2>/dev/null | awk \'NR > 1 { print $1 "\t" $2 }\')'
+"#;
 
 /// Prints the output of `outlast --version`.
 pub(super) fn version() -> CommandResult {
@@ -55,4 +107,30 @@ fn page(command: clap::Command) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     clap_mangen::Man::new(command).render(&mut text)?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap_complete::Shell;
+
+    use super::*;
+
+    #[test]
+    fn the_scripts_complete_the_ids_of_jobs() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::definition(), "outlast", &mut script);
+            let script = with_ids(shell, &String::from_utf8_lossy(&script));
+            assert!(script.contains("outlast jobs list --limit 100"), "{shell}");
+            let called = match shell {
+                Shell::Bash => "complete -F _outlast_or_ids -o",
+                Shell::Zsh => "compdef _outlast_or_ids outlast",
+                _ => "__fish_seen_subcommand_from show",
+            };
+            assert!(
+                script.contains(called),
+                "{shell}: clap_complete ends its script in another way"
+            );
+        }
+    }
 }

@@ -61,7 +61,7 @@ async fn list(session: &Session<'_>, args: ListConversationsArgs) -> CommandResu
         vec![
             ui::Cell::id(conversation.id.as_str()),
             ui::Cell::state(conversation.state.as_str().to_owned(), conversation.state),
-            ui::Cell::plain(&ui::ago(now.since(conversation.updated_at))),
+            ui::Cell::plain(&ui::ago(now.since(conversation.created_at))),
             ui::Cell::plain(&conversation.turns.to_string()),
             ui::Cell::plain(&conversation.title),
         ]

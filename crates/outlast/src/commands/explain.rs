@@ -9,7 +9,10 @@ use crate::ui;
 
 pub(super) fn run(code: Option<String>) -> CommandResult {
     let Some(code) = code else {
-        explanations().for_each(|explanation| ui::line(explanation.code));
+        let row = |explanation: &Explanation| {
+            vec![ui::Cell::plain(explanation.code), ui::Cell::plain(&explanation.summary())]
+        };
+        ui::table(&["CODE", "MEANING"], explanations().map(row).collect());
         return DONE;
     };
     let wanted = code.trim().to_ascii_uppercase().replace('-', "_");
@@ -27,6 +30,13 @@ fn explanations() -> impl Iterator<Item = &'static Explanation> {
 }
 
 impl Explanation {
+    /// Returns the first sentence of its meaning.
+    fn summary(&self) -> String {
+        let meaning = remove_links(self.meaning).replace('\n', " ");
+        let end = meaning.find(". ").map_or(meaning.len(), |at| at + 1);
+        meaning[..end].trim_end_matches('.').to_owned()
+    }
+
     fn markdown(&self) -> String {
         let Self { meaning, money, next, .. } = self;
         format!("{meaning}\n\n**Money:** {money}\n\n**Next:** {next}")
@@ -58,6 +68,14 @@ mod tests {
         }
         for explanation in explanations() {
             assert!(!remove_links(&explanation.markdown()).contains("]("), "{}", explanation.code);
+        }
+    }
+
+    #[test]
+    fn every_code_has_a_line_that_fits() {
+        for explanation in explanations() {
+            let summary = explanation.summary();
+            assert!(!summary.is_empty() && !summary.contains('\n'), "{}", explanation.code);
         }
     }
 

@@ -6,7 +6,7 @@ mod retry;
 use std::time::Duration;
 
 use outlast_core::{
-    Cancelled, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop, Scope, StateKind,
+    Cancelled, Code, Job, JobId, JobQuery, JobState, Profile, Prune, RemoteStop, Scope, StateKind,
     Summary, Timestamp, Waits,
 };
 use outlast_engine::{Providers, Reading};
@@ -97,32 +97,52 @@ async fn list(session: &Session<'_>, args: ListArgs) -> CommandResult {
         return DONE;
     }
     let now = session.engine.now();
-    let rows = page.jobs.iter().map(|job| row(job, now, args.all));
-    let mut heads = vec!["ID", "STATE", "AGE", "QUESTION"];
-    if args.all {
-        heads.insert(3, "OWNER");
+    let mut rows = Vec::new();
+    for job in &page.jobs {
+        rows.push(row(job, code(session, job).await?, now, args.all));
     }
-    ui::table(&heads, rows.collect());
+    let mut heads = vec!["ID", "STATE", "WORKFLOW", "PROVIDER", "COST", "AGE", "QUESTION"];
+    if args.all {
+        heads.insert(OWNER, "OWNER");
+    }
+    ui::table_with_optional(&["WORKFLOW", "PROVIDER", "COST"], &heads, rows);
     if page.next.is_some() {
         ui::remark(&format!("Only the newest {} are shown; --limit shows more.", args.limit));
     }
     DONE
 }
 
-fn row(job: &Summary, now: Timestamp, with_owner: bool) -> Vec<ui::Cell> {
+/// The column of the owner, between the age and the question.
+const OWNER: usize = 6;
+
+/// Returns the code with which a job failed.
+async fn code(session: &Session<'_>, job: &Summary) -> CommandResult<Option<Code>> {
+    if job.state != StateKind::Failed {
+        return Ok(None);
+    }
+    let job = session.engine.job(&Scope::Owner(job.owner.clone()), &job.id).await?;
+    Ok(job.and_then(|job| job.failures.last().map(|failure| failure.code)))
+}
+
+fn row(job: &Summary, code: Option<Code>, now: Timestamp, with_owner: bool) -> Vec<ui::Cell> {
     let percent = job.progress.as_ref().and_then(|progress| progress.percent);
-    let state = match percent.filter(|_| job.state == StateKind::Running) {
-        Some(percent) => format!("{} {percent} %", job.state.as_str()),
-        None => job.state.as_str().to_owned(),
+    let state = job.state.as_str();
+    let state = match (percent.filter(|_| job.state == StateKind::Running), code) {
+        (Some(percent), _) => format!("{state} {percent} %"),
+        (None, Some(code)) => format!("{state} {code}"),
+        (None, None) => state.to_owned(),
     };
     let mut cells = vec![
         ui::Cell::id(&job.id.to_string()),
         ui::Cell::state(state, job.state),
+        ui::Cell::plain(&job.workflow),
+        ui::Cell::plain(&job.provider),
+        ui::Cell::plain(&ui::cost(job.charge.as_ref())),
         ui::Cell::plain(&ui::ago(now.since(job.created_at))),
         ui::Cell::plain(&job.title),
     ];
     if with_owner {
-        cells.insert(3, ui::Cell::plain(job.owner.as_str()));
+        cells.insert(OWNER, ui::Cell::plain(job.owner.as_str()));
     }
     cells
 }

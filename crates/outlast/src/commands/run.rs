@@ -21,7 +21,7 @@ use super::signals::stop_on_signals;
 use super::start;
 use crate::cli::{Global, RunArgs};
 use crate::config::Config;
-use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, refuse};
+use crate::error::{CommandError, CommandResult, DONE, OrUsage as _, documentation, refuse};
 use crate::open_store::OpenStore;
 use crate::ui::{self, Mark};
 use crate::wire::{Profiled, research_providers, workflow_providers};
@@ -54,7 +54,10 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
         let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
         let why = format!("there is no workflow `{}`", ui::short(&args.workflow, 64));
         let hint = match names.as_slice() {
-            [] => "configure a [[workflow]] in outlast.toml: docs/workflows.md".to_owned(),
+            [] => format!(
+                "configure a [[workflow]] in outlast.toml: {}",
+                documentation("workflows.md")
+            ),
             names => format!("there is: {}", names.join(", ")),
         };
         return refuse(why, hint);
@@ -110,6 +113,9 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
         ui::json(&json::job(job, engine.now()));
     }
     let JobState::Succeeded { output, .. } = &job.state else {
+        if let Some(detail) = job.failures.last().and_then(|failure| failure.detail.as_deref()) {
+            last_lines(detail).for_each(|line| ui::remark(&format!("  {}", ui::short(line, 500))));
+        }
         return Err(unsuccessful("workflow", job));
     };
     if !args.json {
@@ -123,6 +129,14 @@ fn ended(engine: &Engine, args: &RunArgs, job: &Job) -> CommandResult {
         return Ok(ExitCode::FAILURE);
     }
     DONE
+}
+
+/// Returns the end of what a command wrote to standard error, which is the cause of its failure.
+fn last_lines(detail: &str) -> impl Iterator<Item = &str> {
+    const SHOWN: usize = 5;
+    let lines: Vec<_> = detail.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(SHOWN);
+    lines.into_iter().skip(from)
 }
 
 /// Returns the text of a result with only one text, unchanged: a program that reads it gets the command's exact output.

@@ -3,6 +3,7 @@
 mod copy;
 mod restore;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -42,13 +43,30 @@ async fn backup(config: &Config, args: BackupArgs) -> CommandResult {
     let Backend::Sqlite(sqlite) = &store.backend else { return Err(no_store(&config.store)) };
     let copied = sqlite.backup(&args.file).await;
     store.close().await;
-    copied.with_context(|| format!("back up the job store to {}", args.file.display()))?;
+    copied.map_err(|error| {
+        let error = anyhow::Error::new(error)
+            .context(format!("back up the job store to {}", args.file.display()));
+        CommandError::from(error).hint(backup_hint(&args.file))
+    })?;
     let file = args.file.display().to_string();
     match args.json {
         true => ui::json(&json!({ "file": file })),
         false => ui::line(&file),
     }
     DONE
+}
+
+fn backup_hint(file: &Path) -> String {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        _ if file.exists() => {
+            "name a file that does not exist yet; a backup replaces none".to_owned()
+        }
+        Some(folder) if !folder.is_dir() => {
+            format!("make the folder first: mkdir -p {}", quoted(&folder.display().to_string()))
+        }
+        _ => "name a file in a folder that you can write to and that has room".to_owned(),
+    }
 }
 
 async fn check(config: &Config, as_json: bool) -> CommandResult {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::error::documentation;
+
 pub(crate) type ConfigResult<T> = Result<T, ConfigError>;
 
 /// The configuration cannot be used.
@@ -42,13 +44,47 @@ impl ConfigError {
             Self::UnknownKey { nearest: None, .. } => {
                 "`outlast config show` lists every key".to_owned()
             }
-            Self::BadEntry { .. } => "docs/configuration.md lists every key".to_owned(),
+            Self::BadEntry { why, .. } => match nearest_field(why) {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => format!("{} lists every key", documentation("configuration.md")),
+            },
             Self::BadTokens { .. } => {
                 "OUTLAST_TOKENS is name=token,name=token; OUTLAST_TOKENS_FILE holds a line `name token` for each, \
                  and only its owner may read it: chmod 600"
                     .to_owned()
             }
             Self::NoDataDir(_) => "set OUTLAST_DATA_DIR, or give --data-dir".to_owned(),
+        }
+    }
+}
+
+/// Returns the field that is most similar to the unknown one in the parser's message: "unknown field `a`, expected one of
+/// `b`, `c`".
+fn nearest_field(why: &str) -> Option<&str> {
+    let mut names = why.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
+    let unknown = names.next()?;
+    let by_similarity =
+        names.map(|name| (strsim::normalized_damerau_levenshtein(unknown, name), name));
+    let (similarity, nearest) =
+        by_similarity.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (similarity >= 0.6).then_some(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_field_of_a_table_has_a_nearest_one() {
+        let hint = |why: &str| {
+            let (path, key) = (PathBuf::from("outlast.toml"), "x".to_owned());
+            ConfigError::BadEntry { path, line: 3, key, why: why.to_owned() }.hint()
+        };
+        let unknown =
+            "unknown field `descriptionn`, expected one of `name`, `description`, `command`";
+        assert_eq!(hint(unknown), "did you mean `description`?");
+        for why in ["unknown field `zz`, expected `name` or `command`", "is given twice"] {
+            assert!(hint(why).starts_with("https://") && !hint(why).contains(" docs/"), "{why}");
         }
     }
 }

@@ -7,10 +7,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{DIM, line, one_line, set, short, state_style, terminal_width};
 
-/// A terminal at least this wide has room for whole ids.
-const ROOM_FOR_IDS: usize = 110;
-/// A terminal narrower than this has room only for the shortest ids.
-const NARROW: usize = 60;
+/// The number of characters of an id on a terminal, as every other message shows it.
+const ID: usize = 8;
+/// The width below which the last column is too narrow to be read.
+const READABLE: usize = 24;
 /// The minimum width of the last column; with less there is no table.
 const LEFT: usize = 4;
 
@@ -37,21 +37,45 @@ impl Cell {
         Self { text, style: state_style(state), is_id: false }
     }
 
-    fn fit(&mut self, terminal: Option<usize>) {
-        let Some(columns) = terminal.filter(|_| self.is_id) else { return };
-        let characters = match columns {
-            ROOM_FOR_IDS.. => return,
-            NARROW.. => 12,
-            _ => 8,
-        };
-        self.text = self.text.chars().take(characters).collect();
+    fn shorten_id(&mut self) {
+        if self.is_id {
+            self.text = self.text.chars().take(ID).collect();
+        }
     }
+}
+
+/// Prints a table. On a narrow terminal the `optional` columns are left out, in this order, until the last column can be
+/// read.
+pub(crate) fn table_with_optional(optional: &[&str], heads: &[&str], mut rows: Vec<Vec<Cell>>) {
+    let mut heads = heads.to_vec();
+    let terminal = terminal_width();
+    if terminal.is_some() {
+        rows.iter_mut().flatten().for_each(Cell::shorten_id);
+    }
+    for left_out in optional {
+        let whole = widths(&heads, &rows, None).last().copied().unwrap_or(0);
+        let is_readable = terminal.is_none_or(|columns| {
+            let all = widths(&heads, &rows, Some(columns));
+            let taken: usize = all.iter().map(|width| width + 2).sum();
+            taken <= columns + 2 && all.last().is_some_and(|last| *last >= whole.min(READABLE))
+        });
+        if is_readable {
+            break;
+        }
+        if let Some(column) = heads.iter().position(|head| head == left_out) {
+            heads.remove(column);
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    }
+    table(&heads, rows);
 }
 
 /// Prints a table.
 pub(crate) fn table(heads: &[&str], mut rows: Vec<Vec<Cell>>) {
     let terminal = terminal_width();
-    rows.iter_mut().flatten().for_each(|cell| cell.fit(terminal));
+    if terminal.is_some() {
+        rows.iter_mut().flatten().for_each(Cell::shorten_id);
+    }
     let widths = widths(heads, &rows, terminal);
     let all: usize = widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
     if terminal.is_some_and(|columns| all > columns) {

@@ -97,7 +97,11 @@ async fn it_works_without_any_configuration_or_home() {
     let found = report(&world.run(&["doctor", "--json"]).await);
     assert_found(&found, "provider", "warn", "PERPLEXITY_API_KEY");
     assert_found(&found, "clients", "skipped", "home");
-    world.set("OUTLAST_LIBRARY", world.data_dir().parent().unwrap().to_str().unwrap());
+    let library = world.data_dir().parent().unwrap().to_owned();
+    world.set("OUTLAST_LIBRARY", library.to_str().unwrap());
+    let found = report(&world.run(&["doctor", "--json"]).await);
+    assert_found(&found, "provider", "warn", "the library is empty");
+    std::fs::write(library.join("a.md"), "The otter sleeps by day.").unwrap();
     let found = report(&world.run(&["doctor", "--json"]).await);
     assert_found(&found, "provider", "pass", "library");
 }

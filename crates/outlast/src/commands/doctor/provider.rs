@@ -135,11 +135,37 @@ fn library(config: &Config) -> Check {
             let line = format!("the library's folder {} cannot be read", folder.display());
             Check::fail(line, "set OUTLAST_LIBRARY to folders that can")
         }
+        (_, None) if config.library.iter().all(|folder| is_empty(folder)) => {
+            let folders: Vec<_> =
+                config.library.iter().map(|folder| folder.display().to_string()).collect();
+            let line = format!("the library is empty: no file in {}", folders.join(", "));
+            Check::warn(
+                line,
+                "put documents there, or set OUTLAST_LIBRARY to folders that have some",
+            )
+        }
         (1, None) => Check::pass("the library: one folder of documents, no key"),
         (folders, None) => {
             Check::pass(format!("the library: {folders} folders of documents, no key"))
         }
     }
+}
+
+/// Returns true if there is no file in the folder that a library would read: hidden ones are not.
+fn is_empty(folder: &Path) -> bool {
+    let mut folders = vec![folder.to_owned()];
+    // Folders without files are few; a large tree has a file soon.
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                _ if entry.file_name().as_encoded_bytes().starts_with(b".") => {}
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(_) => return false,
+                Err(_) => {}
+            }
+        }
+    }
+    true
 }
 
 /// Checks that the programs are installed that read the PDFs and office files of a library.

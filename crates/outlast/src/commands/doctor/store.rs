@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 
 use super::check::Check;
 use crate::config::{Config, LOCAL, Secret, StoreUrl};
+use crate::error::documentation;
 use crate::open_store::{marks_of, store_hint};
 
 /// The exit code of a process that was given locks that it should not have been given.
@@ -86,7 +87,10 @@ fn database(url: &StoreUrl, found: Result<DatabaseInspection, StoreError>) -> [C
                 format!("its user may not make the tables of schema {}", found.newest_schema);
             return unusable(
                 line,
-                "run `outlast store migrate` as a user who may (docs/postgres.md)",
+                &format!(
+                    "run `outlast store migrate` as a user who may: {}",
+                    documentation("postgres.md")
+                ),
             );
         }
         Some(older) => schema(older, found.newest_schema),

@@ -241,7 +241,62 @@ async fn a_code_is_explained_where_it_is_met() {
         assert!(ran.stdout.contains("**Money:**") && ran.stdout.contains("**Next:**"), "{ran:?}");
     }
     let all = world.run(&["explain"]).await;
-    assert!(all.stdout.lines().any(|line| line == "SUBMIT_UNKNOWN"), "{all:?}");
+    let line = all.stdout.lines().find(|line| line.starts_with("SUBMIT_UNKNOWN")).unwrap();
+    assert!(line.contains("did not learn whether the provider accepted it"), "{all:?}");
+}
+
+#[tokio::test]
+async fn the_log_of_the_workers_is_shown_and_followed() {
+    let mut world = World::new().await;
+    world.set("NO_COLOR", "1");
+    let none = world.run(&["logs"]).await;
+    assert!(none.code == Some(0) && none.stdout.is_empty(), "{none:?}");
+    assert!(none.stderr.contains("No worker has logged anything"), "{none:?}");
+    std::fs::create_dir_all(world.data_dir()).unwrap();
+    let log = world.data_dir().join("worker.log");
+    std::fs::write(world.data_dir().join("worker.log.1"), "one\ntwo\n").unwrap();
+    std::fs::write(&log, "three\nfour\n").unwrap();
+    let shown = world.run(&["logs", "--lines", "3"]).await;
+    assert_eq!(shown.stdout, "two\nthree\nfour\n", "{shown:?}");
+    let terminal = Terminal::run(&world, 80, &["logs", "-f"]);
+    terminal.shows("four").await;
+    // A worker starts the file again when it is large.
+    std::fs::rename(&log, world.data_dir().join("worker.log.1")).unwrap();
+    std::fs::write(&log, "five\n").unwrap();
+    terminal.shows("five").await;
+    terminal.interrupt();
+    let (_, screen) = terminal.ended().await;
+    assert_eq!(screen.matches("four").count(), 1, "{screen}");
+}
+
+#[tokio::test]
+async fn a_failed_job_is_listed_with_its_code_and_its_provider() {
+    let world = World::new().await;
+    let id = failed(&world).await;
+    let code = world.shown(&id).await["failures"][0]["code"].as_str().unwrap().to_owned();
+    let listed = world.run(&["jobs", "list"]).await.stdout;
+    let row = listed.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert!(row.contains(&format!("failed {code}")) && row.contains("perplexity"), "{listed}");
+    assert!(
+        listed.starts_with("ID") && listed.contains("WORKFLOW") && listed.contains("COST"),
+        "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn a_backup_that_fails_says_what_to_do() {
+    let world = World::new().await;
+    failed(&world).await;
+    let there = world.data_dir().join("there.db");
+    std::fs::write(&there, "").unwrap();
+    let missing = world.data_dir().join("missing/there.db");
+    for (file, hint) in [
+        (there, "hint: name a file that does not exist yet"),
+        (missing, "hint: make the folder first: mkdir -p "),
+    ] {
+        let ran = world.run(&["store", "backup", file.to_str().unwrap()]).await;
+        assert!(ran.code == Some(1) && ran.stderr.contains(hint), "{ran:?}");
+    }
 }
 
 #[tokio::test]
