@@ -15,6 +15,12 @@ async function typing(page, url) {
   check("what is typed stays", (await page.locator("#search").inputValue()) === "zeppelin");
   await page.locator("#search").fill("");
   await page.waitForFunction((all) => document.querySelectorAll(".job").length === all, all);
+  await page.getByLabel("Failure").selectOption("SUBMIT_UNKNOWN");
+  await page.waitForURL(/code=SUBMIT_UNKNOWN/);
+  await page.waitForFunction(() => document.querySelectorAll(".job").length === 1);
+  check("a code filters and is shown", (await page.locator(".job .code").innerText()) === "SUBMIT_UNKNOWN");
+  await page.getByLabel("Failure").selectOption("");
+  await page.waitForFunction((all) => document.querySelectorAll(".job").length === all, all);
   check("and everything is back without it", !page.url().includes("q="));
 }
 

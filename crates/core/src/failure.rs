@@ -42,6 +42,11 @@ macro_rules! codes {
                 match self { $(Self::$name => $text),* }
             }
 
+            /// Returns the code of this word.
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.as_str() == word)
+            }
+
             /// Returns whether the same request, as a new job, can succeed without any repair.
             pub fn is_retryable(self) -> bool {
                 match self { $(Self::$name => $retryable),* }

@@ -1,6 +1,8 @@
 //! The queries and the pages of lists.
 
-use crate::{ConversationId, JobId, NanoUsd, OwnerId, Progress, StateKind, Timestamp, Visibility};
+use crate::{
+    Code, ConversationId, JobId, NanoUsd, OwnerId, Progress, StateKind, Timestamp, Visibility,
+};
 
 /// The jobs to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub struct JobQuery {
     pub words: Option<String>,
     /// Only jobs of this provider ([`crate::Profile::provider`]).
     pub provider: Option<String>,
+    /// Only jobs whose last failed attempt has this code.
+    pub code: Option<Code>,
     /// Only ids that start with this text.
     pub id_prefix: Option<String>,
     /// The maximum number of jobs in the page.
@@ -59,6 +63,8 @@ pub struct Summary {
     pub session: Option<String>,
     /// The number of failed attempts.
     pub failures: u32,
+    /// The code of the last failed attempt; `None` also for a code of a later version.
+    pub code: Option<Code>,
     /// The progress of the running attempt.
     pub progress: Option<Progress>,
     /// The time when it was accepted.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use outlast_core::rules::{IdentityRecord, KeyRecord, Turn};
 use outlast_core::{
-    Body, CallMode, Change, Checkpoint, ConversationId, ConversationSummary, Cost, EndNotices,
-    Fence, HeldCallState, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob, Output, OwnerId,
-    Profile, Progress, Record, RemoteRun, RemoteStop, Rev, StateKind, StoreError, Summary,
-    SummaryCharge, Timestamp, WorkerId,
+    Body, CallMode, Change, Checkpoint, Code, ConversationId, ConversationSummary, Cost,
+    EndNotices, Fence, HeldCallState, Holder, Job, JobId, JobState, KeyLife, NanoUsd, NewJob,
+    Output, OwnerId, Profile, Progress, Record, RemoteRun, RemoteStop, Rev, StateKind, StoreError,
+    Summary, SummaryCharge, Timestamp, WorkerId,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -193,6 +193,7 @@ pub(crate) trait Columns {
             was_claimed: self.count("fence")? > 0,
             session: self.maybe_text("session")?,
             failures: self.small("failed")?,
+            code: self.maybe_text("code")?.and_then(|code| Code::parse(&code)),
             progress: self.progress()?,
             created_at: self.time("created_at")?,
             updated_at: self.time("updated_at")?,

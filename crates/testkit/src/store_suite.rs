@@ -169,6 +169,7 @@ macro_rules! store_suite {
                 a_search_treats_every_character_literally
                 an_id_prefix_finds_its_jobs
                 a_summary_contains_the_state_of_the_job
+                i2_a_list_can_be_of_one_failure_code
                 a_summary_says_whether_the_id_was_promised
                 an_empty_page_is_not_an_error
                 i2_words_of_questions_and_reports_find_their_jobs

@@ -3,7 +3,7 @@
 use axum::extract::Query;
 use maud::{Markup, html};
 use outlast_core::{
-    Cursor, JobQuery, OwnerId, Profile, Scope, StateCount, StateKind, StoreError, Summary,
+    Code, Cursor, JobQuery, OwnerId, Profile, Scope, StateCount, StateKind, StoreError, Summary,
     Timestamp, visible,
 };
 
@@ -31,6 +31,7 @@ struct Filters {
     state: Option<StateKind>,
     text: String,
     provider: String,
+    code: Option<Code>,
     owner: String,
     after: Option<u64>,
 }
@@ -46,6 +47,7 @@ impl Filters {
             state: fields.get("state").and_then(StateKind::parse),
             text: get("q"),
             provider: get("provider"),
+            code: fields.get("code").and_then(Code::parse),
             owner,
             after: fields.get("after").and_then(|after| after.parse().ok()),
         }
@@ -63,8 +65,11 @@ impl Filters {
             && self.text.bytes().all(|byte| byte.is_ascii_hexdigit())
             && self.text.bytes().any(|byte| byte.is_ascii_digit());
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
+        // The database finds failed jobs among all jobs, and the code among those.
+        let state = self.state.or(self.code.map(|_| StateKind::Failed));
         JobQuery {
-            states: self.state.into_iter().collect(),
+            states: state.into_iter().collect(),
+            code: self.code,
             words: text.clone().filter(|_| !is_id),
             id_prefix: text.filter(|_| is_id).map(|text| text.to_lowercase()),
             provider: Some(self.provider.clone()).filter(|provider| !provider.is_empty()),
@@ -82,6 +87,7 @@ impl Filters {
                 ("state", state.map_or("", StateKind::as_str)),
                 ("q", &self.text),
                 ("provider", &self.provider),
+                ("code", self.code.map_or("", Code::as_str)),
                 ("owner", &self.owner),
                 ("after", &after),
             ],
@@ -90,6 +96,7 @@ impl Filters {
 
     fn is_narrow(&self) -> bool {
         self.state.is_some()
+            || self.code.is_some()
             || [&self.text, &self.provider, &self.owner].iter().any(|text| !text.is_empty())
     }
 }
@@ -180,6 +187,15 @@ fn form(filters: &Filters, visitor: &Visitor) -> Markup {
                     }
                 }
             }
+            label {
+                "Failure"
+                select name="code" {
+                    option value="" { "any" }
+                    @for code in Code::ALL {
+                        option selected[filters.code == Some(*code)] { (code.as_str()) }
+                    }
+                }
+            }
             @if visitor.view == PageView::AllOwners {
                 label { "Owner" input name="owner" value=(filters.owner) autocomplete="off"; }
             }
@@ -210,6 +226,7 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> Markup {
     let mut sub = Vec::new();
     sub.extend(percent.map(|percent| format!("{percent}%")));
     sub.extend(progress.map(|progress| visible(&progress.message).into_owned()));
+    let code = job.code.filter(|_| job.state == StateKind::Failed);
     if job.failures > 0 {
         sub.push(counted(job.failures as usize, "failed try", "failed tries"));
     }
@@ -233,6 +250,7 @@ pub(super) fn row(job: &Summary, visitor: &Visitor, now: Timestamp) -> Markup {
                         (layout::clock(now.since(job.created_at).as_secs()))
                         @if !sub.is_empty() { " · " }
                     }
+                    @if let Some(code) = code { b .code { (code.as_str()) } " · " }
                     (sub.join(" · "))
                 }
             }

@@ -366,7 +366,9 @@ pub(super) fn matches(job: &Job, query: &JobQuery) -> bool {
     let provider =
         query.provider.as_ref().is_none_or(|provider| job.new.profile.provider() == provider);
     let id = query.id_prefix.as_ref().is_none_or(|prefix| job.id.to_string().starts_with(prefix));
-    state && title && words && provider && id
+    let last = job.failures.last().map(|failure| failure.code);
+    let code = query.code.is_none_or(|code| last == Some(code));
+    state && title && words && provider && code && id
 }
 
 fn found_by(job: &Job, text: &str) -> bool {
@@ -393,6 +395,7 @@ pub(super) fn summary(job: &Job, ledger: &[LedgerRow]) -> Summary {
         was_claimed: job.was_claimed(),
         session: job.new.request.note(RequestNote::SessionId).map(str::to_owned),
         failures: count(job.failures.len()),
+        code: job.failures.last().map(|failure| failure.code),
         progress: job.progress.clone(),
         created_at: job.created_at,
         updated_at: job.updated_at,

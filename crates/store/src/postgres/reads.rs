@@ -23,6 +23,10 @@ use crate::{count, listing, page};
 /// number, PostgreSQL uses the index of words for rare words, and scans the latest jobs for words that most jobs have.
 const LATEST: u32 = 1_000;
 
+/// The code of the last failed attempt. A pattern, because PostgreSQL refuses JSON with a NUL in a message; within a message
+/// the quotes are escaped.
+const LAST_CODE: &str = r#"substring(failures from '.*"code":"([A-Z_]+)"')"#;
+
 /// The source of a list.
 const JOBS: &str = "jobs";
 
@@ -229,7 +233,7 @@ impl Shared {
         limit: u32,
     ) -> Result<Vec<Row>, Fault> {
         let select = format!(
-            "select jobs.*, {} from {from} where {} order by seq desc limit {}",
+            "select jobs.*, {LAST_CODE} as code, {} from {from} where {} order by seq desc limit {}",
             charge_columns(),
             conditions.texts.join(" and "),
             u64::from(limit) + 1
@@ -253,6 +257,10 @@ impl Shared {
         if let Some(provider) = &query.provider {
             let place = conditions.value(provider);
             conditions.texts.push(format!("provider = {place}"));
+        }
+        if let Some(code) = query.code {
+            let place = conditions.value(code.as_str());
+            conditions.texts.push(format!("{LAST_CODE} = {place}"));
         }
         if let Some(text) = &query.search {
             let place = conditions.value(&text.to_lowercase());

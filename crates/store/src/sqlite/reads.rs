@@ -114,7 +114,7 @@ fn page_of(
     }
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
-           json_array_length(failures) AS failed, fence,
+           json_array_length(failures) AS failed, {LAST_CODE} AS code, fence,
            (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
             FROM bodies WHERE bodies.job = jobs.seq) AS session,
            percent, message, created_at, updated_at, ended_at, provider, {}
@@ -124,6 +124,9 @@ fn page_of(
     );
     Ok((select, values))
 }
+
+/// The code of the last failed attempt.
+const LAST_CODE: &str = "json_extract(failures, '$[#-1].code')";
 
 fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let mut conditions = vec!["(expires_at IS NULL OR expires_at > ?)".to_owned()];
@@ -142,6 +145,10 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
     if let Some(provider) = &query.provider {
         conditions.push("provider = ?".to_owned());
         values.push(Value::Text(provider.clone()));
+    }
+    if let Some(code) = query.code {
+        conditions.push(format!("{LAST_CODE} = ?"));
+        values.push(Value::Text(code.as_str().to_owned()));
     }
     if let Some(text) = &query.search {
         conditions.push("instr(title_folded, ?) > 0".to_owned());

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use outlast_core::{
-    Body, Checkpoint, ConversationId, Cost, Insert, Job, JobId, JobPage, JobQuery, NewJob, Output,
-    Profile, Progress, Prune, RequestNote, Scope, Settlement, StateKind, Summary, SummaryCharge,
-    Visibility,
+    Body, Checkpoint, Code, ConversationId, Cost, Failure, Insert, Job, JobId, JobPage, JobQuery,
+    NewJob, Output, Profile, Progress, Prune, RequestNote, Scope, Settlement, StateKind, Summary,
+    SummaryCharge, Visibility,
 };
 use serde_json::json;
 
@@ -141,18 +141,43 @@ pub async fn a_summary_contains_the_state_of_the_job(fixture: Fixture) {
         wait: Duration::ZERO,
         checkpoint: Checkpoint::NotBegun,
     };
+    let code = Some(a_failure("down").code);
     let retried = fixture.store.settle(&claimed.lease, retry).await.unwrap();
-    assert_eq!(only(&fixture).await, Summary { failures: 1, ..expected(&retried) });
+    assert_eq!(only(&fixture).await, Summary { failures: 1, code, ..expected(&retried) });
     fixture.clock.advance(Duration::from_secs(1));
     let claimed = fixture.claim().await;
     let progress = Progress { percent: Some(40), message: "reading".to_owned() };
     fixture.store.show_progress(&claimed.lease, &progress).await.unwrap();
     let running = fixture.read(&job.id).await;
     assert_eq!(running.progress, Some(progress));
-    assert_eq!(only(&fixture).await, Summary { failures: 1, ..expected(&running) });
+    assert_eq!(only(&fixture).await, Summary { failures: 1, code, ..expected(&running) });
     let settled = fixture.store.settle(&claimed.lease, succeed()).await.unwrap();
     let ended_at = Some(START.after(Duration::from_secs(1)));
-    assert_eq!(only(&fixture).await, Summary { failures: 1, ended_at, ..expected(&settled) });
+    assert_eq!(only(&fixture).await, Summary { failures: 1, code, ended_at, ..expected(&settled) });
+}
+
+/// A list by code has the jobs whose last failed attempt has it (I2).
+pub async fn i2_a_list_can_be_of_one_failure_code(fixture: Fixture) {
+    fixture.add(a_job()).await;
+    let mut failed = Vec::new();
+    for codes in [[Code::Timeout, Code::RateLimited], [Code::RateLimited, Code::Timeout]] {
+        let job = fixture.add(NewJob { priority: 1, ..a_job() }).await;
+        for (code, wait) in codes.into_iter().zip([Duration::ZERO, Duration::from_secs(60)]) {
+            let claimed = fixture.claim().await;
+            // A message may contain every character.
+            let failure = Failure { code, ..a_failure("a \0 b") };
+            let checkpoint = Checkpoint::NotBegun;
+            let retry = Settlement::Retry { failure, wait, checkpoint };
+            fixture.store.settle(&claimed.lease, retry).await.unwrap();
+        }
+        failed.push(job.id);
+    }
+    let of = async |code| {
+        list(&fixture, JobQuery { code: Some(code), limit: 10, ..JobQuery::default() }).await
+    };
+    assert_eq!(ids(&of(Code::RateLimited).await), [failed[0]]);
+    assert_eq!(ids(&of(Code::Timeout).await), [failed[1]]);
+    assert!(of(Code::SubmitUnknown).await.jobs.is_empty());
 }
 
 /// Interfaces hide held calls of conversations, and use this field.
@@ -338,6 +363,7 @@ fn expected(job: &Job) -> Summary {
         was_claimed: job.was_claimed(),
         session: Some("tuesday".to_owned()),
         failures: 0,
+        code: None,
         progress: job.progress.clone(),
         created_at: START,
         updated_at: job.updated_at,

@@ -59,6 +59,19 @@ async fn i2_the_list_has_counts_filters_search_and_pages() {
         assert_eq!(body.contains(&format!("href=\"{done}\"")), has_done, "{address}");
         assert_eq!(body.contains(&format!("href=\"{running}\"")), has_running, "{address}");
     }
+    let failed = browser.ask("Does it fail? [[sim:drop_submit]]").await;
+    browser.until(&failed, "state failed").await;
+    for (address, is_listed) in [
+        ("/ui?code=SUBMIT_UNKNOWN", true),
+        ("/ui?code=SUBMIT_UNKNOWN&q=fail", true),
+        ("/ui?code=TIMEOUT", false),
+        ("/ui?code=SUBMIT_UNKNOWN&state=running", false),
+    ] {
+        let body = browser.get(address).await.body;
+        assert_eq!(body.contains(&format!("href=\"{failed}\"")), is_listed, "{address}");
+        assert!(!is_listed || body.contains("class=\"code\">SUBMIT_UNKNOWN</b>"), "{address}");
+        assert!(!body.contains(&format!("href=\"{done}\"")), "{address}");
+    }
     let id = done.rsplit('/').next().unwrap();
     assert!(browser.get(&format!("/ui?q={}", &id[..12])).await.body.contains(&done), "by id");
     assert!(browser.get("/ui?q=nosuchword").await.body.contains("Nothing fits these filters."));
