@@ -180,7 +180,7 @@ impl PageFacts {
 
     /// Compares a claim with this page.
     pub(crate) fn compare(&self, claim: &ClaimFacts) -> Evidence {
-        let subject: Vec<_> = claim.facts.iter().map(|fact| self.is_subject(fact)).collect();
+        let subject = self.subjects(claim);
         let strong: Vec<_> = claim
             .facts
             .iter()
@@ -190,7 +190,13 @@ impl PageFacts {
         let matches: Vec<Vec<Option<Match>>> = self
             .units
             .iter()
-            .map(|unit| claim.facts.iter().map(|fact| self.find(fact, unit)).collect())
+            .map(|unit| {
+                // Another subject's number is not this one's, even if the two are equal.
+                let is_foreign = self.is_about_other(claim, &subject, unit);
+                let can_have = |fact: &Fact| !is_foreign || matches!(fact.kind, FactKind::Name(_));
+                let find = |fact| if can_have(fact) { self.find(fact, unit) } else { None };
+                claim.facts.iter().map(find).collect()
+            })
             .collect();
         let best = self.best_window(claim, &matches, &strong);
         let is_foreign = matches!((claim.language, self.language), (Some(a), Some(b)) if a != b);
@@ -237,6 +243,10 @@ impl PageFacts {
         }
     }
 
+    fn subjects(&self, claim: &ClaimFacts) -> Vec<bool> {
+        claim.facts.iter().map(|fact| self.is_subject(fact)).collect()
+    }
+
     fn is_subject(&self, fact: &Fact) -> bool {
         match &fact.kind {
             FactKind::Name(words) => words.iter().all(|word| self.title.contains(word)),
@@ -244,6 +254,25 @@ impl PageFacts {
                 false
             }
         }
+    }
+
+    /// Returns true for a sentence that begins with a name which neither the claim nor the page's title has, if the
+    /// claim is about the page's own subject.
+    fn is_about_other(&self, claim: &ClaimFacts, subject: &[bool], unit: &Unit) -> bool {
+        let names = |fact: &Fact| match &fact.kind {
+            FactKind::Name(words) => words.clone(),
+            FactKind::Quote(_) | FactKind::Quantity(_) | FactKind::Date(_) | FactKind::Code(_) => {
+                Vec::new()
+            }
+        };
+        if unit.kind == BlockKind::Row || !subject.contains(&true) {
+            return false;
+        }
+        let own: HashSet<_> = claim.facts.iter().flat_map(names).collect();
+        let is_own = |word: &String| own.contains(word) || self.title.contains(word);
+        let first = unit.facts.iter().find(|fact| !names(fact).is_empty() && fact.start < 30);
+        first.is_some_and(|first| !names(first).iter().any(is_own))
+            && !unit.tokens.iter().any(|token| is_own(&token.folded))
     }
 
     fn passage(&self, units: &Range<usize>) -> String {
@@ -456,8 +485,11 @@ impl PageFacts {
         if claim.signs.opposes(signs) {
             return true;
         }
-        let page_negated =
-            having.iter().any(|unit| is_negated(&self.units[*unit].tokens, &claim.stems));
+        // "No" is a cell of many tables.
+        let page_negated = having
+            .iter()
+            .map(|unit| &self.units[*unit])
+            .any(|unit| unit.kind != BlockKind::Row && is_negated(&unit.tokens, &claim.stems));
         if is_negated(&claim.tokens, &claim.stems) != page_negated {
             return true;
         }
@@ -608,6 +640,9 @@ impl PageFacts {
         for (number, unit) in self.units.iter().enumerate() {
             let units = number..number + 1;
             let headings = &self.headings[unit.headings];
+            if self.is_about_other(claim, &self.subjects(claim), unit) {
+                continue;
+            }
             let has_others =
                 (0..claim.facts.len()).filter(|at| strong[*at] && *at != missing).all(|at| {
                     matches[number][at].is_some()

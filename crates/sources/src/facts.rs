@@ -406,7 +406,11 @@ impl Finder<'_> {
             BEFORE.split(' ').any(|word| word == before) || matches!(before, "(" | "-" | "/");
         let has_unit = matches!(self.raw(at + 1), "%" | "°" | "$" | "€")
             || matches!(before, "$" | "€" | "£" | "¥");
+        let is_counted_in_cjk = self.raw(at + 1).starts_with(is_cjk)
+            && self.raw(at + 1) != "年"
+            && self.tokens[at + 1].start == self.tokens[at].end;
         let is_year = !has_unit
+            && !is_counted_in_cjk
             && !quantity::is_unit(self.text, self.tokens, at + 1)
             && (is_marked || !is_counting);
         is_year.then_some((Date { year: Some(year), month: None, day: None }, 1))

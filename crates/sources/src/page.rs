@@ -125,6 +125,7 @@ impl Page {
     pub fn from_text(text: &str) -> Self {
         let mut page = Self::default();
         let mut headings: Arc<str> = "".into();
+        let mut path = Vec::new();
         for paragraph in normalize(text).split("\n\n") {
             let lines: Vec<_> =
                 paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -135,10 +136,22 @@ impl Page {
                 let is_row = line.contains('|') && line.matches('|').count() > 1;
                 let is_rule = line.len() > 2
                     && (line.bytes().all(|b| b == b'=') || line.bytes().all(|b| b == b'-'));
-                if line.starts_with('#') {
-                    headings = line.trim_matches(['#', ' ']).into();
-                } else if is_rule && !running.is_empty() {
-                    headings = running.trim().into();
+                let hashes = line.len() - line.trim_start_matches('#').len();
+                let heading = match (hashes, is_rule && !running.is_empty()) {
+                    (1..=6, _) => Some((hashes, line.trim_matches(['#', ' ']).to_owned())),
+                    (_, true) => {
+                        let level = if line.starts_with('=') { 1 } else { 2 };
+                        Some((level, squeeze(&std::mem::take(&mut running))))
+                    }
+                    _ => None,
+                };
+                if let Some((level, heading)) = heading {
+                    page.push(&headings, std::mem::take(&mut running), BlockKind::Paragraph);
+                    page.title.get_or_insert_with(|| text::shorten(&heading, 200));
+                    path.retain(|(above, _): &(usize, String)| *above < level);
+                    path.push((level, text::shorten(&heading, 200)));
+                    let texts: Vec<_> = path.iter().map(|(_, text)| text.as_str()).collect();
+                    headings = texts.join(" > ").into();
                     continue;
                 }
                 if is_item || is_row {
@@ -156,11 +169,10 @@ impl Page {
             }
             page.push(&headings, running, BlockKind::Paragraph);
         }
-        page.title = page
-            .blocks
-            .first()
-            .map(|block| text::shorten(&block.text, 100))
-            .filter(|title| title.len() < 100);
+        if page.title.is_none() {
+            let first = page.blocks.first().map(|block| block.text.clone());
+            page.title = first.filter(|title| title.len() < 100);
+        }
         page
     }
 

@@ -238,15 +238,20 @@ impl Reader<'_> {
 
     fn scale(&self, at: usize, is_money: bool) -> Option<f64> {
         let touches = self.touches(at);
-        Some(match (self.raw(at), self.folded(at)) {
+        // The counted thing follows in the same run of characters: 万人, 億円.
+        let raw = match self.raw(at) {
+            run if run.starts_with(['万', '萬', '億', '亿', '兆']) => &run[..'万'.len_utf8()],
+            raw => raw,
+        };
+        Some(match (raw, self.folded(at)) {
             ("k" | "K", _) if touches => 1e3,
             ("M", _) if touches => 1e6,
             ("m", _) if touches && is_money => 1e6,
             ("B", _) if touches => 1e9,
             ("T", _) if touches && is_money => 1e12,
-            ("万" | "萬" | "万人", _) => 1e4,
+            ("万" | "萬", _) => 1e4,
             ("百万", _) => 1e6,
-            ("億" | "亿" | "億人" | "亿人", _) => 1e8,
+            ("億" | "亿", _) => 1e8,
             ("兆", _) => 1e12,
             (_, "hundred") => 1e2,
             (_, "thousand" | "tausend" | "mille" | "mil") => 1e3,
