@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use self::child::{Ended, run_child};
@@ -106,6 +107,16 @@ impl Converters {
             pdftotext: found(&self.pdftotext),
             pandoc: found(&self.pandoc),
         }
+    }
+
+    /// Returns the paragraphs of a PDF, or `None` if it cannot be converted.
+    pub fn pdf_paragraphs(&self, file: File) -> Option<Vec<String>> {
+        // No run can be cancelled here: the limits end the conversion.
+        let (steps, _) = tokio::sync::mpsc::unbounded_channel();
+        let reporter = Reporter::new(steps, Arc::default());
+        let text = self.installed().pdf(file, &reporter).ok()?;
+        let passages = super::pages::parse(&text).passages;
+        Some(passages.into_iter().map(|passage| passage.text).collect())
     }
 
     /// Returns the path of a program, if it exists and is executable.

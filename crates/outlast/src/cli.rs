@@ -8,6 +8,7 @@ mod jobs;
 mod conversations;
 mod store;
 mod spend;
+mod check;
 mod examples;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use call::CallArgs;
+pub(crate) use check::CheckArgs;
 pub(crate) use conversations::{
     ConversationsCommand, DeleteArgs, ExportArgs, ExportFormat, ListConversationsArgs,
     PruneConversationsArgs, ShowConversationArgs,
@@ -182,6 +184,11 @@ pub(crate) enum Command {
     /// A line for each day, provider, model or owner, and the sum of all. Runs count on the UTC day on which they were asked
     /// for, failed and lost ones too, also when their job was removed; for 400 days.
     Spend(SpendArgs),
+    /// Check which sentences of a Markdown file the cited sources support
+    ///
+    /// Fetches every cited page and looks for the facts of the sentence in it: quotations, numbers, dates, names and
+    /// versions. It compares texts; no model is asked. The sites see the addresses that the file cites, and nothing else.
+    Check(CheckArgs),
     /// Back up, restore and check the job store
     #[command(subcommand)]
     Store(StoreCommand),

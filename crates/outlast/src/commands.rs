@@ -21,6 +21,7 @@ mod conversations;
 mod find;
 mod spend;
 mod logs;
+mod check;
 mod store;
 
 mod doctor;
@@ -72,6 +73,7 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
             Command::Conversations(command) => conversations::run(&global, command).await,
             Command::Ui { no_open, all } => ui_page::run(&global, no_open, all).await,
             Command::Logs(args) => logs::run(&global, args).await,
+            Command::Check(args) => check::run(&global, args).await,
             Command::Spend(args) => spend::run(&global, args).await,
             Command::Doctor(args) => doctor::run(&global, args).await,
             Command::Init(args) => init::run(&global, args),

@@ -44,6 +44,15 @@ pub(crate) use worker_digest::{FileRead, PartsDigest};
 pub(crate) use workflows::{Program, Tool, Upstream, Workflow, WorkflowAction};
 pub(crate) use wrap::wrap_environment;
 
+/// The rules of citation checks that a person lifted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Citations {
+    /// Allows private networks and any port.
+    pub(crate) allow_private: bool,
+    /// Allows the proxy.
+    pub(crate) through_proxy: bool,
+}
+
 /// The parsed configuration of a command.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -103,6 +112,8 @@ pub(crate) struct Config {
     pub(crate) library: Vec<PathBuf>,
     /// The permissions to send text of these documents to another provider.
     pub(crate) sharing: DocumentSharing,
+    /// The rules of citation checks that a person lifted.
+    pub(crate) citations: Citations,
     /// The programs that read its PDFs and office files, and the path on which they are searched.
     pub(crate) pdftotext: PathBuf,
     pub(crate) pandoc: PathBuf,
@@ -307,6 +318,10 @@ impl Config {
             sharing: match layers.flag(settings::LIBRARY_AGENTS_MAY_SHARE)? {
                 true => DocumentSharing::AgentsToo,
                 false => DocumentSharing::PersonsOnly,
+            },
+            citations: Citations {
+                allow_private: layers.flag(settings::CITATIONS_ALLOW_PRIVATE)?,
+                through_proxy: layers.flag(settings::CITATIONS_THROUGH_PROXY)?,
             },
             pdftotext: layers.program(settings::LIBRARY_CONVERTERS_PDFTOTEXT)?,
             pandoc: layers.program(settings::LIBRARY_CONVERTERS_PANDOC)?,

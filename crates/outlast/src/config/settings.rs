@@ -183,6 +183,11 @@ settings! {
     LIBRARY_CONVERTERS_PANDOC = "library.converters.pandoc", [], Program, "pandoc",
         "program that reads the library's docx, odt, epub and rtf files from standard input";
 
+    CITATIONS_ALLOW_PRIVATE = "citations.allow_private", ["OUTLAST_CITATIONS_ALLOW_PRIVATE"], Boolean, "false",
+        "let citation checks fetch from private networks and from any port";
+    CITATIONS_THROUGH_PROXY = "citations.through_proxy", ["OUTLAST_CITATIONS_THROUGH_PROXY"], Boolean, "false",
+        "let citation checks fetch through `network.proxy`, where the addresses of names cannot be checked";
+
     NETWORK_PROXY = "network.proxy", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"], Address, "",
         "proxy for other servers and for providers without a proxy setting, for `http` and `https`; never used for this machine (localhost, 127.0.0.0/8, ::1)";
     NETWORK_NO_PROXY = "network.no_proxy", ["NO_PROXY", "no_proxy"], List, "",

@@ -14,6 +14,7 @@ mod app;
 mod arguments;
 mod call;
 mod cancelled_runs;
+mod check;
 mod cli;
 mod config_show;
 mod converters;

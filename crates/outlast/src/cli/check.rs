@@ -1,0 +1,38 @@
+//! `outlast check` on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::word;
+
+/// `outlast check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// A Markdown file with links or numbered sources; - is standard input
+    pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit with 1 if a claim or a source has one of these verdicts, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true, value_parser = verdict())]
+    pub(crate) fail_on: Vec<String>,
+}
+
+fn verdict() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new([
+        word("differs", "The source has another value"),
+        word("not_found", "The source does not have the facts"),
+        word("partly", "The source has some of the facts, or has them in another sense"),
+        word("unchecked", "The source cannot be judged"),
+        word("no_facts", "The sentence has nothing that can be compared"),
+        word("dead", "The page does not exist"),
+        word("moved", "The page redirects to the beginning of its site"),
+        word("blocked", "The site refuses robots or visitors without an account"),
+        word("refused", "A rule forbids fetching the address"),
+        word("changed", "The local file has changed"),
+        word("unreachable", "The page did not answer"),
+        word("unreadable", "The answer is not text that can be read"),
+    ])
+}

@@ -1,0 +1,71 @@
+//! `outlast check` (J1): a Markdown file, a web on loopback, the real binary.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::support::World;
+
+/// Serves one page at every path but `/gone`; returns the address.
+fn serve() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).unwrap_or(0);
+            let is_gone = String::from_utf8_lossy(&head[..length]).contains(" /gone ");
+            let status = if is_gone { "404 Not Found" } else { "200 OK" };
+            let body = "<title>Lakes</title><p>Lake Vostok has an area of 12,513 km² and is 250 km long.</p>";
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(body.as_bytes());
+        }
+    });
+    address
+}
+
+/// J1
+#[tokio::test]
+async fn a_markdown_file_is_checked_and_named_verdicts_fail() {
+    let mut world = World::new().await;
+    let web = serve();
+    std::fs::create_dir_all(world.data_dir()).unwrap();
+    let file = world.data_dir().join("report.md");
+    let text = format!(
+        "Lake Vostok is 250 km long [1]. It covers 14,000 km² [1]. It is deep [2].\n\n## Sources\n\n1. Lakes <{web}/page>\n2. Gone <{web}/gone>\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let refused = world.run(&["check", file, "--json", "--fail-on", "differs"]).await;
+    let check: Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!((refused.code, check["sources"][0]["verdict"].as_str()), (Some(0), Some("refused")));
+    world.set("OUTLAST_CITATIONS_ALLOW_PRIVATE", "true");
+    let ran = world.run(&["check", file, "--json"]).await;
+    let check: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let verdicts: Vec<_> = check["claims"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|claim| claim["verdict"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (ran.code, verdicts),
+        (Some(0), vec!["supported", "differs", "no_facts"]),
+        "{check:#}"
+    );
+    assert_eq!(check["sources"][1]["verdict"], "dead");
+    assert_eq!(check["claims"][1]["found"], "12,513 km2");
+    for (list, code) in [("differs", 1), ("not_found,dead", 1), ("not_found,refused", 0)] {
+        let ran = world.run(&["check", file, "--fail-on", list]).await;
+        assert_eq!(ran.code, Some(code), "{list}: {ran:?}");
+        assert!(ran.stdout.contains("the source has: 12,513 km2"), "{ran:?}");
+    }
+    let wrong = world.run(&["check", "no-such-file.md"]).await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+}
