@@ -3,6 +3,8 @@
 //! They lock, load, ask [`outlast_core::rules`] and save; none of them makes a decision. The memory store is the reference;
 //! users run the SQLite or the PostgreSQL store. One suite, `outlast_testkit::store_suite`, tests all of them.
 
+#[macro_use]
+mod statements;
 mod clock;
 mod columns;
 mod copy_side;
@@ -13,6 +15,7 @@ mod postgres;
 mod problems;
 mod restored;
 mod sqlite;
+mod tables;
 mod titles;
 mod transfer;
 

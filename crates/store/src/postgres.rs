@@ -151,7 +151,7 @@ impl PostgresStore {
         schema::prepare(&mut client, state_dir).await?;
         alone::refuse_closed(&client).await?;
         let time = Time::of(options.clock, &client).await?;
-        let id = schema::store_id(&client).await?;
+        let id = lineage::store_id(&client).await?;
         let lineage = Arc::new(Lineage::open(&client, &id, state_dir).await?);
         drop(client);
         driving.abort();
@@ -191,7 +191,7 @@ impl PostgresStore {
         }
         alone::refuse_closed(&client).await?;
         let time = Time::of(None, &client).await?;
-        let id = schema::store_id(&client).await?;
+        let id = lineage::store_id(&client).await?;
         driving.abort();
         let pool = target.pool(limits, None)?;
         let told = (Arc::new(Session::new(limits.statement)), Arc::new(Wakeups::new()));

@@ -27,6 +27,7 @@ mod sql;
 mod write_lock;
 mod readers;
 mod writer;
+mod tx;
 mod own_commits;
 mod file_watch;
 mod log_checkpoints;
@@ -453,9 +454,8 @@ impl Store for SqliteStore {
     async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         let kept = [name.to_owned(), value.to_owned()];
         let replace = "INSERT OR REPLACE INTO kept (name, value) VALUES (?1, ?2)";
-        let keep = move |tx: &mut writer::Tx<'_>| {
-            sql::execute(tx.connection, replace, kept.clone()).map(drop)
-        };
+        let keep =
+            move |tx: &mut tx::Tx<'_>| sql::execute(tx.connection, replace, kept.clone()).map(drop);
         self.writer()?.run(keep).await
     }
 

@@ -22,41 +22,15 @@ use crate::copied;
 /// Selects owners with due jobs of these profiles ($1) at a time ($2, or the server's), in turn, with at most this many jobs
 /// ($3) from the head of their queues: the order of `rules::Turn` and the test of `rules::is_claimable`. The owners of each
 /// profile are found in one index step each, however long their queues are.
-const CANDIDATES: &str = "with recursive
-     moment as materialized (select coalesce($2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now),
-     heads as (
-       select profile, (select owner from jobs where state = 'queued' and visibility = 'promised'
-           and profile = wanted.profile order by owner limit 1) as owner
-       from unnest($1::text[]) as wanted (profile)
-       union all
-       select profile, (select owner from jobs where state = 'queued' and visibility = 'promised'
-           and profile = heads.profile and owner > heads.owner order by owner limit 1)
-       from heads where owner is not null),
-     waiting as (select distinct owner from heads where owner is not null),
-     running as (select owner, count(*) as running from jobs
-       where state = 'running' and visibility = 'promised' group by owner),
-     in_turn as (select owner, coalesce(running, 0) as running, coalesce(claim, 0) as served, arrived
-       from waiting join owners using (owner) left join running using (owner) left join served using (owner)
-       order by 2, 3, 4)
-     select owner, running, served, arrived, seq, priority from in_turn cross join lateral (
-       select due.seq, due.priority from unnest($1::text[]) as wanted (profile) cross join lateral (
-         select seq, priority from jobs, moment
-         where state = 'queued' and visibility = 'promised' and profile = wanted.profile and jobs.owner = in_turn.owner
-           and (run_at <= moment.now or updated_at > moment.now)
-         order by priority desc, seq limit $3::bigint) as due
-       order by due.priority desc, due.seq limit $3::bigint) as head
-     limit 4 * $3::bigint";
+const CANDIDATES: &str = sql!(postgres::claims::candidates);
 
 /// Locks the first few candidates that no other step holds. The condition on the state is written so that PostgreSQL does not
 /// scan an index of the queue.
-const LOCK: &str = "select seq from jobs where seq = any($1::bigint[]) and state || '' = 'queued'
-     order by array_position($1::bigint[], seq) limit $2::bigint for update skip locked";
+const LOCK: &str = sql!(postgres::claims::lock);
 
 /// Records that these owners were served, the last one last. The rows are written in the order of the owners' names, so that
 /// no two claims wait for each other.
-const SERVED: &str = "insert into served (owner, claim) select owner, claim
-     from (select owner, nextval('claims') as claim from unnest($1::text[]) as owner) as served_now order by owner
-     on conflict (owner) do update set claim = excluded.claim";
+const SERVED: &str = sql!(postgres::claims::served);
 
 /// The number of candidates read in addition to twice the number of wanted jobs: other processes hold some of them.
 const SPARE: usize = 8;
@@ -138,10 +112,7 @@ async fn pick(tx: &mut Tx, claim: &Claim, count: usize) -> Result<Found, Fault> 
     let (given, candidates) = (tx.given(), 2 * count + SPARE);
     let [_, rows] = tx
         .load([
-            (
-                "insert into worker_profiles (profile, worker) select unnest($1::text[]), $2 on conflict do nothing",
-                &[&profiles, &worker],
-            ),
+            (sql!(postgres::claims::know_worker), &[&profiles, &worker]),
             (CANDIDATES, &[&profiles, &given, &signed(candidates as u64)]),
         ])
         .await?;

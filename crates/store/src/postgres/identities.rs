@@ -1,38 +1,30 @@
 //! Identities of held research calls, which find the newest job of the same call. Only this file knows their columns.
 
+use std::sync::LazyLock;
+
 use outlast_core::rules::{EarlierCall, IdentityRecord};
-use outlast_core::{CallMode, Key, NewJob, OwnerId, StoreError, Timestamp, rules};
+use outlast_core::{CallMode, Key, NewJob, StoreError, rules};
 use tokio_postgres::Row;
 
 use super::fault::Fault;
 use super::rows::{self, Stored};
 use super::text::escaped;
-use super::tx::{Param, Tx};
-use crate::columns::{Columns as _, identity_life};
+use super::tx::Tx;
+use crate::columns::Columns as _;
+use crate::tables::{CALL_IDENTITIES, insert, names};
 
 /// `rules::IdentityRecord::is_of`: the newest job of the same call, preferring an unfinished one.
-const NEWEST: &str =
-    "select calls.job from call_identities as calls join jobs on jobs.seq = calls.job
-     where calls.owner = $1 and calls.question = $2 and (calls.fresh or not $3::boolean)
-       and case when jobs.ended_at is null then $4::text is null or calls.provider = $4
-         else calls.provider = $5 and calls.model is not distinct from $6::text end
-     order by jobs.ended_at is null desc, calls.job desc limit 1";
+const NEWEST: &str = sql!(postgres::identities::newest);
 
 /// Selects identities for [`of_row`]. Processes of the previous version record answers only in `keys`. Append a condition.
-pub(super) const SELECT: &str =
-    "select call_identities.job, question, provider, model, fresh::int::bigint as fresh, call_identities.made_at,
-       call_identities.span, call_identities.span_answered,
-       coalesce(call_identities.answered_at, keys.answered_at) as answered_at
-     from call_identities left join keys on keys.job = call_identities.job";
+pub(super) const SELECT: &str = sql!(postgres::identities::select);
 
-/// Records the identity of a new job. Takes the parameters of [`added`].
-pub(super) const ADD: &str =
-    "insert into call_identities (job, owner, question, provider, model, fresh, made_at, span, span_answered, answered_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+/// Records the identity of a new job. Takes the values of [`crate::tables::identity`].
+pub(super) static ADD: LazyLock<String> =
+    LazyLock::new(|| insert("insert into call_identities", &names(CALL_IDENTITIES)));
 
 /// Records the first time at which a call was answered with the job's outcome.
-pub(super) const RECORD_ANSWER: &str =
-    "update call_identities set answered_at = coalesce(answered_at, $2) where job = $1";
+pub(super) const RECORD_ANSWER: &str = sql!(postgres::identities::record_answer);
 
 /// Returns the job that the call's key names, or else the newest job of the same call. `named` is the job that the key's text
 /// names.
@@ -85,21 +77,4 @@ pub(super) fn of_row(row: &Row) -> Result<IdentityRecord, Fault> {
     };
     let identity = row.identity()?;
     Ok(identity.ok_or(damaged(row.number("job")?))?)
-}
-
-/// The parameters of [`ADD`].
-pub(super) fn added(owner: &OwnerId, record: &IdentityRecord, seq: i64) -> Vec<Param> {
-    let (span, span_answered) = identity_life(record.life);
-    vec![
-        Box::new(seq),
-        Box::new(escaped(owner.as_str())),
-        Box::new(record.question.to_vec()),
-        Box::new(escaped(&record.provider)),
-        Box::new(record.model.as_deref().map(escaped)),
-        Box::new(record.mode == CallMode::Fresh),
-        Box::new(record.made_at.as_millis()),
-        Box::new(span),
-        Box::new(span_answered),
-        Box::new(record.answered_at.map(Timestamp::as_millis)),
-    ]
 }

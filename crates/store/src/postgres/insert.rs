@@ -11,23 +11,18 @@ use outlast_core::{
 
 use super::batch::{self, Call};
 use super::fault::Fault;
-use super::rows::{self, Stored, get};
+use super::rows::{self, Stored, get, params};
 use super::step::Durability;
 use super::text::escaped;
 use super::tx::Tx;
 use super::{Shared, identities, ledger, room, writes};
 use crate::columns::{self, Columns as _};
-use crate::unavailable;
+use crate::{tables, unavailable};
 
-const KNOW_OWNER: &str =
-    "insert into owners (owner) values ($1) on conflict do nothing returning owner";
-const FORGET_OWNER: &str = "delete from owners where owner = $1";
-const LOCK_OWNER: &str = "select owner from owners where owner = $1 for update";
-const STANDING: &str = "select
-       (select id from jobs where owner = $1 and conversation = $2 and ended_at is null) as busy,
-       (select coalesce(max(turn), 0) from jobs where owner = $1 and conversation = $2) as last_turn,
-       (select count(*) from jobs where owner = $1 and ended_at is null) as unfinished,
-       nextval(pg_get_serial_sequence('jobs', 'seq')) as seq";
+const KNOW_OWNER: &str = sql!(postgres::insert::know_owner);
+const FORGET_OWNER: &str = sql!(postgres::insert::forget_owner);
+const LOCK_OWNER: &str = sql!(postgres::insert::lock_owner);
+const STANDING: &str = sql!(postgres::insert::standing);
 
 /// The number of attempts for an insert whose commit remains unacknowledged.
 const UNKNOWN_COMMITS: u32 = 3;
@@ -185,20 +180,20 @@ async fn decide(
     rows::add(tx, seq, &record).await?;
     match charge {
         FirstCharge::None => {}
-        FirstCharge::Reserve(row) => tx.write(ledger::ADD, ledger::added(&row)).await?,
+        FirstCharge::Reserve(row) => tx.write(&ledger::ADD, ledger::row(&row)?).await?,
         FirstCharge::Move(run) => ledger::move_row(tx, &run, &record.job).await?,
     }
     tx.write(
-        "update owners set bytes = bytes + $2 where owner = $1",
+        sql!(postgres::insert::add_bytes),
         vec![Box::new(owner.to_owned()), Box::new(columns::signed(record.bytes))],
     )
     .await?;
     let owner = &record.job.new.owner;
     if let Some(identity) = identity {
-        tx.write(identities::ADD, identities::added(owner, &identity, seq)).await?;
+        tx.write(&identities::ADD, params(tables::identity(owner, &identity, seq)?)).await?;
     }
     if let Some((text, key)) = key {
-        tx.write(rows::TAKE_KEY, rows::taken_key(owner, &text, &key, seq)).await?;
+        tx.write(&rows::TAKE_KEY, params(tables::key(owner, &text, &key, seq)?)).await?;
         if let Some(before) = before {
             keep_by_key(tx, &before.record.job, before.seq, None).await?;
         }
@@ -220,7 +215,7 @@ async fn promise(tx: &mut Tx, job: Job, new: &NewJob) -> Result<Job, Fault> {
     rules::promise(&mut record, new, tx.now());
     let NewJob { visibility, keep, .. } = &record.job.new;
     tx.write(
-        "update jobs set visibility = $2, keep = $3 where seq = $1",
+        sql!(postgres::insert::promise),
         vec![
             Box::new(seq),
             Box::new(columns::word(visibility)?),
@@ -243,9 +238,5 @@ pub(super) async fn keep_by_key(
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
     let removable_at = rules::removable_at(job, key).map(outlast_core::Timestamp::as_millis);
-    tx.write(
-        "update jobs set removable_at = $2 where seq = $1",
-        vec![Box::new(seq), Box::new(removable_at)],
-    )
-    .await
+    tx.write(sql!(postgres::insert::keep_by_key), vec![Box::new(seq), Box::new(removable_at)]).await
 }

@@ -1,6 +1,6 @@
 //! The ledger, which records the cost of each paid run. Only this file knows its columns.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, LedgerRow, NanoUsd, Record, RemoteRun, Scope, SpendBy,
@@ -9,61 +9,31 @@ use outlast_core::{
 
 use super::Shared;
 use super::fault::Fault;
+use super::rows::params;
 use super::step::Durability;
 use super::text::{escaped, escaped_owner};
 use super::tx::{Param, Tx};
-use crate::columns::{Columns as _, signed};
+use crate::columns::Columns as _;
 use crate::ledger_columns::{self, counted_sum};
+use crate::tables::{self, LEDGER, insert, names, update};
 
-/// Adds a row.
-pub(super) const ADD: &str =
-    "insert into ledger (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote,
-       run_id)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+/// Adds a row. Takes the parameters of [`row`].
+pub(super) static ADD: LazyLock<String> =
+    LazyLock::new(|| insert("insert into ledger", &names(LEDGER)));
 
 /// Selects the next rows after a given one.
-pub(super) const AFTER: &str =
-    "select * from ledger where (job, run) > ($1::text, $2::bigint) order by job, run limit $3";
+pub(super) const AFTER: &str = sql!(postgres::ledger::after);
 
 /// Selects the rows of these jobs; the row of a job's latest run comes last.
-pub(super) const OF_JOBS: &str =
-    "select * from ledger where job = any($1::text[]) order by job, run";
+pub(super) const OF_JOBS: &str = sql!(postgres::ledger::of_jobs);
 
-/// Changes the row of a run, unless the run has moved to another job. Takes the parameters of [`saved`].
-const SAVE: &str =
-    "update ledger set state = $3, amount = $4, kind = $5, model = $6, remote = $7, run_id = $8
-     where job = $1 and run = $2";
+/// Changes the row of a run, unless the run has moved to another job. Takes the parameters of [`row`].
+static SAVE: LazyLock<String> =
+    LazyLock::new(|| update("ledger", &names(LEDGER), "job = $1 and run = $2"));
 
-fn saved(row: &LedgerRow) -> Vec<Param> {
-    vec![
-        Box::new(row.job.to_string()),
-        Box::new(i64::from(row.run)),
-        Box::new(row.state.as_str()),
-        Box::new(nanos(row.cost.amount())),
-        Box::new(row.cost.kind()),
-        Box::new(row.model.as_deref().map(escaped)),
-        Box::new(row.remote.as_deref().map(escaped)),
-        Box::new(row.run_id.as_deref().map(escaped)),
-    ]
-}
-
-/// The parameters of [`ADD`].
-pub(super) fn added(row: &LedgerRow) -> Vec<Param> {
-    vec![
-        Box::new(row.job.to_string()),
-        Box::new(i64::from(row.run)),
-        Box::new(escaped(row.owner.as_str())),
-        Box::new(escaped(&row.provider)),
-        Box::new(row.model.as_deref().map(escaped)),
-        Box::new(row.at.as_millis()),
-        Box::new(row.at.day().0),
-        Box::new(nanos(row.reserved)),
-        Box::new(nanos(row.cost.amount())),
-        Box::new(row.cost.kind()),
-        Box::new(row.state.as_str()),
-        Box::new(row.remote.as_deref().map(escaped)),
-        Box::new(row.run_id.as_deref().map(escaped)),
-    ]
+/// The parameters for a row.
+pub(super) fn row(row: &LedgerRow) -> Result<Vec<Param>, StoreError> {
+    tables::ledger(row).map(params)
 }
 
 /// The amount that the owner's runs of this day count for. The caller has locked the owner's row.
@@ -80,7 +50,7 @@ pub(super) async fn bound_another_run(
     before: &Checkpoint,
     record: &mut Record,
 ) -> Result<(), Fault> {
-    const LOCK_OWNER: &str = "select owner from owners where owner = $1 for update";
+    const LOCK_OWNER: &str = sql!(postgres::ledger::lock_owner);
     if !rules::begins_another_run(before, &record.job) {
         return Ok(());
     }
@@ -96,11 +66,7 @@ pub(super) async fn bound_another_run(
 
 /// Moves the row of a run to the job that resumes the run.
 pub(super) async fn move_row(tx: &mut Tx, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
-    const MOVE: &str =
-        "update ledger set job = $1, run = 1, state = case state when 'spent' then 'spent' else 'reserved' end
-         where (job, run) in (
-           select job, run from ledger where remote = $2 and owner = $3 and state in ('maybe', 'spent')
-           order by state = 'maybe' desc, at desc limit 1)";
+    const MOVE: &str = sql!(postgres::ledger::move_row);
     let params: Vec<Param> = vec![
         Box::new(job.id.to_string()),
         Box::new(escaped(&run.id)),
@@ -115,15 +81,17 @@ pub(super) fn charged(
     job: &Job,
     latest: &mut Option<LedgerRow>,
     now: Timestamp,
-) -> Vec<(&'static str, Vec<Param>)> {
-    let Some((charge, row)) = rules::charge(before, job).zip(latest.as_ref()) else {
-        return Vec::new();
+) -> Result<Vec<(&'static str, Vec<Param>)>, StoreError> {
+    let Some((charge, before)) = rules::charge(before, job).zip(latest.as_ref()) else {
+        return Ok(Vec::new());
     };
-    let (ended, next) = charge.applied(row, job.allowance.as_ref(), now);
-    let mut writes = vec![(SAVE, saved(&ended))];
-    writes.extend(next.iter().map(|next| (ADD, added(next))));
+    let (ended, next) = charge.applied(before, job.allowance.as_ref(), now);
+    let mut writes = vec![(SAVE.as_str(), row(&ended)?)];
+    if let Some(next) = &next {
+        writes.push((&ADD, row(next)?));
+    }
     *latest = Some(next.unwrap_or(ended));
-    writes
+    Ok(writes)
 }
 
 /// The tables whose sums together equal those of the ledger.
@@ -144,7 +112,7 @@ pub(super) fn sums_of(scope: &Scope, by: SpendBy) -> String {
 impl Shared {
     /// Adds the changes of the ledger to its days, if sums would take long otherwise.
     pub(super) async fn fold_many_ledger_changes(self: &Arc<Self>) {
-        const MANY: &str = "select 1 from ledger_changes offset $1 limit 1";
+        const MANY: &str = sql!(postgres::ledger::many_changes);
         let many = self.read(MANY, &[&FEW_CHANGES]).await;
         if many.is_ok_and(|many| !many.is_empty()) {
             self.fold_ledger_changes().await;
@@ -161,8 +129,7 @@ impl Shared {
 
     /// Records that old rows were found today. Removes old rows after such records exist for enough days.
     pub(super) async fn shorten_ledger(self: &Arc<Self>, scope: &Scope) -> Result<(), StoreError> {
-        const OLD: &str =
-            "select 1 from ledger where day <= $1 and ($2::text is null or owner = $2) limit 1";
+        const OLD: &str = sql!(postgres::ledger::has_old);
         let (old, owner) = (rules::ledger_old_until(self.now().day()), escaped_owner(scope));
         if self.read(OLD, &[&old.0, &owner]).await?.is_empty() {
             return Ok(());
@@ -176,8 +143,7 @@ impl Shared {
 
 async fn fold_changes(tx: &mut Tx) -> Result<(), Fault> {
     // One process at a time: two would wait for each other's days, and the second would find nothing to do.
-    const ALONE: &str =
-        "select pg_try_advisory_xact_lock(lock_class('ledger_changes')) as is_alone";
+    const ALONE: &str = sql!(postgres::ledger::fold_alone);
     let [alone] = tx.load([(ALONE, &[])]).await?;
     if !alone.first().map_or(Ok(false), |row| row.try_get("is_alone"))? {
         return Ok(());
@@ -194,11 +160,11 @@ async fn fold_changes(tx: &mut Tx) -> Result<(), Fault> {
 }
 
 async fn remove_old(tx: &mut Tx, owner: Option<&str>) -> Result<(), Fault> {
-    const RECORD: &str = "insert into ledger_sweeps (day) values ($1) on conflict do nothing";
-    const FORGET: &str = "delete from ledger_sweeps where day < $1";
-    const DAYS: &str = "select day from ledger_sweeps";
-    const EMPTY: &str = "delete from ledger_days where day <= $1 and runs = 0";
-    const DELETE: &str = "delete from ledger where day <= $1 and ($2::text is null or owner = $2)";
+    const RECORD: &str = sql!(postgres::ledger::record_sweep);
+    const FORGET: &str = sql!(postgres::ledger::forget_sweeps);
+    const DAYS: &str = sql!(postgres::ledger::sweeps);
+    const EMPTY: &str = sql!(postgres::ledger::remove_empty_days);
+    const DELETE: &str = sql!(postgres::ledger::remove_old);
     // The server's clock is known after the first answer.
     let [_] = tx.load([(DAYS, &[])]).await?;
     let today = tx.now().day();
@@ -210,8 +176,4 @@ async fn remove_old(tx: &mut Tx, owner: Option<&str>) -> Result<(), Fault> {
         tx.load([(DELETE, &[&until.0, &owner]), (EMPTY, &[&until.0])]).await?;
     }
     Ok(())
-}
-
-fn nanos(amount: Option<NanoUsd>) -> Option<i64> {
-    amount.map(|nanos| signed(nanos.0))
 }

@@ -16,9 +16,7 @@ use tokio_postgres::{Client, Row};
 use tokio_util::sync::CancellationToken;
 
 use super::fault::Fault;
-use super::mark::{MarkFile, Position};
-use super::rows::get;
-use super::schema;
+use super::mark::{DatabaseIdentity, MarkFile, Position};
 use crate::columns::{self, Columns as _};
 use crate::unavailable;
 
@@ -27,15 +25,6 @@ const ORIGIN: &str = "database";
 
 /// The maximum delay of the mark file.
 const MARK_DELAY: Duration = Duration::from_secs(2);
-
-/// The identity of a database and of its tables. A restored dump creates tables with another identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DatabaseIdentity {
-    /// The server's identifier; `None` if its user may not read it.
-    pub(super) system: Option<i64>,
-    pub(super) database: i64,
-    pub(super) tables: i64,
-}
 
 impl DatabaseIdentity {
     /// Describes the difference between this database and the store's original database, if there is one.
@@ -120,15 +109,15 @@ impl FoundDatabase {
         let row = row?;
         let identity = DatabaseIdentity {
             system: system?,
-            database: get(&row, "database")?,
-            tables: get(&row, "tables")?,
+            database: row.try_get("database")?,
+            tables: row.try_get("tables")?,
         };
         Ok(Self {
             identity,
             timeline: timeline?.and_then(|timeline| u32::try_from(timeline).ok()),
-            rev: columns::rev(get(&row, "rev")?),
-            is_standby: get(&row, "is_standby")?,
-            commits_last: get(&row, "commits_last")?,
+            rev: columns::rev(row.try_get("rev")?),
+            is_standby: row.try_get("is_standby")?,
+            commits_last: row.try_get("commits_last")?,
         })
     }
 
@@ -382,7 +371,7 @@ pub(super) async fn outdated(
     if found.is_standby {
         return Ok(None);
     }
-    let store = schema::store_id(client).await?;
+    let store = store_id(client).await?;
     let Some(seen) = MarkFile::of(state_dir, &store, &found.identity).read() else {
         return Ok(None);
     };
@@ -409,12 +398,12 @@ pub(super) async fn adopt(
     let mark = file.read();
     let floor = mark.map_or(Rev::default(), |mark| mark.rev);
     let row = client.query_one(RAISE, &[&columns::signed(floor.0)]).await?;
-    let now = Timestamp::from_millis(get(&row, "now")?);
+    let now = Timestamp::from_millis(row.try_get("now")?);
     let previous = mark.map(|mark| mark.restored_at.after(Duration::from_millis(1)));
     let restored_at = previous.map_or(now, |previous| previous.max(now));
     let origin = Origin { identity: found.identity, restored_at };
     client.execute(REPLACE, &[&ORIGIN, &origin.text()]).await?;
-    let rev = columns::rev(get(&row, "rev")?);
+    let rev = columns::rev(row.try_get("rev")?);
     Ok((file, Position { rev, ..found.position(&origin) }))
 }
 
@@ -425,7 +414,7 @@ const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
 async fn recorded(client: &Client) -> Result<Option<Origin>, Fault> {
     const IS_THERE: &str = "select exists (select from pg_class
          where relname = 'kept' and relkind = 'r' and pg_table_is_visible(oid)) as is_there";
-    if !get::<bool>(&one_row(client, IS_THERE).await?, "is_there")? {
+    if !one_row(client, IS_THERE).await?.try_get::<_, bool>("is_there")? {
         return Ok(None);
     }
     let select = format!("select value from kept where name = '{ORIGIN}'");
@@ -448,6 +437,11 @@ async fn record_first(client: &Client, found: &FoundDatabase) -> Result<Origin, 
 /// Locks the mutex even if a holder panicked: the values here are never half written.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The id that the store was given at its creation.
+pub(super) async fn store_id(client: &Client) -> Result<String, Fault> {
+    Ok(client.query_one("select store::text from meta", &[]).await?.try_get(0)?)
 }
 
 #[cfg(test)]

@@ -7,8 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_core::{Rev, Timestamp};
 
-use super::lineage::DatabaseIdentity;
 use crate::sqlite::{make_private_dir, open_private_file};
+
+/// The identity of a database and of its tables. A restored dump creates tables with another identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DatabaseIdentity {
+    /// The server's identifier; `None` if its user may not read it.
+    pub(super) system: Option<i64>,
+    pub(super) database: i64,
+    pub(super) tables: i64,
+}
 
 /// A position in the history of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::tx::{Param, Tx};
 use crate::columns::{self, Columns as _};
 
 /// Takes the parameters of [`added`].
-pub(super) const ADD: &str = "insert into notices (job, body, due_at) values ($1, $2, $3)";
+pub(super) const ADD: &str = sql!(postgres::notices::add);
 
 /// Returns the parameters for a notice of the job's end; `None` if the job has no notice.
 pub(super) fn added(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
@@ -18,32 +18,14 @@ pub(super) fn added(job: &Job, now: Timestamp) -> Option<Vec<Param>> {
     Some(vec![Box::new(job.to_string()), Box::new(body), Box::new(now.as_millis())])
 }
 
-/// SQL for the given time, or the server's time if none is given.
-macro_rules! now {
-    ($given:literal) => {
-        concat!(
-            "coalesce(",
-            $given,
-            "::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)"
-        )
-    };
-}
-
-/// Concurrent callers each get a different notice, or none.
-const CLAIM: &str = concat!(
-    "with next as (select seq from notices where due_at <= ",
-    now!("$1"),
-    " order by due_at, seq limit 1 for update skip locked)
-     update notices set due_at = ",
-    now!("$1"),
-    " + $2, tries = tries + 1 from next where notices.seq = next.seq returning job as id, body, tries"
-);
-
 /// Claims the notice that has been due for the longest time.
 pub(super) async fn claim(tx: &mut Tx, lease: Duration) -> Result<NoticeClaim, Fault> {
     let (given, lease) = (tx.given(), columns::millis(lease));
     let [claimed, next] = tx
-        .load([(CLAIM, &[&given, &lease]), ("select min(due_at) as next from notices", &[])])
+        .load([
+            (sql!(postgres::notices::claim), &[&given, &lease]),
+            (sql!(postgres::notices::next_due), &[]),
+        ])
         .await?;
     if let Some(row) = claimed.first() {
         let notice = Notice { job: row.job_id()?, body: get(row, "body")? };
@@ -63,17 +45,12 @@ pub(super) async fn record(
     let (job, tries) = (notice.job.to_string(), i64::from(*tries));
     match outcome {
         NoticeOutcome::Over => {
-            let delete = "delete from notices where job = $1 and tries = $2";
+            let delete = sql!(postgres::notices::remove);
             tx.load([(delete, &[&job, &tries])]).await?;
         }
         NoticeOutcome::Again(wait) => {
-            const AGAIN: &str = concat!(
-                "update notices set due_at = ",
-                now!("$3"),
-                " + $4 where job = $1 and tries = $2"
-            );
             let (given, wait) = (tx.given(), columns::millis(wait));
-            tx.load([(AGAIN, &[&job, &tries, &given, &wait])]).await?;
+            tx.load([(sql!(postgres::notices::put_off), &[&job, &tries, &given, &wait])]).await?;
         }
     }
     Ok(())

@@ -10,10 +10,7 @@ use crate::columns;
 /// Stores the partial text of a running job. Not a change: no rev.
 pub(super) async fn show(tx: &mut Tx, lease: &Lease, text: &str) -> Result<(), Fault> {
     // The same test as `rules::check_lease`. Locks the job, so that no text is shown for an attempt that is being settled.
-    const SHOW: &str = "with held as (select seq from jobs
-               where id = $1 and state = 'running' and worker = $2 and fence = $3 for update)
-             insert into partials (job, text) select seq, $4 from held
-             on conflict (job) do update set text = excluded.text returning job";
+    const SHOW: &str = sql!(postgres::partials::show);
     let id = lease.job.to_string();
     let worker = escaped(lease.worker.as_str());
     let fence = columns::signed(lease.fence.0);

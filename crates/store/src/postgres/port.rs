@@ -36,7 +36,7 @@ impl Store for PostgresStore {
     }
 
     async fn rev(&self) -> Result<Rev, StoreError> {
-        let rows = self.shared.read("select safe from seen_revs()", &[]).await?;
+        let rows = self.shared.read(sql!(postgres::port::rev), &[]).await?;
         Ok(rows.first().map_or(Ok(Rev::default()), |row| get(row, "safe").map(columns::rev))?)
     }
 
@@ -84,8 +84,7 @@ impl Store for PostgresStore {
     }
 
     async fn unclaimed_held_calls(&self, profiles: &[Profile]) -> Result<Vec<JobId>, StoreError> {
-        let select = "select id from jobs where state = 'queued' and visibility <> 'promised'
-             and profile = any($1::text[]) order by seq";
+        let select = sql!(postgres::port::unclaimed_held_calls);
         let rows = self.shared.read(select, &[&names(profiles)]).await?;
         Ok(rows.iter().map(Columns::job_id).collect::<Result<_, _>>()?)
     }
@@ -170,9 +169,7 @@ impl Store for PostgresStore {
         profiles: &[Profile],
         limit: usize,
     ) -> Result<Vec<(JobId, RemoteRun)>, StoreError> {
-        let select =
-            "select id, checkpoint from jobs where remote = 'owed' and profile = any($1::text[])
-             order by seq limit $2";
+        let select = sql!(postgres::port::pending_stops);
         let rows =
             self.shared.read(select, &[&names(profiles), &columns::signed(limit as u64)]).await?;
         Ok(rows.iter().filter_map(|row| row.owed_stop().transpose()).collect::<Result<_, _>>()?)
@@ -219,25 +216,13 @@ impl Store for PostgresStore {
     }
 
     async fn count_queued(&self, profiles: &[Profile]) -> Result<u64, StoreError> {
-        let select =
-            "select count(*) as jobs from jobs where state = 'queued' and visibility = 'promised'
-             and profile = any($1::text[])";
+        let select = sql!(postgres::port::count_queued);
         let rows = self.shared.read(select, &[&names(profiles)]).await?;
         Ok(rows.first().map_or(Ok(0), |row| get::<i64>(row, "jobs"))?.unsigned_abs())
     }
 
     async fn queue_position(&self, id: &JobId) -> Result<u64, StoreError> {
-        const PLACES: &str = "with mine as (select seq, priority, profile, owner from jobs
-               where id = $1 and state = 'queued' and visibility = 'promised')
-             select jobs.owner = mine.owner as is_mine, arrived, coalesce(claim, 0) as served,
-               (select count(*) from jobs as busy where busy.owner = jobs.owner and busy.state = 'running'
-                  and busy.visibility = 'promised') as running,
-               count(*) filter (where jobs.owner <> mine.owner or jobs.priority > mine.priority
-                  or (jobs.priority = mine.priority and jobs.seq < mine.seq)) as before
-             from mine join jobs using (profile) join owners on owners.owner = jobs.owner
-               left join served on served.owner = jobs.owner
-             where jobs.state = 'queued' and jobs.visibility = 'promised'
-             group by jobs.owner, mine.owner, arrived, claim";
+        const PLACES: &str = sql!(postgres::port::places);
         let rows = self.shared.read(PLACES, &[&id.to_string()]).await?;
         let mut places = Vec::new();
         for row in &rows {
@@ -329,21 +314,19 @@ impl Store for PostgresStore {
     }
 
     async fn ledger_rows(&self, scope: &Scope, job: &JobId) -> Result<Vec<LedgerRow>, StoreError> {
-        let select =
-            "select * from ledger where job = $1 and ($2::text is null or owner = $2) order by run";
+        let select = sql!(postgres::port::ledger_rows);
         let rows = self.shared.read(select, &[&job.to_string(), &escaped_owner(scope)]).await?;
         Ok(rows.iter().map(|row| row.ledger_row()).collect::<Result<_, Fault>>()?)
     }
 
     async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let rows = self.shared.read("select value from kept where name = $1", &[&name]).await?;
+        let rows = self.shared.read(sql!(postgres::port::get_setting), &[&name]).await?;
         let value = rows.first().map(|row| row.try_get(0)).transpose();
         Ok(value.map_err(Fault::from)?)
     }
 
     async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        const REPLACE: &str = "insert into kept (name, value) values ($1, $2)
-             on conflict (name) do update set value = excluded.value";
+        const REPLACE: &str = sql!(postgres::port::put_setting);
         let kept = (name.to_owned(), value.to_owned());
         let step = self.shared.step(Durability::Commit, kept, |(name, value), tx| {
             Box::pin(async move { tx.load([(REPLACE, &[name, value])]).await.map(drop) })
@@ -369,12 +352,7 @@ fn counted(owned: &str, state: StateKind) -> String {
 /// Extends the valid leases and returns the jobs whose lease is lost. Not a change: no rev.
 async fn renew(tx: &mut Tx, leases: &[Lease], lease: Duration) -> Result<Vec<JobId>, Fault> {
     // The same test as `rules::check_lease`. Locks jobs in the order of arrival, as every step does.
-    const RENEW: &str = "with held as (select jobs.seq from jobs
-           join unnest($1::text[], $2::text[], $3::bigint[]) as lease (id, worker, fence)
-             on jobs.id = lease.id and jobs.worker = lease.worker and jobs.fence = lease.fence
-           where state = 'running' order by jobs.seq for update of jobs)
-         update jobs set lease_until = coalesce($4::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + $5
-         from held where jobs.seq = held.seq returning jobs.id, jobs.fence";
+    const RENEW: &str = sql!(postgres::port::renew);
     let ids: Vec<String> = leases.iter().map(|lease| lease.job.to_string()).collect();
     let workers: Vec<String> = leases.iter().map(|lease| escaped(lease.worker.as_str())).collect();
     let fences: Vec<i64> = leases.iter().map(|lease| columns::signed(lease.fence.0)).collect();
@@ -405,10 +383,7 @@ async fn answered(tx: &mut Tx, id: &JobId) -> Result<(), Fault> {
     let Some(key) = &stored.key else { return Ok(()) };
     let Some(key) = rules::record_answer(key, job, now) else { return Ok(()) };
     let answered_at = key.answered_at.map(Timestamp::as_millis);
-    tx.write(
-        "update keys set answered_at = $2 where job = $1",
-        vec![Box::new(seq), Box::new(answered_at)],
-    )
-    .await?;
+    tx.write(sql!(postgres::port::record_answer), vec![Box::new(seq), Box::new(answered_at)])
+        .await?;
     insert::keep_by_key(tx, job, seq, Some(&key)).await
 }

@@ -73,13 +73,7 @@ impl Shared {
                 step.await?.0
             }
         };
-        let next = self
-            .read(
-                "select min(removable_at) as next from jobs
-                 where removable_at is not null and ($1::text is null or owner = $1)",
-                &[&owner],
-            )
-            .await?;
+        let next = self.read(sql!(postgres::prune::prune), &[&owner]).await?;
         let next_expiry = match next.first() {
             Some(row) => row.maybe_time("next")?,
             None => None,

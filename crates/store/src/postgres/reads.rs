@@ -174,7 +174,7 @@ impl Shared {
         after: Option<Cursor>,
     ) -> Result<Option<i64>, Fault> {
         let after = after.map_or(i64::MAX, |Cursor(seq)| columns::signed(seq));
-        let select = "select seq from jobs where owner = $1 and seq < $2 order by seq desc offset $3 limit 1";
+        let select = sql!(postgres::reads::newest_jobs);
         let values: [(Param, Type); 3] = [
             (Box::new(escaped(owner.as_str())), Type::TEXT),
             (Box::new(after), Type::INT8),

@@ -31,7 +31,7 @@ impl PostgresStore {
         if !alone.lock().await? {
             return Err(RestoreError::InUse);
         }
-        let store = schema::store_id(&alone.client).await?;
+        let store = lineage::store_id(&alone.client).await?;
         let found = FoundDatabase::look(&alone.client).await?;
         let is_outdated = lineage::outdated(&alone.client, &found, state_dir).await?.is_some();
         let tx = alone.client.transaction().await.map_err(Fault::from)?;
@@ -69,7 +69,7 @@ async fn decided(
     tx: &Transaction<'_>,
     semantics: &(dyn Fn(&Profile, &Request) -> Option<RecoverySemantics> + Sync),
 ) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
-    let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+    let now = sql!(postgres::restore::now);
     let now = Timestamp::from_millis(tx.query_one(now, &[]).await?.try_get(0)?);
     let select = format!("{} where jobs.ended_at is null order by jobs.seq", rows::WHOLE);
     let mut decided = Vec::new();
@@ -96,10 +96,10 @@ async fn save(
         let job = &record.job;
         let runs = tx.query(ledger::OF_JOBS, &[&[job.id.to_string()].as_slice()]).await?;
         let mut latest = runs.last().map(|row| row.ledger_row()).transpose()?;
-        writes.extend(ledger::charged(&job.checkpoint, job, &mut latest, job.updated_at));
+        writes.extend(ledger::charged(&job.checkpoint, job, &mut latest, job.updated_at)?);
         let max_failures = i64::from(job.new.max_failures);
         writes.push((
-            "update jobs set max_failures = $2 where seq = $1",
+            sql!(postgres::restore::set_max_failures),
             vec![Box::new(*seq), Box::new(max_failures)],
         ));
         if notices.max(record.notice) == EndNotices::Kept && *fate == RestoredOutcome::Ended {
@@ -108,7 +108,7 @@ async fn save(
         }
     }
     if !saved.is_empty() {
-        writes.push((rows::SAVE, columns_of(saved)));
+        writes.push((rows::SAVE.as_str(), columns_of(saved)));
     }
     for (sql, params) in &writes {
         tx.execute(*sql, &borrowed(params)).await?;

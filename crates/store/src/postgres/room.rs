@@ -8,9 +8,7 @@ use super::tx::Tx;
 use crate::columns;
 
 /// Adds up the changes and returns the owner's bytes. The caller has locked the owner's row.
-pub(super) const ADD_UP: &str = "with moved as (delete from room where owner = $1 returning bytes)
-     update owners set bytes = bytes + coalesce((select sum(bytes) from moved), 0)::bigint
-     where owner = $1 returning bytes";
+pub(super) const ADD_UP: &str = sql!(postgres::room::add_up);
 
 /// Records, with the transaction's commit, that a job of this owner takes more or fewer bytes.
 pub(super) async fn moved(
@@ -24,10 +22,5 @@ pub(super) async fn moved(
     }
     let owner = escaped(owner.as_str());
     let bytes = columns::signed(after) - columns::signed(before);
-    tx.write_row(
-        "insert into room (owner, bytes) select owner, sum(bytes)::bigint
-         from unnest($1::text[], $2::bigint[]) as moved (owner, bytes) group by owner",
-        vec![Box::new(owner), Box::new(bytes)],
-    )
-    .await
+    tx.write_row(sql!(postgres::room::moved), vec![Box::new(owner), Box::new(bytes)]).await
 }

@@ -1,10 +1,9 @@
 //! Loads and saves jobs in PostgreSQL's tables.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{Job, Output, OwnerId, Record, RequestNote, StoreError, Timestamp, rules};
-use serde_json::Value;
+use outlast_core::{Job, Output, Record, RequestNote, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
 
@@ -12,8 +11,11 @@ use super::fault::Fault;
 use super::text::{escaped, unescaped};
 use super::tx::{Param, Tx};
 use crate::columns::{
-    Columns, StateColumns, allowance, checkpoint_column, damaged, join_text, json, key_life,
-    millis, notice, parse, signed, split_text, word,
+    Columns, StateColumns, allowance, damaged, join_text, json, notice, parse, split_text,
+};
+use crate::tables::{
+    CHANGED_JOB, KEYS, NEW_JOB, Value, array_parameters, assignments, changed_job, column_list,
+    insert, names, new_job,
 };
 
 impl Columns for Row {
@@ -40,30 +42,18 @@ pub(super) struct Stored {
 }
 
 /// Selects all columns that [`stored`] needs, including the request and the result. Append a condition.
-pub(super) const WHOLE: &str =
-    "select jobs.*, revs.rev, bodies.ask, bodies.output, bodies.text, partials.text as partial,
-       keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at,
-       job_terms.allowance, job_terms.notice
-     from jobs join revs on revs.job = jobs.seq join bodies on bodies.job = jobs.seq
-       left join keys on keys.job = jobs.seq
-       left join job_terms on job_terms.job = jobs.seq
-       left join partials on partials.job = jobs.seq and jobs.state = 'running'";
+pub(super) const WHOLE: &str = sql!(postgres::rows::whole);
 
 /// Selects the same columns without the request and the result. Only for jobs that have not succeeded; a succeeded job needs
 /// its result.
-pub(super) const LIGHT: &str =
-    "select jobs.*, revs.rev, null::text as ask, null::text as output, null::bytea as text, null::text as partial,
-       keys.input_hash, keys.made_at, keys.holds, keys.span, keys.span_answered, keys.answered_at,
-       job_terms.allowance, job_terms.notice
-     from jobs join revs on revs.job = jobs.seq left join keys on keys.job = jobs.seq
-       left join job_terms on job_terms.job = jobs.seq";
+pub(super) const LIGHT: &str = sql!(postgres::rows::light);
 
 /// Reads a row of [`WHOLE`] or [`LIGHT`].
 pub(super) fn stored(row: &Row) -> Result<Stored, Fault> {
     let id: String = get(row, "id")?;
     // Parsed without another copy, because it may be long.
     let ask: Option<String> = get(row, "ask")?;
-    let ask = ask.map_or(Ok(Value::Null), |ask| parse(&id, "ask", &ask))?;
+    let ask = ask.map_or(Ok(serde_json::Value::Null), |ask| parse(&id, "ask", &ask))?;
     let output: Option<String> = get(row, "output")?;
     let mut output = output.map(|output| parse(&id, "output", &output)).transpose()?;
     if let Some(text) = row.maybe_bytes("text")? {
@@ -82,106 +72,90 @@ pub(super) async fn save(
     record: &Record,
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
-    tx.write_row(SAVE, saved(seq, record, key)?).await?;
+    tx.write_row(&SAVE, saved(seq, record, key)?).await?;
     tx.changed(seq);
     Ok(())
 }
 
 /// Takes rows of [`saved`], each column as an array.
-pub(super) const SAVE: &str = "with saved as (
-       select * from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[],
-         $8::text[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[],
-         $16::bigint[], $17::bigint[], $18::bigint[])
-       as saved (seq, state, run_at, since, ended_at, remote, fence, worker, lease_until, checkpoint, failures, failed,
-         percent, message, updated_at, expires_at, removable_at, bytes)),
-     ended as (delete from partials using saved where job = saved.seq and saved.state <> 'running')
-     update jobs set state = saved.state, run_at = saved.run_at, since = saved.since, ended_at = saved.ended_at,
-       remote = saved.remote, fence = saved.fence, worker = saved.worker, lease_until = saved.lease_until,
-       checkpoint = saved.checkpoint, failures = saved.failures, failed = saved.failed, percent = saved.percent,
-       message = saved.message, updated_at = saved.updated_at, expires_at = saved.expires_at,
-       removable_at = saved.removable_at, bytes = saved.bytes
-     from saved where jobs.seq = saved.seq";
+pub(super) static SAVE: LazyLock<String> = LazyLock::new(|| {
+    let (columns, n) = (CHANGED_JOB, CHANGED_JOB.len());
+    format!(
+        "with saved as (
+           select * from unnest({arrays}, ${}::bigint[], ${}::bigint[]) as saved ({}, failed, seq)),
+         ended as (delete from partials using saved where job = saved.seq and saved.state <> 'running')
+         update jobs set {}, failed = saved.failed from saved where jobs.seq = saved.seq",
+        n + 1,
+        n + 2,
+        column_list(columns),
+        assignments(columns, "saved"),
+        arrays = array_parameters(columns),
+    )
+});
 
 pub(super) fn saved(
     seq: i64,
     record: &Record,
     key: Option<&KeyRecord>,
 ) -> Result<Vec<Param>, StoreError> {
-    let Record { job, holder, bytes, notice: _ } = record;
-    let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
-    Ok(vec![
-        Box::new(seq),
-        Box::new(job.state.kind().as_str()),
-        Box::new(run_at),
-        Box::new(since),
-        Box::new(job.ended_at().map(Timestamp::as_millis)),
-        Box::new(remote),
-        Box::new(signed(job.fence.0)),
-        Box::new(holder.as_ref().map(|holder| escaped(holder.worker.as_str()))),
-        Box::new(holder.as_ref().map(|holder| holder.until.as_millis())),
-        Box::new(escaped(&checkpoint_column(job)?)),
-        Box::new(escaped(&json(&job.failures)?)),
-        Box::new(signed(job.failures.len() as u64)),
-        Box::new(job.progress.as_ref().and_then(|progress| progress.percent).map(i64::from)),
-        Box::new(job.progress.as_ref().map(|progress| escaped(&progress.message))),
-        Box::new(job.updated_at.as_millis()),
-        Box::new(rules::expires_at(job).map(Timestamp::as_millis)),
-        Box::new(rules::removable_at(job, key).map(Timestamp::as_millis)),
-        Box::new(signed(*bytes)),
-    ])
+    let mut values = changed_job(record, StateColumns::of(&record.job.state)?, key)?;
+    values.extend([Value::from(record.job.failures.len() as u64), Value::from(seq)]);
+    Ok(params(values))
+}
+
+/// Converts values to parameters, in the form in which PostgreSQL stores them.
+pub(super) fn params(values: Vec<Value<'_>>) -> Vec<Param> {
+    let param = |value| -> Param {
+        match value {
+            Value::Number(number) => Box::new(number),
+            Value::Flag(flag) => Box::new(flag),
+            Value::Text(text) => Box::new(text.map(|text| escaped(&text))),
+            Value::Bytes(bytes) => Box::new(bytes.to_vec()),
+        }
+    };
+    values.into_iter().map(param).collect()
 }
 
 /// Adds a queued job and its request with the transaction's commit.
 pub(super) async fn add(tx: &mut Tx, seq: i64, record: &Record) -> Result<(), Fault> {
-    tx.write(ADD, added(seq, record)?).await?;
+    tx.write(&ADD, added(seq, record)?).await?;
     tx.changed(seq);
     Ok(())
 }
 
 /// Takes the parameters of [`added`].
-pub(super) const ADD: &str = "with job as (
-       insert into jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded, session, priority,
-         visibility, max_failures, attempt_timeout, life, keep, checkpoint, created_at, updated_at, run_at, bytes,
-         state, fence, failures, failed)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $18, $19,
-         'queued', 0, '[]', 0)),
-       owed as (insert into unindexed (job) values ($1)),
-       terms as (insert into job_terms (job, allowance, notice)
-         select $1::bigint, $21::text, $22::bigint where $21::text is not null or $22::bigint <> 0)
-     insert into bodies (job, ask) values ($1, $20)";
+pub(super) static ADD: LazyLock<String> = LazyLock::new(|| {
+    let names = [&["seq"][..], &names(NEW_JOB), &["session", "failed"]].concat();
+    let n = names.len();
+    let (ask, allowance, notice) = (n + 1, n + 2, n + 3);
+    format!(
+        "with job as ({}),
+           owed as (insert into unindexed (job) values ($1)),
+           terms as (insert into job_terms (job, allowance, notice)
+             select $1::bigint, ${allowance}::text, ${notice}::bigint
+             where ${allowance}::text is not null or ${notice}::bigint <> 0)
+         insert into bodies (job, ask) values ($1, ${ask})",
+        insert("insert into jobs", &names),
+    )
+});
 
 pub(super) fn added(seq: i64, record: &Record) -> Result<Vec<Param>, StoreError> {
-    let Record { job, holder: _, bytes, notice: wanted } = record;
-    let new = &job.new;
-    Ok(vec![
-        Box::new(seq),
-        Box::new(job.id.to_string()),
-        Box::new(escaped(new.owner.as_str())),
-        Box::new(new.conversation_id().map(escaped)),
-        Box::new(i64::from(job.turn)),
-        Box::new(escaped(new.profile.as_str())),
-        Box::new(escaped(&new.workflow)),
-        Box::new(escaped(&new.title)),
-        Box::new(escaped(&new.title.to_lowercase())),
-        Box::new(new.request.note(RequestNote::SessionId).map(escaped)),
-        Box::new(i64::from(new.priority)),
-        Box::new(word(&new.visibility)?),
-        Box::new(i64::from(new.max_failures)),
-        Box::new(millis(new.attempt_timeout)),
-        Box::new(new.life.map(millis)),
-        Box::new(new.keep.map(millis)),
-        Box::new(escaped(&json(&job.checkpoint)?)),
-        Box::new(job.created_at.as_millis()),
-        Box::new(signed(*bytes)),
-        Box::new(json(&new.request)?),
-        Box::new(allowance(job)?),
-        Box::new(notice(*wanted)),
-    ])
+    let job = &record.job;
+    let mut values = vec![Value::from(seq)];
+    values.extend(new_job(record)?);
+    let session = job.new.request.note(RequestNote::SessionId);
+    values.extend([Value::from(session), Value::from(0_i64)]);
+    let mut params = params(values);
+    // Not escaped: no JSON contains U+0000, and a request may be long.
+    params.push(Box::new(json(&job.new.request)?));
+    params.push(Box::new(allowance(job)?));
+    params.push(Box::new(notice(record.notice)));
+    Ok(params)
 }
 
 /// Stores the limit for the cost of the job's next run, with the transaction's commit.
 pub(super) async fn save_allowance(tx: &mut Tx, seq: i64, job: &Job) -> Result<(), Fault> {
-    let update = "update job_terms set allowance = $2 where job = $1";
+    let update = sql!(postgres::rows::save_allowance);
     tx.write(update, vec![Box::new(seq), Box::new(allowance(job)?)]).await
 }
 
@@ -196,9 +170,7 @@ pub(super) async fn write_bodies(
 }
 
 /// Takes the parameters of [`filled`].
-pub(super) const FILL: &str =
-    "with owed as (insert into unindexed (job) select $1 where $2::text is not null)
-     update bodies set output = $2, text = $3, raw = $4 where job = $1";
+pub(super) const FILL: &str = sql!(postgres::rows::fill);
 
 pub(super) fn filled(
     seq: i64,
@@ -214,28 +186,11 @@ pub(super) fn filled(
     ])
 }
 
-/// Makes a key name a job, replacing a key that has expired. Takes the parameters of [`taken_key`].
-pub(super) const TAKE_KEY: &str =
-    "insert into keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-     on conflict (owner, text) do update set job = excluded.job, input_hash = excluded.input_hash,
-       made_at = excluded.made_at, holds = excluded.holds, span = excluded.span,
-       span_answered = excluded.span_answered, answered_at = excluded.answered_at";
-
-pub(super) fn taken_key(owner: &OwnerId, text: &str, key: &KeyRecord, seq: i64) -> Vec<Param> {
-    let (holds, span, span_answered) = key_life(key.life);
-    vec![
-        Box::new(escaped(owner.as_str())),
-        Box::new(escaped(text)),
-        Box::new(seq),
-        Box::new(key.input_hash.to_vec()),
-        Box::new(key.made_at.as_millis()),
-        Box::new(holds),
-        Box::new(span),
-        Box::new(span_answered),
-        Box::new(key.answered_at.map(Timestamp::as_millis)),
-    ]
-}
+/// Makes a key name a job, replacing a key that has expired. Takes the values of [`tables::key`].
+pub(super) static TAKE_KEY: LazyLock<String> = LazyLock::new(|| {
+    let insert = insert("insert into keys", &names(KEYS));
+    format!("{insert} on conflict (owner, text) do update set {}", assignments(KEYS, "excluded"))
+});
 
 /// Reads a column of any type.
 pub(super) fn get<T: FromSqlOwned>(row: &Row, column: &str) -> Result<T, Fault> {

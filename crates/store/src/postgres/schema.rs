@@ -101,11 +101,6 @@ fn may_not(error: tokio_postgres::Error, present: Option<i32>, newest: i32) -> F
     .into()
 }
 
-/// The id that the store was given at its creation.
-pub(super) async fn store_id(client: &Client) -> Result<String, Fault> {
-    Ok(client.query_one("select store::text from meta", &[]).await?.try_get(0)?)
-}
-
 /// The version of the tables, or `None` if there are none, and the newest version that this program knows.
 pub(super) async fn version(client: &Client) -> Result<(Option<u32>, u32), Fault> {
     let version = found(client).await?;

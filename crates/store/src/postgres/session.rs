@@ -18,7 +18,7 @@ use crate::copy_side::IS_CLOSED;
 use crate::unavailable;
 
 /// The name of the channel for changes.
-const CHANNEL: &str = "select 'outlast_' || 'revs'::regclass::oid";
+const CHANNEL: &str = sql!(postgres::session::channel);
 const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
 
 /// No write of this connection needs to be durable. The server commits each NOTIFY separately, one after the other for all
@@ -26,8 +26,8 @@ const CHANNEL_NAME: &str = "'outlast_' || 'revs'::regclass::oid";
 const NEED_NOT_LAST: &str = "set synchronous_commit = off";
 
 /// Excludes commands that need the store exclusively: see `alone`.
-const IN_USE: &str = "select pg_advisory_lock_shared(lock_class('meta') | 1)";
-const TRY_IN_USE: &str = "select pg_try_advisory_lock_shared(lock_class('meta') | 1)";
+const IN_USE: &str = sql!(postgres::session::in_use);
+const TRY_IN_USE: &str = sql!(postgres::session::try_in_use);
 
 /// The time for which a claim waits for the session to return.
 const WAIT: Duration = Duration::from_secs(5);
@@ -216,7 +216,7 @@ impl Session {
                             }
                         }
                         let begun = Instant::now();
-                        let notify = "select pg_notify($1, '')";
+                        let notify = sql!(postgres::session::last);
                         self.watched(heard.execute(notify, &[&channel])).await?;
                         *locked(&self.told_in) = begun.elapsed();
                     }
@@ -368,10 +368,10 @@ impl Session {
                 session.batch_execute("select 1").await?;
                 return Ok(false);
             }
-            session.execute("select pg_advisory_lock(lock_class('meta') | $1)", &[&token]).await?;
-            let take = "select pg_try_advisory_lock(lock_class('meta') | $1)";
+            session.execute(sql!(postgres::session::probe_select), &[&token]).await?;
+            let take = sql!(postgres::session::probe_take);
             let is_given: bool = other.query_one(take, &[&token]).await?.try_get(0)?;
-            let unlock = "select pg_advisory_unlock(lock_class('meta') | $1)";
+            let unlock = sql!(postgres::session::probe_unlock);
             session.execute(unlock, &[&token]).await?;
             Ok::<_, Fault>(!is_given)
         };
@@ -391,9 +391,7 @@ impl Session {
     /// Sends a heartbeat for this process's workers, if no lock proves that they are alive.
     async fn say_alive(&self, client: &Client) -> Result<(), Fault> {
         let numbers: Vec<i64> = self.own().values().copied().collect();
-        let update =
-            "update workers set seen = (extract(epoch from clock_timestamp()) * 1000)::bigint
-             where nr = any($1::bigint[])";
+        let update = sql!(postgres::session::say_alive);
         client.execute(update, &[&numbers]).await?;
         Ok(())
     }
@@ -455,7 +453,7 @@ impl Session {
             return Ok(());
         }
         let live = self.live().await?;
-        let unlock = "select pg_advisory_unlock(lock_class('workers') | $1)";
+        let unlock = sql!(postgres::session::let_go);
         live.client.execute(unlock, &[&nr]).await.map_err(Fault::from)?;
         Ok(())
     }
@@ -466,7 +464,7 @@ impl Session {
         if let Some(live) = live
             && self.silent_for().is_none()
         {
-            let unlock = live.client.batch_execute("select pg_advisory_unlock_all()");
+            let unlock = live.client.batch_execute(sql!(postgres::session::let_all_go));
             let _ = tokio::time::timeout(PROBE_WAIT, unlock).await;
         }
     }
@@ -482,6 +480,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 async fn lock(client: &Client, nr: i64) -> Result<(), Fault> {
-    client.execute("select pg_advisory_lock(lock_class('workers') | $1)", &[&nr]).await?;
+    client.execute(sql!(postgres::session::lock), &[&nr]).await?;
     Ok(())
 }

@@ -46,10 +46,7 @@ impl Time {
             return Ok(Self::Given(clock));
         }
         let asked = Instant::now();
-        let row = client
-            .query_one("select (extract(epoch from clock_timestamp()) * 1000)::bigint", &[])
-            .await
-            .map_err(Fault::from)?;
+        let row = client.query_one(sql!(postgres::time::of), &[]).await.map_err(Fault::from)?;
         let then = Timestamp::from_millis(row.try_get(0).map_err(Fault::from)?);
         Ok(Self::Server(Mutex::new(Answered::new(then, asked))))
     }

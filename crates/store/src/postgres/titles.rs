@@ -16,11 +16,7 @@ use super::tx::Tx;
 use crate::titles::{self, TitleParts};
 
 /// The next segment to index, the segment of the newest job, the transactions that have ended, and those that have begun.
-const STATE: &str = "select
-       greatest((select coalesce(max(segment) + 1, 0) from title_segments), (select min(seq) >> 12 from jobs)) as next,
-       (select coalesce(max(seq) >> 12, 0) from jobs) as newest,
-       pg_snapshot_xmin(pg_current_snapshot())::text::bigint as ended,
-       pg_snapshot_xmax(pg_current_snapshot())::text::bigint as begun";
+const STATE: &str = sql!(postgres::titles::state);
 
 /// The pause before the next look for transactions that have not ended, and the number of looks.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -74,7 +70,7 @@ impl Shared {
 
     /// The segment after the indexed ones.
     pub(super) async fn titles_end(&self) -> Result<i64, Fault> {
-        let select = "select coalesce(max(segment) + 1, 0) as next from title_segments";
+        let select = sql!(postgres::titles::titles_end);
         let rows = self.read(select, &[]).await?;
         rows.first().map_or(Ok(0), |row| get(row, "next"))
     }
@@ -87,14 +83,12 @@ impl Shared {
         before: i64,
     ) -> Result<Vec<i64>, Fault> {
         // Reads one segment after the other by the key, whatever the database expects of its tables.
-        const SETS: &str = "select found.* from generate_series($1::bigint, $2::bigint - 1) as wanted (segment)
-             cross join lateral (select segment, part, jobs from title_parts where title_parts.segment = wanted.segment";
-        let all = format!("{SETS} and part = any($3::bigint[]) offset 0) as found");
-        let one = format!("{SETS} and part between $3 and $4 offset 0) as found");
+        let all = sql!(postgres::titles::sets_of_all);
+        let one = sql!(postgres::titles::sets_of_one);
         let Range { start, end } = segments;
-        let mut rows = self.read(&all, &[&start, &end, &parts.all]).await?;
+        let mut rows = self.read(all, &[&start, &end, &parts.all]).await?;
         if let Some((first, last)) = parts.one_from {
-            rows.extend(self.read(&one, &[&start, &end, &first, &last]).await?);
+            rows.extend(self.read(one, &[&start, &end, &first, &last]).await?);
         }
         let set = |row| Ok((get(row, "segment")?, get(row, "part")?, get(row, "jobs")?));
         let sets: Vec<_> = rows.iter().map(set).collect::<Result<_, Fault>>()?;
@@ -125,14 +119,10 @@ enum Indexed {
 }
 
 async fn index_next(tx: &mut Tx, until: i64) -> Result<Indexed, Fault> {
-    const ALONE: &str =
-        "select pg_try_advisory_xact_lock(lock_class('title_segments')) as is_alone";
-    const TITLES: &str =
-        "select seq, owner, title_folded from jobs where seq >= $1 and seq < $2 order by seq";
-    const FORGET_OLD: &str =
-        "delete from title_parts where segment < (select min(seq) >> 12 from jobs)";
-    const ADD: &str = "insert into title_parts (segment, part, jobs)
-         select $1, part, jobs from unnest($2::bigint[], $3::bytea[]) as added (part, jobs)";
+    const ALONE: &str = sql!(postgres::titles::alone);
+    const TITLES: &str = sql!(postgres::titles::titles);
+    const FORGET_OLD: &str = sql!(postgres::titles::forget_old);
+    const ADD: &str = sql!(postgres::titles::add);
     let [alone] = tx.load([(ALONE, &[])]).await?;
     if !alone.first().map_or(Ok(false), |row| row.try_get("is_alone"))? {
         return Ok(Indexed::None);
@@ -154,6 +144,6 @@ async fn index_next(tx: &mut Tx, until: i64) -> Result<Indexed, Fault> {
         titles::sets(jobs.into_iter()).into_iter().unzip();
     tx.write(FORGET_OLD, vec![]).await?;
     tx.write(ADD, vec![Box::new(next), Box::new(parts), Box::new(sets)]).await?;
-    tx.write("insert into title_segments (segment) values ($1)", vec![Box::new(next)]).await?;
+    tx.write(sql!(postgres::titles::index_next), vec![Box::new(next)]).await?;
     Ok(Indexed::One)
 }

@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use super::alone::Alone;
 use super::fault::Fault;
-use super::rows::{self, Stored, get};
+use super::rows::{self, Stored, get, params};
 use super::text::escaped;
 use super::tx::{InOrder, Param, Sent, borrowed, columns_of};
-use super::{identities, ledger, schema};
+use super::{identities, ledger, lineage, schema};
 use crate::columns::{Columns as _, signed};
 use crate::copy_side::{BATCH_JOBS, BATCH_ROWS, CopyRefusal, CopySide, JobCounts, WholeJob};
 use crate::ledger_columns::LedgerColumns as _;
-use crate::unavailable;
+use crate::{tables, unavailable};
 
 /// New numbers continue after the copied ones, and each owner's bytes are added up.
 const COMPLETE: &str = "begin;
@@ -30,14 +30,14 @@ const COMPLETE: &str = "begin;
      update meta set copying = null;
      commit";
 
-const REV: &str = "insert into revs (job, rev) values ($1, $2)";
-const OWNER: &str = "insert into owners (owner) values ($1) on conflict do nothing";
+const REV: &str = sql!(postgres::transfer::rev);
+const OWNER: &str = sql!(postgres::transfer::owner);
 
 const DELETES: [&str; 4] = [
-    "delete from keys where job > $1 and job <= $2",
-    "delete from revs where job > $1 and job <= $2",
-    "delete from bodies where job > $1 and job <= $2",
-    "delete from jobs where seq > $1 and seq <= $2",
+    sql!(postgres::transfer::delete_keys),
+    sql!(postgres::transfer::delete_revs),
+    sql!(postgres::transfer::delete_bodies),
+    sql!(postgres::transfer::delete_jobs),
 ];
 
 /// A database that no server is using.
@@ -76,7 +76,7 @@ impl PostgresSide {
         if !alone.lock().await? {
             return Err(CopyRefusal::InUse);
         }
-        let id = schema::store_id(&alone.client).await?;
+        let id = lineage::store_id(&alone.client).await?;
         let id = Uuid::parse_str(&id).map_err(unavailable)?.as_u64_pair().0;
         Ok(Self { alone, id: id.cast_signed() })
     }
@@ -136,9 +136,7 @@ impl CopySide for PostgresSide {
     }
 
     async fn counts(&mut self) -> Result<JobCounts, CopyRefusal> {
-        const COUNT: &str =
-            "select count(*) as jobs, count(*) filter (where ended_at is null) as unfinished,
-               (select count(*) from ledger) as runs from jobs";
+        const COUNT: &str = sql!(postgres::transfer::count);
         let rows = self.query(COUNT, &[]).await?;
         let row = rows.first().ok_or_else(|| unavailable("its jobs cannot be counted"))?;
         Ok(JobCounts {
@@ -149,7 +147,7 @@ impl CopySide for PostgresSide {
     }
 
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal> {
-        let select = "select seq, bytes from jobs where seq > $1 order by seq limit $2";
+        let select = sql!(postgres::transfer::sizes);
         let found = self.query(select, &[&after, &signed(BATCH_JOBS as u64)]).await?;
         let sizes = found.iter().map(|row| Ok((row.number("seq")?, row.count("bytes")?)));
         Ok(sizes.collect::<Result<_, Fault>>()?)
@@ -175,12 +173,12 @@ impl CopySide for PostgresSide {
     }
 
     async fn source(&mut self) -> Result<Option<i64>, CopyRefusal> {
-        let rows = self.query("select copying from meta", &[]).await?;
+        let rows = self.query(sql!(postgres::transfer::source), &[]).await?;
         Ok(rows.first().map_or(Ok(None), |row| row.maybe_number("copying"))?)
     }
 
     async fn begin(&mut self, source: i64) -> Result<(), CopyRefusal> {
-        self.query("update meta set copying = $1", &[&source]).await.map(drop)
+        self.query(sql!(postgres::transfer::begin), &[&source]).await.map(drop)
     }
 
     async fn replace(
@@ -207,12 +205,12 @@ impl CopySide for PostgresSide {
     }
 
     async fn clear_ledger(&mut self) -> Result<(), CopyRefusal> {
-        self.query("delete from ledger", &[]).await.map(drop)
+        self.query(sql!(postgres::transfer::clear_ledger), &[]).await.map(drop)
     }
 
     async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), CopyRefusal> {
-        let writes = rows.iter().map(|row| (ledger::ADD, ledger::added(row))).collect();
-        Ok(self.write(writes).await?)
+        let writes = rows.iter().map(|row| Ok((ledger::ADD.as_str(), ledger::row(row)?)));
+        Ok(self.write(writes.collect::<Result<_, StoreError>>()?).await?)
     }
 
     async fn complete(&mut self) -> Result<(), CopyRefusal> {
@@ -240,16 +238,16 @@ fn add(
     let (seq, job) = (*seq, &record.job);
     let owner = escaped(job.new.owner.as_str());
     writes.push((OWNER, vec![Box::new(owner.clone())]));
-    writes.push((rows::ADD, rows::added(seq, record)?));
+    writes.push((&rows::ADD, rows::added(seq, record)?));
     writes.push((rows::FILL, rows::filled(seq, job.output(), raw.as_deref())?));
     let saved = rows::saved(seq, record, key.as_ref().map(|(_, key)| key))?;
-    writes.push((rows::SAVE, columns_of(vec![saved])));
+    writes.push((&rows::SAVE, columns_of(vec![saved])));
     writes.push((REV, vec![Box::new(seq), Box::new(signed(job.rev.0))]));
     if let Some((text, key)) = key {
-        writes.push((rows::TAKE_KEY, rows::taken_key(&job.new.owner, text, key, seq)));
+        writes.push((&rows::TAKE_KEY, params(tables::key(&job.new.owner, text, key, seq)?)));
     }
     if let Some(identity) = identity {
-        writes.push((identities::ADD, identities::added(&job.new.owner, identity, seq)));
+        writes.push((&identities::ADD, params(tables::identity(&job.new.owner, identity, seq)?)));
     }
     Ok(())
 }

@@ -28,14 +28,10 @@ type Later = (Statement, Vec<Param>);
 /// Selects the time of the transaction: the given one, or the server's. Never now(), which may be earlier than a row for
 /// which the transaction waited. Also selects the values that show that the tables are those that were opened: a dump may be
 /// restored into them while servers run.
-const NOW: &str =
-    "select coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint),
-       'meta'::regclass::oid::bigint, (select last_value - (not is_called)::int from rev)";
+const NOW: &str = sql!(postgres::tx::now);
 
 /// Assigns the number of this commit to the changed jobs.
-pub(super) const CHANGED: &str = "insert into revs (job, rev)
-     select job, rev from (select next_rev() as rev) as next, unnest($1::bigint[]) as job
-     on conflict (job) do update set rev = excluded.rev returning rev";
+pub(super) const CHANGED: &str = sql!(postgres::tx::changed);
 
 /// The time limit of a rollback. The end of the connection also rolls back the transaction.
 const ROLL_BACK: Duration = Duration::from_secs(1);

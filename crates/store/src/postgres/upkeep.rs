@@ -91,24 +91,12 @@ impl PostgresStore {
 
 /// Checks of rows by queries. Each query selects one line for every problem.
 const QUERIES: [&str; 6] = [
-    "select 'job ' || id || ' has no body' as line from jobs
-     where not exists (select 1 from bodies where bodies.job = jobs.seq) limit 100",
-    "select 'job ' || id || ' has no change number' as line from jobs
-     where not exists (select 1 from revs where revs.job = jobs.seq) limit 100",
-    "select 'job ' || id || ' is ' || state || ' and has an output' as line from jobs join bodies on bodies.job = jobs.seq
-     where state <> 'succeeded' and (output is not null or text is not null) limit 100",
-    "select 'owner ' || owners.owner || ' has wrong counts' as line from owners
-     where bytes + (select coalesce(sum(room.bytes), 0) from room where room.owner = owners.owner)
-       <> (select coalesce(sum(jobs.bytes), 0) from jobs where jobs.owner = owners.owner) limit 100",
-    "select 'run ' || run || ' of job ' || job || ' is reserved, and the job is not unfinished' as line from ledger
-     where state = 'reserved' and not exists (select 1 from jobs where id = job and ended_at is null) limit 100",
-    "select 'the sums of owner ' || owner || ' on day ' || day || ' are not those of the ledger' as line from (
-       select * from ledger_days union all select * from ledger_changes union all
-       select owner, day, provider, model is not null, coalesce(model, ''), state, -1, -(counted / 1000000000), -(counted % 1000000000)
-       from (select *, case state when 'spent' then amount else coalesce(reserved, 0) end as counted
-             from ledger where state <> 'released') as counted) as days
-     group by owner, day, provider, has_model, model, state
-     having sum(runs) <> 0 or sum(dollars) <> 0 or sum(rest) <> 0 limit 100",
+    sql!(postgres::upkeep::missing_body),
+    sql!(postgres::upkeep::missing_rev),
+    sql!(postgres::upkeep::early_output),
+    sql!(postgres::upkeep::owner_bytes),
+    sql!(postgres::upkeep::reserved_run),
+    sql!(postgres::upkeep::day_sums),
 ];
 
 fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {
@@ -123,10 +111,7 @@ fn of_row(row: &tokio_postgres::Row) -> Result<Vec<String>, StoreError> {
 }
 
 pub(super) async fn look(client: &tokio_postgres::Client) -> Result<DatabaseInspection, Fault> {
-    const SERVER: &str = "select current_setting('server_version') as server, pg_is_in_recovery() as is_standby,
-           coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create,
-           (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,
-           current_setting('max_connections')::bigint as allowed";
+    const SERVER: &str = sql!(postgres::upkeep::server);
     let server = client.query_one(SERVER, &[]).await?;
     let (schema, newest_schema) = schema::version(client).await?;
     let mut found = DatabaseInspection {
@@ -142,11 +127,7 @@ pub(super) async fn look(client: &tokio_postgres::Client) -> Result<DatabaseInsp
         live_workers: 0,
     };
     if schema == Some(newest_schema) {
-        let jobs = "select (select count(*) from jobs where ended_at is null) as unfinished,
-               (select count(*) from workers where seen > (extract(epoch from clock_timestamp()) * 1000)::bigint - 30000
-                  or exists (select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 and granted
-                    and mode = 'ExclusiveLock'
-                    and ((classid::bigint << 32) | objid::bigint) = (lock_class('workers') | workers.nr))) as live_workers";
+        let jobs = sql!(postgres::upkeep::look);
         let row = client.query_one(jobs, &[]).await?;
         found.unfinished = row.count("unfinished")?;
         found.live_workers = row.small("live_workers")?;

@@ -30,11 +30,9 @@ const TOGETHER: i64 = 32;
 /// The pause after a step, as a multiple of its duration. It leaves the database to callers that wait for an answer.
 const REST: u32 = 4;
 
-const TAKE: &str = "delete from unindexed where nr in (
-       select nr from unindexed order by nr limit $1 for update skip locked) returning job";
+const TAKE: &str = sql!(postgres::words::take);
 
-const PUT: &str = "insert into search (job, words) values ($1, array_to_tsvector($2::text[]))
-     on conflict (job) do update set words = excluded.words";
+const PUT: &str = sql!(postgres::words::put);
 
 /// Indexes words whenever some are pending, including those that an exited process left.
 pub(super) async fn run(shared: Weak<Shared>, owed: Arc<Notify>, closed: CancellationToken) {
@@ -79,7 +77,7 @@ impl Shared {
     pub(super) async fn put_words(&self) {
         let until = Instant::now() + WAIT;
         while Instant::now() < until {
-            match self.read("select 1 from unindexed limit 1", &[]).await {
+            match self.read(sql!(postgres::words::has_owed), &[]).await {
                 Ok(owed) if !owed.is_empty() => {}
                 Ok(_) | Err(_) => return,
             }
@@ -113,7 +111,7 @@ async fn put(tx: &mut Tx) -> Result<Taken, Fault> {
     // A second statement, so that it sees every job as it was when its record of pending words was written. A locked job
     // cannot be removed. The jobs are read in a third statement: a statement that waits for a lock combines the new row of a
     // job with the old rows of other tables, and a job that ended meanwhile would look damaged.
-    let lock = "select 1 from jobs where seq = any($1::bigint[]) order by seq for key share";
+    let lock = sql!(postgres::words::lock_jobs);
     let select = format!("{} where jobs.seq = any($1::bigint[]) order by jobs.seq", rows::WHOLE);
     let [_, jobs] = tx.load([(lock, &[&seqs]), (&select, &[&seqs])]).await?;
     for row in &jobs {

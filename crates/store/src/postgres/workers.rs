@@ -60,14 +60,7 @@ impl Suspects {
 
 /// Selects listed workers and workers with jobs: the lock's number if listed, and flags for running jobs, a held lock and a
 /// heartbeat within this time ($1).
-const WORKERS: &str = "select coalesce(workers.worker, holders.worker) as worker, workers.nr,
-       holders.worker is not null as holds_jobs, exists (select 1 from pg_locks
-         where locktype = 'advisory' and objsubid = 1 and granted and mode = 'ExclusiveLock'
-           and ((classid::bigint << 32) | objid::bigint) = (lock_class('workers') | workers.nr)
-           and database = (select oid from pg_database where datname = current_database())) as is_locked,
-       coalesce(workers.seen > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1, false) as was_seen
-     from workers full join (select distinct worker from jobs where state = 'running') as holders
-       on holders.worker = workers.worker";
+const WORKERS: &str = sql!(postgres::workers::workers);
 
 /// A row of [`WORKERS`].
 struct Known {
@@ -85,8 +78,7 @@ impl Shared {
         }
         let name = escaped(worker.as_str());
         // Updated instead of ignored, so that a row created by a concurrent claim is returned too.
-        let number = "insert into workers (worker) values ($1)
-             on conflict (worker) do update set worker = excluded.worker returning nr";
+        let number = sql!(postgres::workers::show_life);
         let rows = self.read(number, &[&name]).await?;
         let Some(row) = rows.first() else {
             return Err(unavailable("the worker could not be put on record"));
@@ -96,7 +88,7 @@ impl Shared {
 
     /// Returns true if a worker with this profile is alive.
     pub(super) async fn has_worker(&self, profile: &Profile) -> Result<bool, StoreError> {
-        let select = "select worker from worker_profiles where profile = $1";
+        let select = sql!(postgres::workers::has_worker);
         let name = escaped(profile.as_str());
         let rows = self.read(select, &[&name]).await?;
         let fitting: HashSet<WorkerId> = rows.iter().map(worker).collect::<Result<_, _>>()?;
@@ -112,7 +104,7 @@ impl Shared {
     }
 
     async fn is_standby(&self) -> Result<bool, StoreError> {
-        let rows = self.read("select pg_is_in_recovery() as is_standby", &[]).await?;
+        let rows = self.read(sql!(postgres::workers::is_standby), &[]).await?;
         Ok(rows.first().map_or(Ok(false), |row| get(row, "is_standby"))?)
     }
 
@@ -124,8 +116,7 @@ impl Shared {
 
     async fn forget(&self, workers: &[WorkerId]) -> Result<(), StoreError> {
         let names: Vec<String> = workers.iter().map(|worker| escaped(worker.as_str())).collect();
-        let delete = "with profiles as (delete from worker_profiles where worker = any($1::text[]))
-             delete from workers where worker = any($1)";
+        let delete = sql!(postgres::workers::forget);
         self.read(delete, &[&names]).await?;
         Ok(())
     }
@@ -250,7 +241,7 @@ async fn put_back(tx: &mut Tx, whose: &Whose) -> Result<PutBack, Fault> {
         Whose::LeaseExpired(_) => ("($1::text is null)", None, None),
         Whose::Unheld { worker, .. } => ("worker = $1", Some(escaped(worker.as_str())), None),
     };
-    let free = "select $1::bigint is null or pg_try_advisory_xact_lock_shared(lock_class('workers') | $1) as is_free";
+    let free = sql!(postgres::workers::put_back);
     let lock = format!(
         "select seq from jobs where state = 'running' and {condition}
            and ($2::bigint is null or lease_until <= $2) order by seq for update skip locked"

@@ -115,8 +115,7 @@ struct Loaded {
 }
 
 /// Locks the jobs in the order of arrival, as every step does.
-pub(super) const LOCK: &str =
-    "select seq from jobs where id = any($1::text[]) order by seq for update";
+pub(super) const LOCK: &str = sql!(postgres::writes::lock);
 
 async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Written, Fault> {
     let ids: Vec<String> = writes.iter().map(|write| write.id.to_string()).collect();
@@ -161,7 +160,7 @@ async fn apply(tx: &mut Tx, writes: &[Write], notices: EndNotices) -> Result<Wri
             Ok(Effect::Changed) => {
                 let before = &stored.record.job.checkpoint;
                 ledger::bound_another_run(tx, before, &mut record).await?;
-                for (sql, params) in ledger::charged(before, &record.job, charge, tx.now()) {
+                for (sql, params) in ledger::charged(before, &record.job, charge, tx.now())? {
                     tx.write(sql, params).await?;
                 }
                 if record.job.allowance != stored.record.job.allowance {

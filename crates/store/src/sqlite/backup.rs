@@ -54,7 +54,7 @@ pub(super) fn fill(connection: &Connection, to: &Path) -> Result<(), Fault> {
 /// Marks the copy as a backup, so that it is not opened as the store itself.
 fn label(copy: &Path) -> Result<(), Fault> {
     let connection = open::connect(copy, Access::Write)?;
-    connection.execute("INSERT INTO meta VALUES ('backup', 1) ON CONFLICT DO NOTHING", [])?;
+    connection.execute(sql!(sqlite::backup::label), [])?;
     sql::close(connection)
 }
 

@@ -24,7 +24,7 @@ pub(super) fn write(
     let text = text.flatten().map(str::as_bytes);
     let fill = || -> Result<(), Fault> {
         let room = |bytes: &[u8]| ZeroBlob(bytes.len() as u64);
-        let update = "UPDATE bodies SET output = ?2, raw = ?3, text = ?4 WHERE job = ?1";
+        let update = sql!(sqlite::bodies::write);
         sql::execute(connection, update, (seq, output, raw.map(room), text.map(room)))?;
         for (column, bytes) in [("raw", raw), ("text", text)] {
             let Some(bytes) = bytes else { continue };

@@ -40,7 +40,7 @@ pub(super) fn refuse_damaged(connection: &Connection) -> Result<(), Fault> {
 
 /// Checks the file itself: pages, indices, constraints, references.
 fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
-    let integrity = lines(connection, "SELECT integrity_check FROM pragma_integrity_check");
+    let integrity = lines(connection, sql!(sqlite::check::integrity));
     let references = lines(
         connection,
         r#"SELECT "table" || ' row ' || coalesce(rowid, '?') || ' has no ' || parent
@@ -64,32 +64,13 @@ fn file(connection: &Connection) -> Result<Vec<String>, Fault> {
 /// Checks rows by queries. Each query selects one line for every problem.
 fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
     const QUERIES: [&str; 7] = [
-        "SELECT 'job ' || id || ' has no body' FROM jobs
-         WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.job = jobs.seq)",
-        "SELECT 'job ' || id || ' is ' || state || ' and has an output'
-         FROM jobs JOIN bodies ON bodies.job = jobs.seq
-         WHERE state <> 'succeeded' AND (output IS NOT NULL OR text IS NOT NULL)",
-        "SELECT 'conversation ' || conversation || ' of ' || owner || ' has ' || count(*) || ' unfinished jobs'
-         FROM jobs NOT INDEXED
-         WHERE conversation IS NOT NULL AND ended_at IS NULL
-         GROUP BY owner, conversation HAVING count(*) > 1",
-        "SELECT 'job ' || id || ' has a change number that was never given out' FROM jobs
-         WHERE rev > (SELECT value FROM meta WHERE name = 'rev')",
-        "SELECT 'owner ' || owner || ' has wrong counts' FROM owners
-         WHERE (queued, running, bytes) <> (
-           SELECT count(*) FILTER (WHERE state = 'queued' AND visibility = 'promised'),
-             count(*) FILTER (WHERE state = 'running' AND visibility = 'promised'), coalesce(sum(jobs.bytes), 0)
-           FROM jobs WHERE jobs.owner = owners.owner)
-         UNION ALL SELECT 'owner ' || owner || ' is not known' FROM jobs
-         WHERE owner NOT IN (SELECT owner FROM owners) GROUP BY owner",
-        "SELECT 'run ' || run || ' of job ' || job || ' is reserved, and the job is not unfinished' FROM ledger
-         WHERE state = 'reserved' AND job NOT IN (SELECT id FROM jobs WHERE ended_at IS NULL)",
-        "SELECT 'the sums of owner ' || owner || ' on day ' || day || ' are not those of the ledger' FROM (
-           SELECT * FROM ledger_days UNION ALL
-           SELECT owner, day, provider, model IS NOT NULL, coalesce(model, ''), state, -1, -(counted / 1000000000), -(counted % 1000000000)
-           FROM (SELECT *, CASE state WHEN 'spent' THEN amount ELSE coalesce(reserved, 0) END AS counted
-                 FROM ledger WHERE state <> 'released'))
-         GROUP BY owner, day, provider, has_model, model, state HAVING sum(runs) <> 0 OR sum(dollars) <> 0 OR sum(rest) <> 0",
+        sql!(sqlite::check::missing_body),
+        sql!(sqlite::check::early_output),
+        sql!(sqlite::check::busy_conversation),
+        sql!(sqlite::check::unassigned_rev),
+        sql!(sqlite::check::owner_counts),
+        sql!(sqlite::check::reserved_run),
+        sql!(sqlite::check::day_sums),
     ];
     let mut problems = Vec::new();
     for query in QUERIES {
@@ -101,7 +82,7 @@ fn by_query(connection: &Connection) -> Result<Vec<String>, Fault> {
 /// Checks rows by the rules: every job must be readable, and its columns must match the values that the rules compute.
 fn by_rule(connection: &Connection) -> Result<Vec<String>, Fault> {
     let mut problems = Vec::new();
-    let mut statement = connection.prepare("SELECT seq, expires_at, removable_at FROM jobs")?;
+    let mut statement = connection.prepare(sql!(sqlite::check::times))?;
     let mut all = statement.query([])?;
     while let Some(row) = all.next()?
         && problems.len() < MAX_PROBLEMS

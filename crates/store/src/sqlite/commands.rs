@@ -11,7 +11,7 @@ use super::bodies;
 use super::fault::Fault;
 use super::liveness::Liveness;
 use super::rows::{self, Stored};
-use super::writer::Tx;
+use super::tx::Tx;
 use super::{identities, keys, ledger, notices, owners, search, sql, worker_list};
 use crate::columns;
 
@@ -63,10 +63,7 @@ pub(super) fn renew(
 ) -> Result<Vec<JobId>, Fault> {
     let until = tx.now().after(lease).as_millis();
     // The same test as `rules::check_lease`: a holder with that name and that fence.
-    let mut statement = tx.connection.prepare_cached(
-        "UPDATE jobs SET lease_until = ?1
-         WHERE id = ?2 AND state = 'running' AND worker = ?3 AND fence = ?4",
-    )?;
+    let mut statement = tx.connection.prepare_cached(sql!(sqlite::commands::renew))?;
     let mut lost = Vec::new();
     for Lease { job, worker, fence } in leases {
         let row = (until, job.to_string(), worker.as_str(), columns::signed(fence.0));
@@ -101,9 +98,7 @@ fn change(
 /// Stores the partial text. Not a change: no rev.
 pub(super) fn show_text(tx: &Tx<'_>, lease: &Lease, text: &str) -> Result<(), Fault> {
     // The same test as `rules::check_lease`: a holder with that name and that fence.
-    let upsert = "INSERT INTO partials (job, text) SELECT seq, ?4 FROM jobs
-         WHERE id = ?1 AND state = 'running' AND worker = ?2 AND fence = ?3
-         ON CONFLICT (job) DO UPDATE SET text = excluded.text";
+    let upsert = sql!(sqlite::commands::show_text);
     let Lease { job, worker, fence } = lease;
     let row = (job.to_string(), worker.as_str(), columns::signed(fence.0), text);
     match sql::execute(tx.connection, upsert, row)? {
@@ -196,7 +191,7 @@ pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u3
     worker_list::remove(tx.connection, workers)?;
     let mut rescued = 0;
     for worker in workers {
-        let select = "SELECT seq FROM jobs WHERE state = 'running' AND worker = ?1";
+        let select = sql!(sqlite::commands::rescue_workers);
         let seqs = sql::column(tx.connection, select, [worker.as_str()])?;
         rescued += put_back(tx, &seqs, |_| true)?;
     }
@@ -205,7 +200,7 @@ pub(super) fn rescue_workers(tx: &mut Tx<'_>, workers: &[WorkerId]) -> Result<u3
 
 /// Returns jobs to the queue whose lease has expired and is void.
 pub(super) fn rescue_expired(tx: &mut Tx<'_>, liveness: &Liveness) -> Result<u32, Fault> {
-    let select = "SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1";
+    let select = sql!(sqlite::commands::rescue_expired);
     let seqs = sql::column(tx.connection, select, [tx.now().as_millis()])?;
     let now = tx.now();
     let is_alive = |worker: &WorkerId| liveness.is_alive(worker);
@@ -218,7 +213,7 @@ pub(super) fn rescue_unheld(
     worker: &WorkerId,
     held: &[JobId],
 ) -> Result<u32, Fault> {
-    let select = "SELECT seq FROM jobs WHERE state = 'running' AND lease_until <= ?1";
+    let select = sql!(sqlite::commands::rescue_unheld);
     let (now, seqs) = (tx.now(), sql::column(tx.connection, select, [tx.now().as_millis()])?);
     put_back(tx, &seqs, |record| rules::is_unheld(record, worker, held, now))
 }

@@ -1,25 +1,21 @@
 //! Identities of held research calls, which find the newest job of the same call. Only this file knows their columns.
 
+use std::sync::LazyLock;
+
 use outlast_core::rules::{EarlierCall, IdentityRecord};
 use outlast_core::{CallIdentity, CallMode, Key, NewJob, OwnerId, StoreError, Timestamp, rules};
-use rusqlite::{Connection, Params, named_params};
+use rusqlite::{Connection, Params, named_params, params_from_iter};
 
 use super::fault::Fault;
 use super::{keys, rows, sql};
-use crate::columns::{Columns as _, identity_life};
+use crate::columns::Columns as _;
+use crate::tables::{self, CALL_IDENTITIES, insert, names};
 
 /// Selects identities. Processes of the previous version record answers only in `keys`.
-const SELECT: &str = "SELECT job, question, provider, model, fresh, made_at, span, span_answered,
-       coalesce(answered_at, (SELECT answered_at FROM keys WHERE keys.job = call_identities.job)) AS answered_at
-     FROM call_identities";
+const SELECT: &str = sql!(sqlite::identities::select);
 
 /// `rules::IdentityRecord::is_of`: the newest job of the same call, preferring an unfinished one.
-const NEWEST: &str =
-    "SELECT calls.job FROM call_identities AS calls CROSS JOIN jobs ON jobs.seq = calls.job
-     WHERE calls.owner = :owner AND calls.question = :question AND calls.fresh >= :fresh
-       AND CASE WHEN jobs.ended_at IS NULL THEN :named IS NULL OR calls.provider = :named
-         ELSE calls.provider = :provider AND calls.model IS :model END
-     ORDER BY jobs.ended_at IS NULL DESC, calls.job DESC LIMIT 1";
+const NEWEST: &str = sql!(sqlite::identities::newest);
 
 /// Returns the job that the call's key names, or else the newest job of the same call.
 pub(super) fn earlier_call(
@@ -93,29 +89,14 @@ pub(super) fn put(
     record: &IdentityRecord,
     seq: i64,
 ) -> Result<(), Fault> {
-    let (span, span_answered) = identity_life(record.life);
-    let insert = "INSERT INTO call_identities (job, owner, question, provider, model, fresh, made_at, span,
-           span_answered, answered_at)
-         VALUES (:job, :owner, :question, :provider, :model, :fresh, :made_at, :span, :span_answered, :answered_at)";
-    let values = named_params! {
-        ":job": seq,
-        ":owner": owner.as_str(),
-        ":question": &record.question[..],
-        ":provider": record.provider,
-        ":model": record.model,
-        ":fresh": record.mode == CallMode::Fresh,
-        ":made_at": record.made_at.as_millis(),
-        ":span": span,
-        ":span_answered": span_answered,
-        ":answered_at": record.answered_at.map(Timestamp::as_millis),
-    };
-    execute(connection, insert, values)
+    static PUT: LazyLock<String> =
+        LazyLock::new(|| insert("INSERT INTO call_identities", &names(CALL_IDENTITIES)));
+    execute(connection, &PUT, params_from_iter(tables::identity(owner, record, seq)?))
 }
 
 /// Records the first time at which a call was answered with the job's outcome.
 pub(super) fn record_answer(connection: &Connection, seq: i64, at: Timestamp) -> Result<(), Fault> {
-    let update =
-        "UPDATE call_identities SET answered_at = coalesce(answered_at, ?2) WHERE job = ?1";
+    let update = sql!(sqlite::identities::record_answer);
     execute(connection, update, (seq, at.as_millis()))
 }
 

@@ -6,14 +6,13 @@ use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::fault::Fault;
-use super::writer::Tx;
-use super::{identities, keys, ledger, owners, rows, sql};
+use super::tx::Tx;
+use super::{identities, keys, ledger, owners, rows, search, sql};
 use crate::columns;
 
 /// Counts the owner's jobs that have not ended. The statement names the index because SQLite would choose one with all of the
 /// owner's jobs.
-const UNFINISHED: &str =
-    "SELECT count(*) FROM jobs INDEXED BY jobs_unfinished WHERE owner = ?1 AND ended_at IS NULL";
+const UNFINISHED: &str = sql!(sqlite::insert::unfinished);
 
 /// Adds a job, or finds the job that its key names.
 pub(super) fn insert(
@@ -33,7 +32,8 @@ pub(super) fn insert(
     let initial_worker = insert.initial_worker.take();
     let admitted = rules::admit(insert, &usage, JobId::new(Uuid::new_v4()), notice, now)?;
     let Admitted { mut record, charge, key, identity } = admitted;
-    let seq = rows::add(tx, None, &mut record, now)?;
+    let seq = rows::add(tx, None, &mut record)?;
+    search::owe(tx.connection, seq)?;
     let job = &record.job;
     let owner = &job.new.owner;
     match charge {
@@ -88,7 +88,7 @@ fn promise(tx: &mut Tx<'_>, seq: i64, job: Job, new: &NewJob) -> Result<Job, Fau
     let Some(mut stored) = rows::whole(tx.connection, "seq = ?1", seq)? else { return Ok(job) };
     rules::promise(&mut stored.record, new, tx.now());
     let NewJob { visibility, keep, .. } = &stored.record.job.new;
-    let update = "UPDATE jobs SET visibility = ?2, keep = ?3 WHERE seq = ?1";
+    let update = sql!(sqlite::insert::promise);
     let values = (seq, columns::word(visibility)?, keep.map(columns::millis));
     sql::execute(tx.connection, update, values)?;
     rows::save(tx, seq, &mut stored.record)?;

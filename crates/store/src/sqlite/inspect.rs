@@ -66,7 +66,7 @@ fn look(store: SqliteFile<'_>) -> Result<Inspection, Fault> {
     }
     let mut found = Inspection { schema, newest_schema, unfinished: 0, live_workers: 0 };
     if schema == newest_schema {
-        let unfinished = "SELECT count(*) FROM jobs WHERE ended_at IS NULL";
+        let unfinished = sql!(sqlite::inspect::look);
         found.unfinished = sql::value::<i64>(&moment, unfinished, [])?.unsigned_abs();
         let liveness = Liveness::of_database(path);
         let listed = worker_list::all(&moment)?;

@@ -1,12 +1,15 @@
 //! Idempotency keys: finds the job of a key and the key of a job. Only this file knows their columns.
 
+use std::sync::LazyLock;
+
 use outlast_core::rules::KeyRecord;
 use outlast_core::{OwnerId, StoreError, Timestamp};
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Connection, Params, Row, params_from_iter};
 
 use super::fault::Fault;
 use super::sql;
-use crate::columns::{Columns as _, key_life};
+use crate::columns::Columns as _;
+use crate::tables::{self, KEYS, insert, names};
 
 /// Returns the number of the job that the owner's key names, and the stored key.
 pub(super) fn find(
@@ -14,18 +17,18 @@ pub(super) fn find(
     owner: &OwnerId,
     text: &str,
 ) -> Result<Option<(i64, KeyRecord)>, Fault> {
-    first(connection, "SELECT * FROM keys WHERE owner = ?1 AND text = ?2", (owner.as_str(), text))
+    first(connection, sql!(sqlite::keys::find), (owner.as_str(), text))
 }
 
 /// The key that names the job, if there is one.
 pub(super) fn of_job(connection: &Connection, seq: i64) -> Result<Option<KeyRecord>, Fault> {
-    let found = first(connection, "SELECT * FROM keys WHERE job = ?1", [seq])?;
+    let found = first(connection, sql!(sqlite::keys::of_job), [seq])?;
     Ok(found.map(|(_, record)| record))
 }
 
 /// The text of the key that names the job.
 pub(super) fn text_of(connection: &Connection, seq: i64) -> Result<Option<String>, Fault> {
-    sql::optional(connection, "SELECT text FROM keys WHERE job = ?1", [seq])
+    sql::optional(connection, sql!(sqlite::keys::text_of), [seq])
 }
 
 /// Makes the key name this job. Returns the job that it named before.
@@ -36,25 +39,11 @@ pub(super) fn put(
     key: &KeyRecord,
     seq: i64,
 ) -> Result<Option<i64>, Fault> {
-    let (holds, span, span_answered) = key_life(key.life);
-    let delete = "DELETE FROM keys WHERE owner = ?1 AND text = ?2 RETURNING job";
+    static PUT: LazyLock<String> = LazyLock::new(|| insert("INSERT INTO keys", &names(KEYS)));
+    let delete = sql!(sqlite::keys::put);
     let before = sql::optional(connection, delete, (owner.as_str(), text))?;
-    sql::execute(
-        connection,
-        "INSERT INTO keys (owner, text, job, input_hash, made_at, holds, span, span_answered, answered_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        (
-            owner.as_str(),
-            text,
-            seq,
-            &key.input_hash[..],
-            key.made_at.as_millis(),
-            holds,
-            span,
-            span_answered,
-            key.answered_at.map(Timestamp::as_millis),
-        ),
-    )?;
+    let values = tables::key(owner, text, key, seq)?;
+    sql::execute(connection, &PUT, params_from_iter(values))?;
     Ok(before)
 }
 
@@ -64,7 +53,7 @@ pub(super) fn save_answered(
     seq: i64,
     answered_at: Option<Timestamp>,
 ) -> Result<(), Fault> {
-    let update = "UPDATE keys SET answered_at = ?2 WHERE job = ?1";
+    let update = sql!(sqlite::keys::save_answered);
     sql::execute(connection, update, (seq, answered_at.map(Timestamp::as_millis))).map(drop)
 }
 

@@ -1,16 +1,19 @@
 //! The ledger, which records the cost of each paid run. Only this file knows its columns.
 
+use std::sync::LazyLock;
+
 use outlast_core::{
     Checkpoint, CountedSpend, Day, Job, JobId, LedgerRow, NanoUsd, OwnerId, Record, RemoteRun,
     Scope, SpendBy, SpendQuery, SpendSum, Timestamp, rules,
 };
-use rusqlite::{Connection, named_params};
+use rusqlite::{Connection, params_from_iter};
 
 use super::fault::Fault;
 use super::sql;
-use super::writer::Tx;
+use super::tx::Tx;
 use crate::columns::signed;
 use crate::ledger_columns::{self, LedgerColumns as _, counted_sum};
+use crate::tables::{self, LEDGER, insert, names};
 
 /// The amount that the owner's runs of this day count for.
 pub(super) fn counted(
@@ -46,43 +49,21 @@ pub(super) fn bound_another_run(
 
 /// Adds a row, or replaces the row of the same run.
 pub(super) fn put(connection: &Connection, row: &LedgerRow) -> Result<(), Fault> {
-    connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO ledger
-               (job, run, owner, provider, model, at, day, reserved, amount, kind, state, remote, run_id)
-             VALUES (:job, :run, :owner, :provider, :model, :at, :day, :reserved, :amount, :kind, :state, :remote, :run_id)",
-        )?
-        .execute(named_params! {
-            ":job": row.job.to_string(),
-            ":run": row.run,
-            ":owner": row.owner.as_str(),
-            ":provider": row.provider,
-            ":model": row.model,
-            ":at": row.at.as_millis(),
-            ":day": row.at.day().0,
-            ":reserved": row.reserved.map(|nanos| signed(nanos.0)),
-            ":amount": row.cost.amount().map(|nanos| signed(nanos.0)),
-            ":kind": row.cost.kind(),
-            ":state": row.state.as_str(),
-            ":remote": row.remote,
-            ":run_id": row.run_id,
-        })?;
-    Ok(())
+    static PUT: LazyLock<String> =
+        LazyLock::new(|| insert("INSERT OR REPLACE INTO ledger", &names(LEDGER)));
+    sql::execute(connection, &PUT, params_from_iter(tables::ledger(row)?)).map(drop)
 }
 
 /// Moves the row of a run to the job that resumes the run.
 pub(super) fn move_row(connection: &Connection, run: &RemoteRun, job: &Job) -> Result<(), Fault> {
-    let update = "UPDATE ledger SET job = ?1, run = 1, state = CASE state WHEN 'spent' THEN 'spent' ELSE 'reserved' END
-         WHERE (job, run) IN (
-         SELECT job, run FROM ledger WHERE remote = ?2 AND owner = ?3 AND state IN ('maybe', 'spent')
-         ORDER BY state = 'maybe' DESC, at DESC LIMIT 1)";
+    let update = sql!(sqlite::ledger::move_row);
     let found = (job.id.to_string(), &run.id, job.new.owner.as_str());
     sql::execute(connection, update, found).map(drop)
 }
 
 /// Updates the charge for the job's latest run after a step of the job.
 pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), Fault> {
-    const LATEST: &str = "SELECT * FROM ledger WHERE job = ?1 ORDER BY run DESC LIMIT 1";
+    const LATEST: &str = sql!(sqlite::ledger::latest);
     let Some(charge) = rules::charge(before, job) else { return Ok(()) };
     let mut statement = tx.connection.prepare_cached(LATEST)?;
     let mut rows = statement.query([job.id.to_string()])?;
@@ -100,7 +81,7 @@ pub(super) fn of_job(
     scope: &Scope,
     job: &JobId,
 ) -> Result<Vec<LedgerRow>, Fault> {
-    let select = "SELECT * FROM ledger WHERE job = ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY run";
+    let select = sql!(sqlite::ledger::of_job);
     let mut statement = connection.prepare_cached(select)?;
     statement.query_and_then((job.to_string(), owner_of(scope)), |row| row.ledger_row())?.collect()
 }
@@ -133,21 +114,20 @@ pub(super) fn has_old(
     scope: &Scope,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let select =
-        "SELECT EXISTS (SELECT 1 FROM ledger WHERE day <= ?1 AND (?2 IS NULL OR owner = ?2))";
+    let select = sql!(sqlite::ledger::has_old);
     sql::value(connection, select, (rules::ledger_old_until(now.day()).0, owner_of(scope)))
 }
 
 /// Records that old rows were found today. Removes old rows after such records exist for enough days.
 pub(super) fn remove_old(tx: &Tx<'_>, scope: &Scope) -> Result<(), Fault> {
     let (connection, today) = (tx.connection, tx.now().day());
-    sql::execute(connection, "INSERT OR IGNORE INTO ledger_sweeps (day) VALUES (?1)", [today.0])?;
+    sql::execute(connection, sql!(sqlite::ledger::record_sweep), [today.0])?;
     let needed = rules::sweeps_needed_from(today).0;
-    sql::execute(connection, "DELETE FROM ledger_sweeps WHERE day < ?1", [needed])?;
-    let days: Vec<i64> = sql::column(connection, "SELECT day FROM ledger_sweeps", [])?;
+    sql::execute(connection, sql!(sqlite::ledger::forget_sweeps), [needed])?;
+    let days: Vec<i64> = sql::column(connection, sql!(sqlite::ledger::sweeps), [])?;
     let days: Vec<Day> = days.into_iter().map(Day).collect();
     let Some(until) = rules::ledger_removable_until(&days, today) else { return Ok(()) };
-    let delete = "DELETE FROM ledger WHERE day <= ?1 AND (?2 IS NULL OR owner = ?2)";
+    let delete = sql!(sqlite::ledger::remove_old);
     sql::execute(connection, delete, (until.0, owner_of(scope))).map(drop)
 }
 
@@ -157,7 +137,7 @@ pub(super) fn after(
     after: Option<&LedgerRow>,
     limit: usize,
 ) -> Result<Vec<LedgerRow>, Fault> {
-    let select = "SELECT * FROM ledger WHERE (job, run) > (?1, ?2) ORDER BY job, run LIMIT ?3";
+    let select = sql!(sqlite::ledger::after);
     let (job, run) = after.map_or_else(Default::default, |row| (row.job.to_string(), row.run));
     let mut statement = connection.prepare_cached(select)?;
     statement.query_and_then((job, run, signed(limit as u64)), |row| row.ledger_row())?.collect()

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::fault::Fault;
 use super::sql;
-use super::writer::Tx;
+use super::tx::Tx;
 use crate::columns;
 
 /// Stores a notice of the job's end in this commit, if this process keeps notices or the insert asked for one.
@@ -19,13 +19,13 @@ pub(super) fn add(tx: &Tx<'_>, notices: EndNotices, record: &Record) -> Result<(
         EndNotices::Kept => {}
     }
     let Some(Notice { job, body }) = rules::notice(&record.job) else { return Ok(()) };
-    let insert = "INSERT INTO notices (job, body, due_at) VALUES (?1, ?2, ?3)";
+    let insert = sql!(sqlite::notices::add);
     sql::execute(tx.connection, insert, (job.to_string(), body, tx.now().as_millis())).map(drop)
 }
 
 /// The time at which the next notice is due, which may be in the past.
 pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, Fault> {
-    let due: Option<i64> = sql::value(connection, "SELECT min(due_at) FROM notices", [])?;
+    let due: Option<i64> = sql::value(connection, sql!(sqlite::notices::next_due), [])?;
     Ok(due.map(Timestamp::from_millis))
 }
 
@@ -34,11 +34,7 @@ pub(super) fn claim(tx: &Tx<'_>, lease: Duration) -> Result<NoticeClaim, Fault> 
     let now = tx.now();
     let claimed = tx
         .connection
-        .prepare_cached(
-            "UPDATE notices SET due_at = ?2, tries = tries + 1
-             WHERE seq = (SELECT seq FROM notices WHERE due_at <= ?1 ORDER BY due_at, seq LIMIT 1)
-             RETURNING job, body, tries",
-        )?
+        .prepare_cached(sql!(sqlite::notices::claim))?
         .query_row((now.as_millis(), now.after(lease).as_millis()), |row| {
             Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
         })
@@ -59,11 +55,11 @@ pub(super) fn record(
     let job = notice.job.to_string();
     match outcome {
         NoticeOutcome::Over => {
-            let delete = "DELETE FROM notices WHERE job = ?1 AND tries = ?2";
+            let delete = sql!(sqlite::notices::remove);
             sql::execute(tx.connection, delete, (job, tries))
         }
         NoticeOutcome::Again(wait) => {
-            let update = "UPDATE notices SET due_at = ?3 WHERE job = ?1 AND tries = ?2";
+            let update = sql!(sqlite::notices::put_off);
             let due_at = tx.now().after(wait).as_millis();
             sql::execute(tx.connection, update, (job, tries, due_at))
         }

@@ -9,13 +9,10 @@ use super::sql;
 use crate::columns::Columns as _;
 
 /// Owners with queued jobs, the next one to serve first: the order of `rules::Turn`.
-const IN_TURN: &str = "SELECT owner FROM owners WHERE queued > 0 ORDER BY running, served, arrived";
+const IN_TURN: &str = sql!(sqlite::owners::in_turn);
 
 /// The head of one owner's queue for one profile, found in one index step. The same test as `rules::is_claimable`.
-const HEAD: &str = "SELECT -priority, seq FROM jobs
-     WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND owner = ?2
-       AND (run_at <= ?3 OR updated_at > ?3)
-     ORDER BY priority DESC, seq LIMIT 1";
+const HEAD: &str = sql!(sqlite::owners::head);
 
 /// Returns the next job to claim over all these profiles.
 ///
@@ -48,17 +45,8 @@ pub(super) fn next_job(
 
 /// The number of queued jobs that are claimed before this one, all read from one snapshot.
 pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
-    const MINE: &str = "SELECT running, served, arrived, profile, owner,
-           (SELECT count(*) FROM jobs AS other
-            WHERE other.state = 'queued' AND other.visibility = 'promised'
-              AND other.profile = jobs.profile AND other.owner = jobs.owner
-              AND (other.priority > jobs.priority OR (other.priority = jobs.priority AND other.seq < jobs.seq))) AS before
-         FROM jobs JOIN owners USING (owner)
-         WHERE id = ?1 AND state = 'queued' AND visibility = 'promised'";
-    const OTHERS: &str = "SELECT running, served, arrived,
-           (SELECT count(*) FROM jobs
-            WHERE state = 'queued' AND visibility = 'promised' AND profile = ?1 AND jobs.owner = owners.owner) AS waiting
-         FROM owners WHERE queued > 0 AND owner <> ?2";
+    const MINE: &str = sql!(sqlite::owners::mine);
+    const OTHERS: &str = sql!(sqlite::owners::others);
     let snapshot = connection.unchecked_transaction()?;
     let mut statement = snapshot.prepare_cached(MINE)?;
     let mine = statement.query_and_then([id.to_string()], |row| -> Result<_, Fault> {
@@ -76,7 +64,7 @@ pub(super) fn ahead(connection: &Connection, id: &JobId) -> Result<u64, Fault> {
 
 /// The number of bytes that the owner's jobs take.
 pub(super) fn bytes(connection: &Connection, owner: &OwnerId) -> Result<u64, Fault> {
-    let select = "SELECT bytes FROM owners WHERE owner = ?1";
+    let select = sql!(sqlite::owners::bytes);
     let bytes: Option<i64> = sql::optional(connection, select, [owner.as_str()])?;
     Ok(bytes.unwrap_or(0).unsigned_abs())
 }

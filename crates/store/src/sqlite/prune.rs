@@ -4,7 +4,7 @@ use outlast_core::{ConversationId, Prune, Pruned, Scope, StoreError, Timestamp};
 use rusqlite::Connection;
 
 use super::fault::Fault;
-use super::writer::Tx;
+use super::tx::Tx;
 use super::{SqliteStore, ledger, sql};
 use crate::{columns, count};
 
@@ -138,9 +138,7 @@ fn remove_conversation(
 }
 
 fn next_expiry(connection: &Connection, owner: Option<&str>) -> Result<Option<Timestamp>, Fault> {
-    let select = "SELECT removable_at FROM jobs
-                  WHERE removable_at IS NOT NULL AND (?1 IS NULL OR owner = ?1)
-                  ORDER BY removable_at LIMIT 1";
+    let select = sql!(sqlite::prune::next_expiry);
     let next = sql::optional(connection, select, [owner])?;
     Ok(next.map(Timestamp::from_millis))
 }

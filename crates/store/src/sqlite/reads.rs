@@ -227,13 +227,13 @@ pub(super) fn orphans(connection: &Connection, profiles: &[Profile]) -> Result<V
 
 /// Returns true if a lease has expired.
 pub(super) fn has_expired(connection: &Connection, now: Timestamp) -> Result<bool, Fault> {
-    let select = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND lease_until <= ?1)";
+    let select = sql!(sqlite::reads::has_expired);
     sql::value(connection, select, [now.as_millis()])
 }
 
 /// The number of the latest change.
 pub(super) fn rev(connection: &Connection) -> Result<Rev, Fault> {
-    Ok(columns::rev(sql::value(connection, "SELECT value FROM meta WHERE name = 'rev'", [])?))
+    Ok(columns::rev(sql::value(connection, sql!(sqlite::reads::rev), [])?))
 }
 
 /// Returns the changes after `after` from one snapshot, so that the rev of the answer covers all of them.
@@ -245,10 +245,7 @@ pub(super) fn changes(
     let snapshot = connection.unchecked_transaction()?;
     let rev = rev(&snapshot)?;
     let jobs = snapshot
-        .prepare_cached(
-            "SELECT id, state, visibility, fence, conversation FROM jobs
-             WHERE rev > ?1 ORDER BY rev, seq",
-        )?
+        .prepare_cached(sql!(sqlite::reads::changes))?
         .query_and_then([columns::signed(after.0)], |row| row.change())?
         .collect::<Result<_, _>>()?;
     let next_due = next_due(&snapshot, now)?;
@@ -260,9 +257,9 @@ pub(super) fn next_due(
     connection: &Connection,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Fault> {
-    let queued = "SELECT min(run_at) FROM jobs WHERE state = 'queued' AND run_at > ?1";
+    let queued = sql!(sqlite::reads::next_due_queued);
     let queued: Option<i64> = sql::value(connection, queued, [now.as_millis()])?;
-    let leased = "SELECT min(lease_until) FROM jobs WHERE state = 'running'";
+    let leased = sql!(sqlite::reads::next_due_leased);
     let leased: Option<i64> = sql::value(connection, leased, [])?;
     Ok(queued.into_iter().chain(leased).min().map(Timestamp::from_millis))
 }

@@ -17,7 +17,7 @@ use super::files::{beside, directory_of, make_private_dir, rename_durably};
 use super::mark::{self, Mark, Reached};
 use super::open::{self, Access};
 use super::rows::{self, Stored};
-use super::writer::Tx;
+use super::tx::Tx;
 use super::{SqliteFile, check, ledger, notices, sql};
 use crate::restored::{RestoreError, Restored, RestoredJob};
 use crate::{columns, unavailable};
@@ -110,7 +110,7 @@ impl Restore<'_> {
     fn close_old_store(&self) -> Result<Option<Reached>, RestoreError> {
         let look = || -> Result<_, RestoreError> {
             let connection = sole_connection(self.path)?.ok_or(RestoreError::InUse)?;
-            let jobs: i64 = sql::value(&connection, "SELECT count(*) FROM jobs", [])?;
+            let jobs: i64 = sql::value(&connection, sql!(sqlite::restore::count_jobs), [])?;
             let reached = mark::reached(&connection)?;
             // Closing moves the log into the database, so only one file is kept.
             sql::close(connection)?;
@@ -155,7 +155,7 @@ impl Restore<'_> {
     ) -> Result<(Vec<RestoredJob>, Reached), Fault> {
         let moment = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let floor = columns::signed(floor.unwrap_or_default().0.saturating_add(SKIPPED_REVS));
-        moment.execute("UPDATE meta SET value = max(value, ?1) WHERE name = 'rev'", [floor])?;
+        moment.execute(sql!(sqlite::restore::raise_rev), [floor])?;
         moment.execute_batch("DELETE FROM meta WHERE name = 'backup'; DELETE FROM workers;")?;
         let mut tx = Tx::new(&moment, self.clock);
         let mut jobs = Vec::new();
@@ -166,7 +166,7 @@ impl Restore<'_> {
             }
             let job = record.job;
             ledger::charge(&tx, &job.checkpoint, &job)?;
-            let update = "UPDATE jobs SET max_failures = ?2 WHERE seq = ?1";
+            let update = sql!(sqlite::restore::set_max_failures);
             sql::execute(&moment, update, (seq, job.new.max_failures))?;
             jobs.push(RestoredJob { job, fate });
         }
@@ -186,7 +186,7 @@ impl Restore<'_> {
 
     /// Returns all unfinished jobs in their new state, oldest first. Writes nothing.
     fn decided(&self, connection: &Connection) -> Result<Vec<(Stored, RestoredOutcome)>, Fault> {
-        let unfinished = "SELECT seq FROM jobs WHERE ended_at IS NULL ORDER BY seq";
+        let unfinished = sql!(sqlite::restore::unfinished);
         let mut decided = Vec::new();
         for seq in sql::column::<i64>(connection, unfinished, [])? {
             let Some(mut stored) = rows::whole(connection, "seq = ?1", seq)? else { continue };

@@ -1,21 +1,19 @@
 //! Loads and saves jobs in SQLite's tables.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use outlast_core::rules::KeyRecord;
-use outlast_core::{ConversationId, Record, Timestamp, rules};
-use rusqlite::{Connection, Row, Statement, ToSql, named_params};
-use serde_json::Value;
+use outlast_core::{Record, Timestamp, rules};
+use rusqlite::types::{Null, ToSqlOutput};
+use rusqlite::{Connection, Row, Statement, ToSql, params_from_iter};
 
 use super::fault::Fault;
 use super::sql;
-use super::writer::Tx;
-use super::{bodies, keys, search};
-use crate::columns::{
-    Columns, StateColumns, allowance, checkpoint_column, damaged, json, millis, notice, parse,
-    signed, word,
-};
+use super::tx::Tx;
+use super::{bodies, keys};
+use crate::columns::{Columns, StateColumns, allowance, damaged, json, notice, parse};
+use crate::tables::{CHANGED_JOB, NEW_JOB, Value, changed_job, insert, names, new_job, update};
 
 impl Columns for Row<'_> {
     type Fault = Fault;
@@ -30,6 +28,18 @@ impl Columns for Row<'_> {
 
     fn maybe_bytes(&self, column: &str) -> Result<Option<Vec<u8>>, Fault> {
         Ok(self.get(place(self, column)?)?)
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Value::Number(None) | Value::Text(None) => ToSqlOutput::from(Null),
+            Value::Number(Some(number)) => ToSqlOutput::from(*number),
+            Value::Flag(flag) => ToSqlOutput::from(*flag),
+            Value::Text(Some(text)) => ToSqlOutput::from(&**text),
+            Value::Bytes(bytes) => ToSqlOutput::from(*bytes),
+        })
     }
 }
 
@@ -58,10 +68,7 @@ pub(super) struct Stored {
 }
 
 /// Selects all columns that [`whole_row`] needs, except the text of a long report.
-pub(super) const WHOLE: &str =
-    "SELECT jobs.*, bodies.ask, bodies.output, bodies.text IS NOT NULL AS has_text,
-       CASE jobs.state WHEN 'running' THEN (SELECT text FROM partials WHERE partials.job = jobs.seq) END AS partial
-     FROM jobs JOIN bodies ON bodies.job = jobs.seq";
+pub(super) const WHOLE: &str = sql!(sqlite::rows::whole);
 
 /// Loads a job with its request and result. `condition` has one parameter.
 pub(super) fn whole(
@@ -106,49 +113,25 @@ pub(super) fn light(
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query([parameter])?;
     let stored = |row: &Row<'_>| {
-        Ok(Stored { seq: row.number("seq")?, record: row.record(Value::Null, None)? })
+        Ok(Stored { seq: row.number("seq")?, record: row.record(serde_json::Value::Null, None)? })
     };
     rows.next()?.map(stored).transpose()
 }
 
 /// Saves the fields of a job that may change, under this commit's rev. Bodies are not touched.
 pub(super) fn save(tx: &mut Tx<'_>, seq: i64, record: &mut Record) -> Result<(), Fault> {
+    static SAVE: LazyLock<String> = LazyLock::new(|| {
+        let names = [&*names(CHANGED_JOB), &["allowance", "rev"]].concat();
+        update("jobs", &names, &format!("seq = ${}", names.len() + 1))
+    });
     record.job.rev = tx.rev()?;
-    let Record { job, holder, bytes, notice: _ } = &*record;
-    let StateColumns { run_at, since, remote } = StateColumns::of(&job.state)?;
-    let expires_at = rules::expires_at(job);
+    let job = &record.job;
     // Only the end of a job depends on its key. The many writes before the end do not look for one.
-    let key = expires_at.and_then(|_| keys::of_job(tx.connection, seq).transpose()).transpose()?;
-    tx.connection
-        .prepare_cached(
-            "UPDATE jobs SET state = :state, run_at = :run_at, since = :since, ended_at = :ended_at,
-               remote = :remote, fence = :fence, worker = :worker, lease_until = :lease_until,
-               checkpoint = :checkpoint, failures = :failures, percent = :percent, message = :message,
-               updated_at = :updated_at, expires_at = :expires_at,
-               removable_at = :removable_at, bytes = :bytes, allowance = :allowance, rev = :rev
-             WHERE seq = :seq",
-        )?
-        .execute(named_params! {
-            ":state": job.state.kind().as_str(),
-            ":run_at": run_at,
-            ":since": since,
-            ":ended_at": job.ended_at().map(Timestamp::as_millis),
-            ":remote": remote,
-            ":fence": signed(job.fence.0),
-            ":worker": holder.as_ref().map(|holder| holder.worker.as_str()),
-            ":lease_until": holder.as_ref().map(|holder| holder.until.as_millis()),
-            ":checkpoint": checkpoint_column(job)?,
-            ":failures": json(&job.failures)?,
-            ":percent": job.progress.as_ref().and_then(|progress| progress.percent),
-            ":message": job.progress.as_ref().map(|progress| progress.message.as_str()),
-            ":updated_at": job.updated_at.as_millis(),
-            ":expires_at": expires_at.map(Timestamp::as_millis),
-            ":removable_at": rules::removable_at(job, key.as_ref()).map(Timestamp::as_millis),
-            ":bytes": signed(*bytes),
-            ":allowance": allowance(job)?,
-            ":rev": signed(job.rev.0),
-            ":seq": seq,
-        })?;
+    let key = rules::expires_at(job).and_then(|_| keys::of_job(tx.connection, seq).transpose());
+    let key = key.transpose()?;
+    let mut values = changed_job(record, StateColumns::of(&job.state)?, key.as_ref())?;
+    values.extend([Value::from(allowance(job)?), Value::from(job.rev.0), Value::from(seq)]);
+    sql::execute(tx.connection, &SAVE, params_from_iter(values))?;
     tx.changed(seq, job);
     Ok(())
 }
@@ -160,57 +143,26 @@ pub(super) fn save_removable_at(
     key: Option<&KeyRecord>,
 ) -> Result<(), Fault> {
     let removable_at = rules::removable_at(&stored.record.job, key).map(Timestamp::as_millis);
-    let update = "UPDATE jobs SET removable_at = ?2 WHERE seq = ?1";
+    let update = sql!(sqlite::rows::save_removable_at);
     sql::execute(connection, update, (stored.seq, removable_at)).map(drop)
 }
 
-/// Adds a queued job and its request under this commit's rev: as the next job, or with this number of arrival.
-pub(super) fn add(
-    tx: &mut Tx<'_>,
-    seq: Option<i64>,
-    record: &mut Record,
-    run_at: Timestamp,
-) -> Result<i64, Fault> {
+/// Adds a queued job and its request under this commit's rev: as the next job, or with this number of arrival. Its words are
+/// not indexed.
+pub(super) fn add(tx: &mut Tx<'_>, seq: Option<i64>, record: &mut Record) -> Result<i64, Fault> {
+    static ADD: LazyLock<String> = LazyLock::new(|| {
+        let names = [&*names(NEW_JOB), &["seq", "allowance", "notice", "rev"]].concat();
+        insert("INSERT INTO jobs", &names)
+    });
     record.job.rev = tx.rev()?;
-    let Record { job, holder: _, bytes, notice: wanted } = &*record;
-    let new = &job.new;
-    tx.connection
-        .prepare_cached(
-            "INSERT INTO jobs (seq, id, owner, conversation, turn, profile, workflow, title, title_folded,
-               priority, visibility, max_failures, attempt_timeout, life, keep, state, run_at, fence,
-               checkpoint, failures, created_at, updated_at, bytes, allowance, notice, rev)
-             VALUES (:seq, :id, :owner, :conversation, :turn, :profile, :workflow, :title, :title_folded,
-               :priority, :visibility, :max_failures, :attempt_timeout, :life, :keep, 'queued', :run_at, 0,
-               :checkpoint, '[]', :created_at, :created_at, :bytes, :allowance, :notice, :rev)",
-        )?
-        .execute(named_params! {
-            ":seq": seq,
-            ":id": job.id.to_string(),
-            ":owner": new.owner.as_str(),
-            ":conversation": new.conversation.as_ref().map(ConversationId::as_str),
-            ":turn": job.turn,
-            ":profile": new.profile.as_str(),
-            ":workflow": new.workflow,
-            ":title": new.title,
-            ":title_folded": new.title.to_lowercase(),
-            ":priority": new.priority,
-            ":visibility": word(&new.visibility)?,
-            ":max_failures": new.max_failures,
-            ":attempt_timeout": millis(new.attempt_timeout),
-            ":life": new.life.map(millis),
-            ":keep": new.keep.map(millis),
-            ":run_at": run_at.as_millis(),
-            ":checkpoint": json(&job.checkpoint)?,
-            ":created_at": job.created_at.as_millis(),
-            ":bytes": signed(*bytes),
-            ":allowance": allowance(job)?,
-            ":notice": notice(*wanted),
-            ":rev": signed(job.rev.0),
-        })?;
+    let job = &record.job;
+    let mut values = new_job(record)?;
+    values.extend([Value::from(seq), Value::from(allowance(job)?)]);
+    values.extend([Value::from(notice(record.notice)), Value::from(job.rev.0)]);
+    sql::execute(tx.connection, &ADD, params_from_iter(values))?;
     let seq = tx.connection.last_insert_rowid();
-    let insert = "INSERT INTO bodies (job, ask) VALUES (?1, ?2)";
-    sql::execute(tx.connection, insert, (seq, json(&new.request)?))?;
-    search::owe(tx.connection, seq)?;
+    let insert = sql!(sqlite::rows::add_body);
+    sql::execute(tx.connection, insert, (seq, json(&job.new.request)?))?;
     tx.changed(seq, job);
     Ok(seq)
 }

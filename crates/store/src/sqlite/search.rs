@@ -23,13 +23,13 @@ pub(super) enum Owed {
 
 /// Records that the words of a job must be indexed.
 pub(super) fn owe(connection: &Connection, seq: i64) -> Result<(), Fault> {
-    let insert = "INSERT OR IGNORE INTO unindexed (job) VALUES (?1)";
+    let insert = sql!(sqlite::search::owe);
     sql::execute(connection, insert, [seq]).map(drop)
 }
 
 /// Removes that record.
-pub(super) fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
-    sql::execute(connection, "DELETE FROM unindexed WHERE job = ?1", [seq]).map(drop)
+fn forget(connection: &Connection, seq: i64) -> Result<(), Fault> {
+    sql::execute(connection, sql!(sqlite::search::forget), [seq]).map(drop)
 }
 
 /// Returns whether any job still has words to index.
@@ -38,7 +38,7 @@ pub(super) fn owed(connection: &Connection) -> Result<Owed, Fault> {
 }
 
 fn next(connection: &Connection) -> Result<Option<i64>, Fault> {
-    sql::optional(connection, "SELECT job FROM unindexed LIMIT 1", [])
+    sql::optional(connection, sql!(sqlite::search::next), [])
 }
 
 /// Indexes pending words, for a limited time.
@@ -69,7 +69,7 @@ pub(super) fn catch_up(connection: &Connection) -> Result<Owed, Fault> {
 /// Stores the words of a job, replacing its earlier ones.
 pub(super) fn put(connection: &Connection, seq: i64, job: &Job) -> Result<(), Fault> {
     let words = search::words_and_marks(job).into_iter().collect::<Vec<_>>().join(" ");
-    let insert = "INSERT OR REPLACE INTO search (rowid, words) VALUES (?1, ?2)";
+    let insert = sql!(sqlite::search::put);
     sql::execute(connection, insert, (seq, words)).map(drop)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn wanted_words(query: &JobQuery) -> BTreeSet<String> {
 /// Returns all words of the index that begin with this text, unless there are very many.
 fn words_beginning_with(connection: &Connection, text: &str) -> Result<Option<Vec<String>>, Fault> {
     // Each step is a search for one word. To read on would read every job of a word.
-    const NEXT: &str = "SELECT term FROM search_words WHERE term >= ?1 LIMIT 1";
+    const NEXT: &str = sql!(sqlite::search::with_beginning);
     let (mut found, mut from) = (Vec::new(), text.to_owned());
     while let Some(word) = sql::optional::<String>(connection, NEXT, [&from])? {
         if !word.starts_with(text) {

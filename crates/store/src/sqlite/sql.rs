@@ -61,3 +61,32 @@ pub(super) fn plan(connection: &Connection, select: &str) -> Vec<String> {
     let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {select}")).unwrap();
     explained.raw_query().mapped(|row| row.get("detail")).map(Result::unwrap).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::open;
+
+    /// A statement that names a missing table or column is refused here.
+    #[test]
+    fn every_statement_fits_the_schema() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let connection = open::made_for_test(&dir);
+        let mut prepared = 0;
+        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "sql") {
+                continue;
+            }
+            for named in fs::read_to_string(&path).unwrap().split("-- name: ").skip(1) {
+                let (name, statement) = named.split_once('\n').unwrap();
+                if let Err(error) = connection.prepare(statement) {
+                    panic!("{}: {name}: {error}", path.display());
+                }
+                prepared += 1;
+            }
+        }
+        assert!(prepared > 50, "{prepared}");
+    }
+}

@@ -7,21 +7,21 @@ use super::sql;
 use crate::columns;
 use crate::titles::{self, TitleParts};
 
-const ADD: &str = "INSERT INTO title_parts (segment, part, jobs) VALUES (?1, ?2, ?3)";
+const ADD: &str = sql!(sqlite::titles::add);
 
 /// Returns whether a segment is complete and not indexed.
 pub(super) fn owed(connection: &Connection) -> Result<bool, Fault> {
-    let newest = "SELECT coalesce(max(seq), 0) FROM jobs";
+    let newest = sql!(sqlite::titles::owed);
     Ok(end(connection)? < titles::segment_of(sql::value(connection, newest, [])?))
 }
 
 /// Indexes the titles of the next segment.
 pub(super) fn index_next(connection: &Connection) -> Result<(), Fault> {
-    const TITLES: &str = "SELECT seq, owner, title_folded FROM jobs WHERE seq >= ?1 AND seq < ?2";
+    const TITLES: &str = sql!(sqlite::titles::titles);
     // The removal of its newest jobs may have left parts of it.
-    const FORGET: &str = "DELETE FROM title_parts WHERE segment = ?1";
-    const FORGET_OLD: &str = "DELETE FROM title_parts WHERE segment < ?1";
-    let oldest = "SELECT coalesce(min(seq), 0) FROM jobs";
+    const FORGET: &str = sql!(sqlite::titles::forget);
+    const FORGET_OLD: &str = sql!(sqlite::titles::forget_old);
+    let oldest = sql!(sqlite::titles::index_next_oldest);
     let oldest = titles::segment_of(sql::value(connection, oldest, [])?);
     let segment = end(connection)?.max(oldest);
     let mut statement = connection.prepare_cached(TITLES)?;
@@ -33,13 +33,13 @@ pub(super) fn index_next(connection: &Connection) -> Result<(), Fault> {
     for (part, set) in sets {
         sql::execute(connection, ADD, (segment, part, set))?;
     }
-    sql::execute(connection, "INSERT INTO title_segments VALUES (?1)", [segment])?;
+    sql::execute(connection, sql!(sqlite::titles::index_next_insert), [segment])?;
     Ok(())
 }
 
 /// The segment after the indexed ones.
 pub(super) fn end(connection: &Connection) -> Result<i64, Fault> {
-    let next = "SELECT coalesce(max(segment) + 1, 0) FROM title_segments";
+    let next = sql!(sqlite::titles::end);
     sql::value(connection, next, [])
 }
 
@@ -50,7 +50,7 @@ pub(super) fn candidates(
     segments: std::ops::Range<i64>,
     before: i64,
 ) -> Result<Vec<i64>, Fault> {
-    const SEGMENTS: &str = "SELECT value FROM json_each(?1)";
+    const SEGMENTS: &str = sql!(sqlite::titles::segments);
     let all = format!(
         "SELECT segment, part, jobs FROM title_parts
          WHERE segment IN ({SEGMENTS}) AND part IN (SELECT value FROM json_each(?2))"

@@ -12,7 +12,7 @@ use super::mark::{self, Mark};
 use super::open::{self, Access};
 use super::restore::sole_connection;
 use super::rows::{self, Stored};
-use super::writer::Tx;
+use super::tx::Tx;
 use super::{SqliteFile, bodies, check, identities, keys, ledger, search, sql};
 use crate::SystemClock;
 use crate::columns::{Columns as _, signed};
@@ -33,7 +33,7 @@ pub(super) fn refuse_partial(connection: &Connection) -> Result<(), StoreError> 
 }
 
 fn source(connection: &Connection) -> Result<Option<i64>, Fault> {
-    sql::optional(connection, "SELECT value FROM meta WHERE name = ?1", [COPYING])
+    sql::optional(connection, sql!(sqlite::transfer::source), [COPYING])
 }
 
 /// A file that no other process can use.
@@ -127,7 +127,7 @@ impl CopySide for SqliteSide {
     }
 
     async fn sizes(&mut self, after: i64) -> Result<Vec<(i64, u64)>, CopyRefusal> {
-        let select = "SELECT seq, bytes FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let select = sql!(sqlite::transfer::sizes);
         let mut statement = self.connection.prepare_cached(select)?;
         let rows = statement.query_and_then((after, signed(BATCH_JOBS as u64)), |row| {
             Ok((row.get("seq")?, row.count("bytes")?))
@@ -145,7 +145,7 @@ impl CopySide for SqliteSide {
             record.job.partial = None;
             let key = keys::text_of(connection, seq)?.zip(keys::of_job(connection, seq)?);
             let identity = identities::of_job(connection, seq)?;
-            let raw = "SELECT raw FROM bodies WHERE job = ?1";
+            let raw = sql!(sqlite::transfer::jobs);
             Ok(WholeJob { seq, record, key, identity, raw: sql::value(connection, raw, [seq])? })
         })?;
         found.collect()
@@ -156,7 +156,7 @@ impl CopySide for SqliteSide {
     }
 
     async fn begin(&mut self, source: i64) -> Result<(), CopyRefusal> {
-        sql::execute(&self.connection, "INSERT INTO meta VALUES (?1, ?2)", (COPYING, source))?;
+        sql::execute(&self.connection, sql!(sqlite::transfer::begin), (COPYING, source))?;
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl CopySide for SqliteSide {
         jobs: &[WholeJob],
     ) -> Result<(), CopyRefusal> {
         let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        sql::execute(&moment, "DELETE FROM jobs WHERE seq > ?1 AND seq <= ?2", (after, last))?;
+        sql::execute(&moment, sql!(sqlite::transfer::replace), (after, last))?;
         let mut tx = Tx::new(&moment, &SystemClock);
         for job in jobs {
             add(&mut tx, job)?;
@@ -180,7 +180,7 @@ impl CopySide for SqliteSide {
     }
 
     async fn clear_ledger(&mut self) -> Result<(), CopyRefusal> {
-        Ok(sql::execute(&self.connection, "DELETE FROM ledger", []).map(drop)?)
+        Ok(sql::execute(&self.connection, sql!(sqlite::transfer::clear_ledger), []).map(drop)?)
     }
 
     async fn add_to_ledger(&mut self, rows: &[LedgerRow]) -> Result<(), CopyRefusal> {
@@ -191,9 +191,9 @@ impl CopySide for SqliteSide {
 
     async fn complete(&mut self) -> Result<(), CopyRefusal> {
         let moment = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let rev = "UPDATE meta SET value = max(value, (SELECT coalesce(max(rev), 0) FROM jobs)) WHERE name = 'rev'";
+        let rev = sql!(sqlite::transfer::raise_rev);
         sql::execute(&moment, rev, [])?;
-        sql::execute(&moment, "DELETE FROM meta WHERE name = ?1", [COPYING])?;
+        sql::execute(&moment, sql!(sqlite::transfer::forget_source), [COPYING])?;
         moment.commit()?;
         sql::empty_log(&self.connection)?;
         if let Some(reached) = mark::reached(&self.connection)? {
@@ -209,11 +209,10 @@ impl CopySide for SqliteSide {
 fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
     let WholeJob { seq, record, key, identity, raw } = whole;
     let (seq, mut record) = (*seq, record.clone());
-    let (rev, created_at) = (record.job.rev, record.job.created_at);
-    rows::add(tx, Some(seq), &mut record, created_at)?;
+    let rev = record.job.rev;
+    rows::add(tx, Some(seq), &mut record)?;
     let job = &record.job;
     search::put(tx.connection, seq, job)?;
-    search::forget(tx.connection, seq)?;
     bodies::write(tx.connection, seq, job.output(), raw.as_deref())?;
     if let Some((text, key)) = key {
         keys::put(tx.connection, &job.new.owner, text, key, seq)?;
@@ -222,6 +221,6 @@ fn add(tx: &mut Tx<'_>, whole: &WholeJob) -> Result<(), Fault> {
         identities::put(tx.connection, &job.new.owner, identity, seq)?;
     }
     rows::save(tx, seq, &mut record)?;
-    sql::execute(tx.connection, "UPDATE jobs SET rev = ?2 WHERE seq = ?1", (seq, signed(rev.0)))?;
+    sql::execute(tx.connection, sql!(sqlite::transfer::set_rev), (seq, signed(rev.0)))?;
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(super) fn add(
     worker: &WorkerId,
     profiles: &[Profile],
 ) -> Result<(), Fault> {
-    let insert = "INSERT INTO workers (worker, profile) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    let insert = sql!(sqlite::worker_list::add);
     for profile in profiles {
         sql::execute(connection, insert, (worker.as_str(), profile.as_str()))?;
     }
@@ -23,14 +23,14 @@ pub(super) fn add(
 /// Removes workers from the list.
 pub(super) fn remove(connection: &Connection, workers: &[WorkerId]) -> Result<(), Fault> {
     for worker in workers {
-        sql::execute(connection, "DELETE FROM workers WHERE worker = ?1", [worker.as_str()])?;
+        sql::execute(connection, sql!(sqlite::worker_list::remove), [worker.as_str()])?;
     }
     Ok(())
 }
 
 /// All listed workers.
 pub(super) fn all(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
-    selected(connection, "SELECT DISTINCT worker FROM workers", [])
+    selected(connection, sql!(sqlite::worker_list::all), [])
 }
 
 /// The listed workers with this profile.
@@ -38,13 +38,13 @@ pub(super) fn of_profile(
     connection: &Connection,
     profile: &Profile,
 ) -> Result<Vec<WorkerId>, Fault> {
-    let select = "SELECT worker FROM workers WHERE profile = ?1";
+    let select = sql!(sqlite::worker_list::of_profile);
     selected(connection, select, [profile.as_str()])
 }
 
 /// The workers that hold jobs, listed or not.
 pub(super) fn holders(connection: &Connection) -> Result<Vec<WorkerId>, Fault> {
-    selected(connection, "SELECT DISTINCT worker FROM jobs WHERE state = 'running'", [])
+    selected(connection, sql!(sqlite::worker_list::holders), [])
 }
 
 fn selected(

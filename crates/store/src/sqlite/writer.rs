@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::vec;
 
-use outlast_core::{Change, Clock, Job, Rev, StoreError, Timestamp};
+use outlast_core::{Clock, Rev, StoreError, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -22,9 +22,10 @@ use super::log_checkpoints::LogCheckpoints;
 use super::mark::{Mark, Reached};
 use super::own_commits::{OwnCommit, OwnCommits};
 use super::search::{self, Owed};
+use super::tx::Tx;
 use super::write_lock::WriteLock;
 use super::{reads, sql, titles};
-use crate::{columns, copied, unavailable};
+use crate::{copied, unavailable};
 
 /// The maximum number of commands in one commit, so that no command waits long for the others.
 const MAX_TOGETHER: usize = 256;
@@ -79,55 +80,6 @@ pub(super) struct WriterThread {
     pub(super) mark: Mark,
     /// The store's id in the mark.
     pub(super) store: i64,
-}
-
-/// The open transaction, as a command sees it.
-pub(super) struct Tx<'a> {
-    pub(super) connection: &'a Connection,
-    clock: &'a dyn Clock,
-    rev: Option<Rev>,
-    /// The changes of this transaction, each with the job's number of arrival.
-    changes: Vec<(i64, Change)>,
-}
-
-impl<'a> Tx<'a> {
-    /// Wraps the transaction that was begun on this connection.
-    pub(super) fn new(connection: &'a Connection, clock: &'a dyn Clock) -> Self {
-        Self { connection, clock, rev: None, changes: Vec::new() }
-    }
-
-    /// The current time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// Records the state of a job after this commit.
-    pub(super) fn changed(&mut self, seq: i64, job: &Job) {
-        self.changes.push((seq, Change::of(job)));
-    }
-
-    /// Returns the changes of this commit. They are read before it, in the same transaction.
-    fn summed_up(&mut self) -> Result<Option<OwnCommit>, Fault> {
-        let Some(rev) = self.rev else { return Ok(None) };
-        // The order in which readers see them.
-        self.changes.sort_by_key(|(seq, _)| *seq);
-        let changes = self.changes.drain(..).map(|(_, change)| change).collect();
-        let next_due = reads::next_due(self.connection, self.now())?;
-        Ok(Some(OwnCommit { rev, changes, next_due }))
-    }
-
-    /// The number of this commit's changes, assigned at the first change.
-    pub(super) fn rev(&mut self) -> Result<Rev, Fault> {
-        if let Some(rev) = self.rev {
-            return Ok(rev);
-        }
-        // Two plain statements: RETURNING would create and drop a temporary table each time.
-        sql::execute(self.connection, "UPDATE meta SET value = value + 1 WHERE name = 'rev'", [])?;
-        let select = "SELECT value FROM meta WHERE name = 'rev'";
-        let rev = columns::rev(sql::value(self.connection, select, [])?);
-        self.rev = Some(rev);
-        Ok(rev)
-    }
 }
 
 impl Writer {
@@ -385,7 +337,14 @@ fn transact(
     for command in batch {
         run_alone(tx, command, answers)?;
     }
-    let commit = tx.summed_up()?;
+    // Read before the commit, in the same transaction.
+    let commit = match tx.take_changes() {
+        Some((rev, changes)) => {
+            let next_due = reads::next_due(tx.connection, tx.now())?;
+            Some(OwnCommit { rev, changes, next_due })
+        }
+        None => None,
+    };
     execute(tx.connection, "COMMIT")?;
     Ok(commit)
 }

@@ -12,6 +12,7 @@ mod following;
 mod liveness;
 mod model;
 mod plans;
+mod statements;
 mod cuts;
 mod hanging;
 mod copying;

@@ -1,0 +1,2 @@
+-- name: label
+INSERT INTO meta VALUES ('backup', 1) ON CONFLICT DO NOTHING

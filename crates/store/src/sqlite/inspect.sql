@@ -1,0 +1,2 @@
+-- name: look
+SELECT count(*) FROM jobs WHERE ended_at IS NULL
