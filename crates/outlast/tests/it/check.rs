@@ -38,7 +38,7 @@ async fn a_markdown_file_is_checked_and_named_verdicts_fail() {
     std::fs::create_dir_all(world.data_dir()).unwrap();
     let file = world.data_dir().join("report.md");
     let text = format!(
-        "Lake Vostok is 250 km long [1]. It covers 14,000 km² [1]. It is deep [2].\n\n## Sources\n\n1. Lakes <{web}/page>\n2. Gone <{web}/gone>\n"
+        "Lake Vostok is 250 km long [1]. Its area is 14,000 km² [1]. It is deep [2].\n\n## Sources\n\n1. Lakes <{web}/page>\n2. Gone <{web}/gone>\n"
     );
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();

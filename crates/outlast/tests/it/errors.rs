@@ -9,12 +9,16 @@ fn root() -> PathBuf {
 }
 
 /// Words in capitals that are not codes: states of a job, a log level, a variable of the build, settings.
-const NO_CODES: [&str; 8] = [
+const NO_CODES: [&str; 12] = [
     "CREATED",
     "IN_PROGRESS",
     "COMPLETED",
     "FAILED",
     "WARN",
+    "HTML",
+    "JSON",
+    "OUTLAST_LIBRARY",
+    "PERPLEXITY_API_KEY",
     "CARGO_PKG_VERSION",
     "OUTLAST_MAX_USD_PER_JOB",
     "OUTLAST_MAX_USD_PER_DAY",

@@ -259,6 +259,24 @@ async fn h7_a_server_that_closes_a_pipe_is_started_again() {
     }
 }
 
+/// A server that closes its input after it has read a call gets ten seconds for the answer. Then the call ends, although
+/// calls without a client may otherwise take a day.
+#[tokio::test]
+async fn h7_a_call_ends_soon_after_its_server_closed_its_input() {
+    let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "300"]);
+    let closed = wrapping.path("closed");
+    let script = format!(
+        "{PRELUDE}\nanswer(read())\nread()\nos.close(0)\nopen('{}', 'w')\nstay()",
+        closed.display()
+    );
+    let mut wrapped = wrapping.spawn_program(&["python3", "-c", &script]);
+    wrapped.ask("initialize", json!({})).await;
+    wrapped.send("tools/call", call("x", json!({}))).await;
+    crate::support::eventually("it has closed its input", || closed.exists()).await;
+    wrapped.kill().await;
+    wrapping.is_over().await;
+}
+
 /// Its host process stops reading the client while the server does not read, and still sees that the client is gone.
 #[tokio::test]
 async fn h7_a_server_that_is_stopped_does_not_keep_its_host_process() {
