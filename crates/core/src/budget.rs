@@ -63,7 +63,7 @@ impl BudgetRefusal {
 
 impl BudgetRefusal {
     /// Returns the reason why a job whose run failed does not begin another run.
-    pub fn of_another_run(&self) -> String {
+    pub fn another_run_reason(&self) -> String {
         let Self { limit, allowed, counted, .. } = self;
         match limit {
             BudgetLimit::Ask => format!("{counted} of its budget of {allowed} may have been spent"),

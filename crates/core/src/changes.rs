@@ -38,9 +38,9 @@ pub struct Change {
 
 impl Change {
     /// Returns the change for the present state of a job.
-    pub fn of(job: &Job) -> Self {
+    pub fn from_job(job: &Job) -> Self {
         let state = job.state.kind();
-        let uncarried = HeldCallState::of(state, job.new.visibility, job.was_claimed());
+        let uncarried = HeldCallState::new(state, job.new.visibility, job.was_claimed());
         Self { id: job.id, state, uncarried, in_conversation: job.new.conversation.is_some() }
     }
 }
@@ -58,7 +58,7 @@ pub enum HeldCallState {
 
 impl HeldCallState {
     /// Returns the value for a job in this state.
-    pub fn of(state: StateKind, visibility: Visibility, was_claimed: bool) -> Self {
+    pub fn new(state: StateKind, visibility: Visibility, was_claimed: bool) -> Self {
         match (state, visibility) {
             (StateKind::Queued, Visibility::Unpromised | Visibility::Task) if was_claimed => {
                 Self::Abandoned

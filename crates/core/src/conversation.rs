@@ -30,7 +30,7 @@ pub struct ConversationMessage {
 
 impl Conversation {
     /// Creates a conversation from its turns in order, including hidden ones; `None` if there is nothing to show.
-    pub fn of(id: ConversationId, turns: Vec<Job>) -> Option<Self> {
+    pub fn from_turns(id: ConversationId, turns: Vec<Job>) -> Option<Self> {
         let mut shown = turns.into_iter().filter(Job::is_shown);
         let first = Box::new(shown.next()?);
         Some(Self { id, first, later: shown.collect() })
@@ -64,7 +64,7 @@ impl Conversation {
     fn holds_library_text(&self) -> bool {
         let is_local = |job: &Job| {
             job.new.profile.provider() == Profile::LIBRARY
-                || job.new.moved_out_of() == Some(Profile::LIBRARY)
+                || job.new.moved_from() == Some(Profile::LIBRARY)
         };
         self.turns().any(is_local) || self.first.new.sends_library_text()
     }
@@ -84,7 +84,7 @@ impl Conversation {
         let mut messages = Vec::new();
         for (at, job) in self.turns().enumerate() {
             let failed = matches!(job.state, JobState::Failed { .. } | JobState::Cancelled { .. });
-            let mut asked = asked(job);
+            let mut asked = sent_messages(job);
             let question = asked.pop();
             let earlier = if at == 0 { asked } else { Vec::new() };
             messages.extend(earlier.into_iter().map(|message| shown(message, false)));
@@ -125,7 +125,7 @@ impl Conversation {
 
     /// Returns the total cost of all turns. It is as certain as the least certain part.
     pub fn cost(&self) -> Cost {
-        sum_of(self.turns().filter_map(Job::output).map(|output| output.cost))
+        sum_costs(self.turns().filter_map(Job::output).map(|output| output.cost))
     }
 
     /// Returns the amount that may have been spent on turns whose cost is not known.
@@ -134,7 +134,7 @@ impl Conversation {
     }
 }
 
-fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
+fn sum_costs(costs: impl Iterator<Item = Cost>) -> Cost {
     let doubt = |cost: Cost| match cost {
         Cost::Reported(money) => (0, money),
         Cost::Computed(money) => (1, money),
@@ -155,7 +155,7 @@ fn sum_of(costs: impl Iterator<Item = Cost>) -> Cost {
 }
 
 /// Returns the messages that a turn sent upstream; the question comes last.
-fn asked(job: &Job) -> Vec<Message> {
+fn sent_messages(job: &Job) -> Vec<Message> {
     let ask = job.new.request.research();
     let mut messages = ask.map(|ask| ask.messages.clone()).unwrap_or_default();
     if messages.is_empty() {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn conversation(turns: Vec<Job>) -> Conversation {
-        Conversation::of(ConversationId::new("c"), turns).unwrap()
+        Conversation::from_turns(ConversationId::new("c"), turns).unwrap()
     }
 
     fn listed(conversation: &Conversation) -> Vec<(Role, String, bool)> {
@@ -268,7 +268,7 @@ mod tests {
         }
         // The first turn moved a folder that held text of the library.
         let mut moved = by(perplexity);
-        moved.new = moved.new.moved_from(Profile::LIBRARY);
+        moved.new = moved.new.with_moved_from(Profile::LIBRARY);
         assert_eq!(conversation(vec![moved, by(perplexity)]).provider(), Profile::LIBRARY);
     }
 
@@ -306,7 +306,7 @@ mod tests {
             (vec![Cost::Unknown], Cost::Unknown),
         ];
         for (costs, expected) in cases {
-            assert_eq!(sum_of(costs.into_iter()), expected);
+            assert_eq!(sum_costs(costs.into_iter()), expected);
         }
     }
 
@@ -316,8 +316,8 @@ mod tests {
         let mut held =
             turn(json!([{ "role": "user", "content": "x" }]), JobState::Queued { run_at: NOW });
         held.new.visibility = Visibility::Unpromised;
-        assert_eq!(Conversation::of(ConversationId::new("c"), vec![held.clone()]), None);
+        assert_eq!(Conversation::from_turns(ConversationId::new("c"), vec![held.clone()]), None);
         held.state = answered("y");
-        assert!(Conversation::of(ConversationId::new("c"), vec![held]).is_some());
+        assert!(Conversation::from_turns(ConversationId::new("c"), vec![held]).is_some());
     }
 }

@@ -120,7 +120,7 @@ impl Fence {
     pub const NONE: Self = Self(0);
 
     /// Returns the number of the next claim.
-    pub fn raised(self) -> Self {
+    pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }

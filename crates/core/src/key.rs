@@ -22,20 +22,20 @@ pub struct Key {
 
 impl Key {
     /// Creates a key from the caller's text. It is valid for a day.
-    pub fn given(text: &str, input_hash: [u8; 32]) -> Self {
+    pub fn from_caller(text: &str, input_hash: [u8; 32]) -> Self {
         const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
         let (text, life) = (format!("given:{text}"), KeyLife::For(WINDOW));
         Self { text, input_hash, life, identity: None }
     }
 
     /// Returns the same key for a call with this identity.
-    pub fn identified(self, identity: CallIdentity) -> Self {
+    pub fn with_identity(self, identity: CallIdentity) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
     /// Creates the key of a held call that a caller may repeat on purpose, such as a workflow's tool. The same tool
     /// with the same input is the same call until a call was answered.
-    pub fn held(tool: &str, input_hash: [u8; 32]) -> Self {
+    pub fn for_held_call(tool: &str, input_hash: [u8; 32]) -> Self {
         Self::of_call(tool, input_hash, KeyLife::UntilAnswered { after_end: UNANSWERED })
     }
 
@@ -43,7 +43,7 @@ impl Key {
     ///
     /// `input_hash` is the digest of all arguments, by which the previous version recognizes the call.
     pub fn research(tool: &str, input_hash: [u8; 32], answer: HeldAnswer) -> Self {
-        Self::of_call(tool, input_hash, KeyLife::of_research(answer))
+        Self::of_call(tool, input_hash, KeyLife::for_research(answer))
     }
 
     /// Returns the identity by which the call finds its job; `None` if the caller's own key decides.
@@ -132,7 +132,7 @@ pub enum KeyLife {
 
 impl KeyLife {
     /// Returns the life of the key and of the identity of a held research call.
-    pub fn of_research(answer: HeldAnswer) -> Self {
+    pub fn for_research(answer: HeldAnswer) -> Self {
         let answered = match answer {
             HeldAnswer::Report => Duration::from_secs(10 * 60),
             HeldAnswer::Quick => Duration::from_secs(60),

@@ -88,7 +88,7 @@ pub use store::{
 };
 pub use store_wrapper::{StoreMethod, StoreWrapper};
 pub use text::{
-    address_line, escaped_json, is_hidden, is_shown, is_terminal_control, printable, visible,
+    address_line, escape_json, is_hidden, is_shown, is_terminal_control, printable, visible,
     without_hidden,
 };
 pub use thinking::split_thinking;

@@ -13,7 +13,7 @@ impl NewJob {
     pub fn sends_library_text(&self) -> bool {
         match self.profile.provider() {
             Profile::LIBRARY | Profile::WORKFLOW => false,
-            _ => self.moved_out_of() == Some(Profile::LIBRARY) || self.quotes_library(),
+            _ => self.moved_from() == Some(Profile::LIBRARY) || self.quotes_library(),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::{Message, NewJob, RequestNote, Role};
 
 impl NewJob {
     /// Returns the same job, created by this tool or command.
-    pub fn made_by(mut self, tool: &str) -> Self {
+    pub fn with_tool(mut self, tool: &str) -> Self {
         self.request.set_note(RequestNote::Tool, Some(tool.to_owned()));
         self
     }
@@ -21,19 +21,19 @@ impl NewJob {
     }
 
     /// Returns the same job, which sends the messages of a conversation of this provider to another one (P1).
-    pub fn moved_from(mut self, provider: &str) -> Self {
+    pub fn with_moved_from(mut self, provider: &str) -> Self {
         self.request.set_note(RequestNote::MovedFrom, Some(provider.to_owned()));
         self
     }
 
     /// Returns the provider whose conversation it moves to another one, if it moves one.
-    pub fn moved_out_of(&self) -> Option<&str> {
+    pub fn moved_from(&self) -> Option<&str> {
         self.request.note(RequestNote::MovedFrom)
     }
 
     /// Returns the sentence that reports how many earlier messages were sent to another provider, if any were (P1).
     pub fn move_text(&self) -> Option<String> {
-        let from = self.moved_out_of()?;
+        let from = self.moved_from()?;
         let messages = &self.request.research()?.messages;
         let said = |message: &&Message| message.role != Role::System;
         // The last message is the question.

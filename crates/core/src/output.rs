@@ -192,7 +192,7 @@ impl Cost {
     }
 
     /// Returns the same cost as an estimate, because the computed amount is only a part of it.
-    pub fn estimated(self) -> Self {
+    pub fn as_estimate(self) -> Self {
         match self {
             Self::Computed(cost) => Self::Estimate(cost),
             cost => cost,

@@ -39,7 +39,7 @@ impl Partial {
     }
 
     /// Returns the text that may be shown: without the model's thinking, closed or not; `None` if nothing is left.
-    pub fn shown(&self) -> Option<String> {
+    pub fn visible_text(&self) -> Option<String> {
         let mut shown = said_so_far(&self.text);
         if shown.trim().is_empty() {
             return None;
@@ -58,7 +58,7 @@ mod tests {
     fn shown(pieces: &[&str]) -> Option<String> {
         let mut partial = Partial::default();
         pieces.iter().for_each(|piece| partial.push(piece));
-        partial.shown()
+        partial.visible_text()
     }
 
     /// G8: a long text is cut once, between characters, and says so; later pieces leave no gap.

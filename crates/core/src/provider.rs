@@ -39,7 +39,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// Sets the store for ids that are created once for each account. Called before anything is begun.
-    fn keep_ids_in(&self, _store: &Arc<dyn Store>) {}
+    fn set_id_store(&self, _store: &Arc<dyn Store>) {}
 
     /// Sends the request and returns once the provider has an id for the run.
     ///

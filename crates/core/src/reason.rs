@@ -14,7 +14,7 @@ const MARKS: [char; 12] = ['`', '*', '#', '[', ']', '<', '>', '|', '~', '\\', '{
 /// it. Keys were removed where the text was received.
 pub(crate) fn reason(said: &str, request: &RequestWords) -> Option<String> {
     // Before any cut: a piece of the request that was cut in two would not be recognized.
-    let said = request.kept_out_of(said);
+    let said = request.redact(said);
     let mut plain = String::new();
     for word in
         said.split(|character: char| character.is_whitespace() || is_terminal_control(character))
@@ -66,7 +66,7 @@ mod tests {
     fn told(said: &str) -> Option<String> {
         let ask =
             json!({"messages": [{"role": "user", "content": "What did Ann do in May 2026?"}]});
-        reason(said, &RequestWords::of(&ask))
+        reason(said, &RequestWords::collect(&ask))
     }
 
     /// G9: one sentence, plain, without the request; hostile text stays one quotation.

@@ -41,7 +41,7 @@ pub struct RequestWords {
 
 impl RequestWords {
     /// Collects every text in a stored request.
-    pub fn of(ask: &Value) -> Self {
+    pub fn collect(ask: &Value) -> Self {
         let mut wording = Self { texts: Vec::new() };
         wording.add(ask, &mut Vec::new());
         wording
@@ -72,7 +72,7 @@ impl RequestWords {
     }
 
     /// Returns the text with every piece of the request hidden.
-    pub fn kept_out_of(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let spelt = spelt(text);
         let mut hidden = vec![false; spelt.len()];
         let (long, short): (Vec<_>, Vec<_>) =
@@ -221,7 +221,7 @@ mod tests {
 
     fn without_the_words_of(question: &str, text: &str) -> String {
         let ask = json!({"kind": "research", "messages": [{"role": "user", "content": question}]});
-        RequestWords::of(&ask).kept_out_of(text)
+        RequestWords::collect(&ask).redact(text)
     }
 
     #[test]
@@ -298,11 +298,11 @@ mod tests {
         let ask = json!({"kind": "research", "effort": "medium", "message": "first secret here",
             "arguments": {"deep": ["second secret here", 7, null]},
             "filters": {"recency": "month", "domains": ["private.example"]}});
-        let wording = RequestWords::of(&ask);
+        let wording = RequestWords::collect(&ask);
         let text =
             "medium research: FIRST secret here; a month: second-secret-here, or private.example";
         let expected = "medium research: [redacted]; a month: [redacted], or [redacted]";
-        assert_eq!(wording.kept_out_of(text), expected);
+        assert_eq!(wording.redact(text), expected);
     }
 
     /// The arguments of a workflow may have any name, including the names of our fields.
@@ -319,7 +319,7 @@ mod tests {
         let expected =
             "role: [redacted], no [redacted], no [redacted], no [redacted], no [redacted]";
         for ask in shapes {
-            assert_eq!(RequestWords::of(&ask).kept_out_of(text), expected, "{ask}");
+            assert_eq!(RequestWords::collect(&ask).redact(text), expected, "{ask}");
         }
     }
 
@@ -340,10 +340,10 @@ mod tests {
             filters,
             ..ResearchRequest::default()
         };
-        let wording = RequestWords::of(&serde_json::to_value(ask).unwrap());
+        let wording = RequestWords::collect(&serde_json::to_value(ask).unwrap());
         let text = "research assistant minimal month medium DE hidden words";
         let expected = "research assistant minimal month medium DE [redacted]";
-        assert_eq!(wording.kept_out_of(text), expected);
+        assert_eq!(wording.redact(text), expected);
     }
 
     /// A repetitive text, or one that is cut inside an escape, costs no more than it should and breaks nothing.
@@ -351,8 +351,8 @@ mod tests {
     fn odd_texts_are_taken_as_they_are() {
         let ask = json!(["a".repeat(100_000)]);
         let text = "a".repeat(10_000);
-        assert_eq!(RequestWords::of(&ask).kept_out_of(&text), "[redacted]");
-        let wording = RequestWords::of(&json!(["question of mine"]));
+        assert_eq!(RequestWords::collect(&ask).redact(&text), "[redacted]");
+        let wording = RequestWords::collect(&json!(["question of mine"]));
         for odd in [
             "\\",
             "\\u",
@@ -380,10 +380,10 @@ mod tests {
             "&é;",
             "",
         ] {
-            assert_eq!(wording.kept_out_of(odd), odd);
+            assert_eq!(wording.redact(odd), odd);
             let around = format!("{odd} question of mine {odd}");
             let expected = format!("{odd} [redacted] {odd}");
-            assert_eq!(wording.kept_out_of(&around), expected);
+            assert_eq!(wording.redact(&around), expected);
         }
     }
 }

@@ -77,7 +77,7 @@ pub enum StopOutcome {
 
 impl StopOutcome {
     /// Returns the state to record, and the cost of the run. No further stop is tried for a run that still runs.
-    pub fn recorded(self) -> (RemoteStop, Cost) {
+    pub fn to_record(self) -> (RemoteStop, Cost) {
         match self {
             Self::Ended { cost } => (RemoteStop::Ended, cost),
             Self::Completed { cost } => (RemoteStop::Completed, cost),

@@ -71,7 +71,7 @@ fn marks(new: &NewJob) -> [String; 2] {
 }
 
 /// Returns the marks of all jobs that a query can find, in addition to its words.
-pub fn wanted_marks(scope: &Scope, query: &JobQuery) -> Vec<String> {
+pub fn query_marks(scope: &Scope, query: &JobQuery) -> Vec<String> {
     let owner = scope.owner().map(|owner| mark('o', owner.as_str()));
     let provider = query.provider.as_deref().map(|provider| mark('p', provider));
     let is_success = query.states == [StateKind::Succeeded];

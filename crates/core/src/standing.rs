@@ -30,7 +30,7 @@ pub struct Standing<'a> {
 
 impl<'a> Standing<'a> {
     /// Creates the standing of a job that was read together with the reason why it waits.
-    pub fn of(job: &'a Job, waits: Option<Waits>) -> Self {
+    pub fn new(job: &'a Job, waits: Option<Waits>) -> Self {
         Self { job, waits }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Standing<'a> {
             JobState::Queued { .. } => self.waiting(),
             JobState::Running { .. } => match &self.job.progress {
                 Some(Progress { message, .. }) if !message.is_empty() => message.clone(),
-                Some(_) | None => begun(&self.job.new.profile),
+                Some(_) | None => initial_activity(&self.job.new.profile),
             },
             JobState::Succeeded { .. } => "Completed".to_owned(),
             JobState::Failed { .. } => "Failed".to_owned(),
@@ -220,7 +220,7 @@ fn wrapped_stop_text(remote: RemoteStop) -> &'static str {
 
 /// Returns the activity of a running job before its provider has reported anything (B6). It names the provider that
 /// is really asked.
-fn begun(profile: &Profile) -> String {
+fn initial_activity(profile: &Profile) -> String {
     match profile.provider() {
         Profile::PERPLEXITY => "Querying Perplexity API...".to_owned(),
         Profile::WORKFLOW => "Running".to_owned(),
@@ -285,9 +285,9 @@ mod tests {
         ];
         for (codes, waits, expected) in cases {
             let job = job(PERPLEXITY, JobState::Queued { run_at: NOW }, codes);
-            let said = Standing::of(&job, waits).to_string();
+            let said = Standing::new(&job, waits).to_string();
             assert!(said.starts_with("Queued") && said.contains(expected), "{said}");
-            assert_eq!(said, Standing::of(&job, waits).words());
+            assert_eq!(said, Standing::new(&job, waits).words());
         }
     }
 
@@ -301,10 +301,10 @@ mod tests {
         ];
         for (profile, expected) in cases {
             let mut job = job(profile, JobState::Running { since: NOW }, &[]);
-            assert_eq!(Standing::of(&job, None).to_string(), expected);
+            assert_eq!(Standing::new(&job, None).to_string(), expected);
             job.progress = Some(Progress { percent: Some(50), message: "Reading".to_owned() });
-            assert_eq!(Standing::of(&job, None).to_string(), "Reading (50 %)");
-            assert_eq!(Standing::of(&job, None).words(), "Reading");
+            assert_eq!(Standing::new(&job, None).to_string(), "Reading (50 %)");
+            assert_eq!(Standing::new(&job, None).words(), "Reading");
         }
     }
 }

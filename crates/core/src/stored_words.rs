@@ -110,8 +110,8 @@ fn requests_keep_their_fields() {
 #[test]
 fn keys_keep_their_prefixes() {
     let zeros = "0".repeat(64);
-    assert_eq!(Key::given("x", [0; 32]).text, "given:x");
-    assert_eq!(Key::held("t", [0; 32]).text, format!("held:t:{zeros}"));
+    assert_eq!(Key::from_caller("x", [0; 32]).text, "given:x");
+    assert_eq!(Key::for_held_call("t", [0; 32]).text, format!("held:t:{zeros}"));
     let research = Key::research("t", [0; 32], HeldAnswer::Report);
     assert_eq!(research.text, format!("held:t:{zeros}"));
 }

@@ -85,7 +85,7 @@ pub fn address_line(address: &str) -> Cow<'_, str> {
 
 /// Escapes the characters of JSON that are not shown or are hidden. Programs read the same value, and nothing
 /// controls a terminal.
-pub fn escaped_json(json: String) -> String {
+pub fn escape_json(json: String) -> String {
     let is_plain = |character: char| is_shown(character) && !is_hidden(character);
     if json.chars().all(is_plain) {
         // The usual case. A long report is not copied.
@@ -137,7 +137,7 @@ mod tests {
     fn escaped_json_is_the_same_value() {
         let text = "a\u{7f}\u{9b}b\u{202e}c\u{e0041}d\n\t\u{1}é👩";
         let json = format!("{:#}", serde_json::json!({ "t": [text] }));
-        let escaped = escaped_json(json);
+        let escaped = escape_json(json);
         assert!(escaped.chars().all(is_shown), "{escaped:?}");
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap()["t"][0], text);
     }

@@ -42,7 +42,7 @@ impl WaitCommand {
     /// Returns the sentence for a model; `None` if the client is not known to have a shell.
     pub fn sentence(&self, job: &JobId, client: Option<&str>) -> Option<String> {
         has_shell(client?).then(|| {
-            let words: Vec<String> = self.argv(job).iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = self.argv(job).iter().map(|word| quote(word)).collect();
             format!(
                 "To be notified, run `{}` in the background; it ends when the job does.",
                 words.join(" ")
@@ -57,7 +57,7 @@ fn has_shell(client: &str) -> bool {
 }
 
 /// Returns a word as a shell reads it.
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,+@%".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),

@@ -80,7 +80,7 @@ impl Attempt<'_> {
             Ok(Err(LeaseLost)) => {
                 return tracing::info!(job.id = %self.job.id, "another worker has the job or may have it, or it has ended; this try stops");
             }
-            Err(panic) => self.panicked(&*panic),
+            Err(panic) => self.settle_panic(&*panic),
         };
         // The checkpoint says that the request is about to be sent, but it was not sent.
         if self.prepared.take().is_some() && self.record(Checkpoint::NotBegun).await.is_err() {
@@ -149,9 +149,9 @@ impl Attempt<'_> {
         // Unlike a begin it buys nothing, so a worker that is shutting down does not wait for it.
         let resumed = tokio::select! {
             resumed = self.provider.resume(&request, &remote) => resumed,
-            () = self.lease.lost() => return Err(LeaseLost),
-            () = self.shared.stop.asked() => return Ok(End::Interrupted),
-            end = limits.reached() => return Ok(end),
+            () = self.lease.wait_until_lost() => return Err(LeaseLost),
+            () = self.shared.stop.wait() => return Ok(End::Interrupted),
+            end = limits.wait_for_limit() => return Ok(end),
         };
         match resumed {
             Ok(run) => self.follow(run, limits).await,
@@ -183,11 +183,11 @@ impl Attempt<'_> {
                     tokio::select! {
                         step = &mut next => break step,
                         () = notes.due() => self.note(&mut notes).await?,
-                        () = self.lease.lost() => return Err(LeaseLost),
-                        () = self.lease.expired(), if is_fenced => return Err(LeaseLost),
-                        () = self.shared.stop.asked() => return Ok(End::Interrupted),
+                        () = self.lease.wait_until_lost() => return Err(LeaseLost),
+                        () = self.lease.wait_until_expired(), if is_fenced => return Err(LeaseLost),
+                        () = self.shared.stop.wait() => return Ok(End::Interrupted),
                         () = limits.nearly_reached() => limits.warn_of_timeout(&self.job),
-                        end = limits.reached() => match next.as_mut().now_or_never() {
+                        end = limits.wait_for_limit() => match next.as_mut().now_or_never() {
                             // The step was ready in time, and is only seen late.
                             Some(step) => break step,
                             None => return Ok(end),

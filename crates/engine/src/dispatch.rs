@@ -20,7 +20,7 @@ pub enum Dispatch {
 
 impl Dispatch {
     /// Leaves jobs to detached workers. If none can be started, this process runs its jobs itself.
-    pub fn detached(workers: Arc<dyn DetachedWorkers>) -> Self {
+    pub fn with_detached_workers(workers: Arc<dyn DetachedWorkers>) -> Self {
         Self::Detached(Arc::new(Handover::new(workers, JobRunner::DetachedWorker)))
     }
 

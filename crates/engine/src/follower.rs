@@ -42,7 +42,7 @@ pub(crate) async fn follow(
                 tokio::select! {
                     () = wakeups.interest_grew() => {}
                     () = wakeups.look_wanted() => {}
-                    () = stop.asked() => return,
+                    () = stop.wait() => return,
                 }
                 wait = Duration::ZERO;
                 continue;
@@ -63,7 +63,7 @@ pub(crate) async fn follow(
                 wait = Duration::ZERO;
                 continue;
             }
-            () = stop.asked() => return,
+            () = stop.wait() => return,
         };
         match looked {
             Ok(changes) => {
@@ -82,7 +82,7 @@ pub(crate) async fn follow(
                 tracing::warn!(%error, "changes cannot be read, will look again");
                 tokio::select! {
                     () = tokio::time::sleep(AFTER_ERROR) => {}
-                    () = stop.asked() => return,
+                    () = stop.wait() => return,
                 }
             }
         }

@@ -38,7 +38,7 @@ pub struct Reading {
 impl Reading {
     /// Returns the state of the job, in words (P4).
     pub fn standing(&self) -> Standing<'_> {
-        Standing::of(&self.job, self.waits)
+        Standing::new(&self.job, self.waits)
     }
 }
 
@@ -82,7 +82,7 @@ impl Engine {
             rev,
             stop.clone(),
         ));
-        providers.values().for_each(|provider| provider.keep_ids_in(&store));
+        providers.values().for_each(|provider| provider.set_id_store(&store));
         let shared = Shared { store, providers, options, wakeups, stop };
         Ok((Self { shared: Arc::new(shared) }, follower))
     }
@@ -158,12 +158,12 @@ impl Engine {
     }
 
     /// Returns the value that [`Engine::keep`] stored under this name.
-    pub async fn kept(&self, name: &str) -> Result<Option<String>, StoreError> {
+    pub async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.shared.store.get_setting(name).await
     }
 
     /// Stores a value under a name until it is replaced.
-    pub async fn keep(&self, name: &str, value: &str) -> Result<(), StoreError> {
+    pub async fn put_setting(&self, name: &str, value: &str) -> Result<(), StoreError> {
         self.shared.store.put_setting(name, value).await
     }
 
@@ -174,7 +174,7 @@ impl Engine {
         id: &ConversationId,
     ) -> Result<Option<Conversation>, StoreError> {
         let turns = self.shared.store.turns(&Scope::Owner(owner.clone()), id).await?;
-        Ok(Conversation::of(id.clone(), turns))
+        Ok(Conversation::from_turns(id.clone(), turns))
     }
 
     /// Returns the owner's conversations, newest first.
@@ -243,17 +243,17 @@ impl Engine {
 
     /// Waits until the shutdown is requested. Cancel-safe.
     pub async fn leaving(&self) {
-        self.shared.stop.asked().await;
+        self.shared.stop.wait().await;
     }
 }
 
 impl JobWatch {
     /// Waits until the job has changed and reads it; `None` if it was removed. Cancel-safe: a change is not lost,
     /// only read again.
-    pub async fn changed(&mut self) -> Result<Option<Reading>, PollError> {
+    pub async fn next_change(&mut self) -> Result<Option<Reading>, PollError> {
         if !self.unread {
             match &mut self.watcher {
-                Some(watcher) => watcher.changed().await,
+                Some(watcher) => watcher.next_change().await,
                 None => std::future::pending().await,
             }
             self.unread = true;

@@ -12,7 +12,7 @@ use outlast_core::{
 };
 use tokio::sync::Notify;
 
-use crate::wakeups::locked;
+use crate::wakeups::lock;
 
 /// By this time a running worker has taken the job that it was notified of, or has it in its queue.
 const TAKEN_BY_NOW: Duration = Duration::from_secs(1);
@@ -188,7 +188,7 @@ impl Handover {
     }
 
     fn log_once(&self, message: String) {
-        let mut logged = locked(&self.logged);
+        let mut logged = lock(&self.logged);
         if *logged != message {
             tracing::warn!("{message}");
             *logged = message;

@@ -10,7 +10,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::shared::Shared;
-use crate::wakeups::{WorkerSignals, locked, until};
+use crate::wakeups::{WorkerSignals, lock, until};
 
 /// The age from which a held call in the state Queued counts as abandoned by a process that crashed before it claimed
 /// the call.
@@ -55,7 +55,7 @@ impl HeldCalls {
         profiles: &[Profile],
         signals: &WorkerSignals,
     ) -> Vec<Claimed> {
-        let mut asked_for = std::mem::take(&mut locked(&signals.to_carry).named);
+        let mut asked_for = std::mem::take(&mut lock(&signals.to_carry).named);
         if self.look_at.is_some_and(|moment| moment <= Instant::now()) {
             self.look_at = None;
             match shared.store.unclaimed_held_calls(profiles).await {
@@ -80,7 +80,7 @@ impl HeldCalls {
                 Ok(claimed) => taken.extend(claimed),
                 Err(error) => {
                     tracing::warn!(job.id = %id, %error, "a held call cannot be taken, will try again");
-                    locked(&signals.to_carry).named.push(id);
+                    lock(&signals.to_carry).named.push(id);
                     self.look_at = Some(Instant::now() + AFTER_ERROR);
                 }
             }

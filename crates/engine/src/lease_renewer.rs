@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::shared::Shared;
-use crate::wakeups::{WorkerSignals, locked};
+use crate::wakeups::{WorkerSignals, lock};
 
 /// The lateness of a timer that shows that this process was suspended: stopped by a signal, or starved of processor
 /// time.
@@ -67,7 +67,7 @@ impl LeaseRenewer {
         let good_until = Arc::new(Mutex::new(taken + long));
         let held = HeldLease { lease, lost: CancellationToken::new(), good_until };
         // The worker may have held the job before the machine slept: an attempt that still works on it is void.
-        let before = locked(&self.held).insert(held.lease.job, held.clone());
+        let before = lock(&self.held).insert(held.lease.job, held.clone());
         if let Some(before) = before {
             before.lost.cancel();
         }
@@ -84,10 +84,10 @@ impl LeaseRenewer {
     /// Renews three times in each lease's length. Sleeps while no lease is held.
     async fn renew_regularly(&self, shared: &Shared) {
         loop {
-            while locked(&self.held).is_empty() {
+            while lock(&self.held).is_empty() {
                 self.has_leases.notified().await;
             }
-            locked(&self.pauses).since = Some(Instant::now());
+            lock(&self.pauses).since = Some(Instant::now());
             tokio::select! {
                 () = tokio::time::sleep(shared.options.lease / 3) => {}
                 () = self.renew_now.notified() => {}
@@ -99,7 +99,7 @@ impl LeaseRenewer {
     }
 
     fn end_pause(&self, lease: Duration) {
-        let mut pauses = locked(&self.pauses);
+        let mut pauses = lock(&self.pauses);
         let Some(paused) = pauses.since.take().map(|since| since.elapsed()) else { return };
         if paused > longest_pause(lease) {
             tracing::warn!(
@@ -113,7 +113,7 @@ impl LeaseRenewer {
     /// Returns whether this process was suspended within the length of the last lease. Then the end of a lease says
     /// nothing about its worker, which may have been suspended too and must have the time to renew.
     pub(crate) fn was_suspended(&self, lease: Duration) -> bool {
-        let pauses = locked(&self.pauses);
+        let pauses = lock(&self.pauses);
         let is_late = |since: Instant| since.elapsed() > longest_pause(lease);
         pauses.since.is_some_and(is_late)
             || pauses.resumed.is_some_and(|resumed| resumed.elapsed() < lease)
@@ -121,21 +121,20 @@ impl LeaseRenewer {
 
     /// Returns the jobs whose leases this worker holds.
     pub(crate) fn held_jobs(&self) -> Vec<JobId> {
-        locked(&self.held).keys().copied().collect()
+        lock(&self.held).keys().copied().collect()
     }
 
     async fn receive_endings(&self, signals: &WorkerSignals) {
         loop {
             signals.endings.notified().await;
-            let ended = std::mem::take(&mut *locked(&signals.ended));
-            let held = locked(&self.held);
+            let ended = std::mem::take(&mut *lock(&signals.ended));
+            let held = lock(&self.held);
             ended.iter().filter_map(|id| held.get(id)).for_each(|held| held.lost.cancel());
         }
     }
 
     async fn renew(&self, shared: &Shared) {
-        let leases: Vec<Lease> =
-            locked(&self.held).values().map(|held| held.lease.clone()).collect();
+        let leases: Vec<Lease> = lock(&self.held).values().map(|held| held.lease.clone()).collect();
         if leases.is_empty() {
             return;
         }
@@ -143,11 +142,10 @@ impl LeaseRenewer {
         match shared.renew(&leases).await {
             // Only the leases in the request: a job may have come back under a later claim meanwhile.
             Ok(lost) => {
-                for held in locked(&self.held).values().filter(|held| leases.contains(&held.lease))
-                {
+                for held in lock(&self.held).values().filter(|held| leases.contains(&held.lease)) {
                     match lost.contains(&held.lease.job) {
                         true => held.lost.cancel(),
-                        false => *locked(&held.good_until) = asked + shared.options.lease,
+                        false => *lock(&held.good_until) = asked + shared.options.lease,
                     }
                 }
             }
@@ -166,19 +164,19 @@ impl RenewedLease {
 
     /// Returns the number of leases that its worker holds, including this one.
     pub(crate) fn held_by_worker(&self) -> u32 {
-        u32::try_from(locked(&self.renewer.held).len()).unwrap_or(u32::MAX)
+        u32::try_from(lock(&self.renewer.held).len()).unwrap_or(u32::MAX)
     }
 
     /// Waits until another worker may have the job, because the store could not be reached for the length of the
     /// lease. A lease that ran out while this process was suspended is renewed first, if no other worker has claimed
     /// the job. Cancel-safe.
-    pub(crate) async fn expired(&self) {
+    pub(crate) async fn wait_until_expired(&self) {
         loop {
             let good_until = self.good_until();
             tokio::time::sleep_until(good_until).await;
             if good_until.elapsed() >= LATE {
                 // A renewal that is itself too late does not count.
-                let _ = tokio::time::timeout(RENEW_LATE, self.renewed()).await;
+                let _ = tokio::time::timeout(RENEW_LATE, self.wait_until_renewed()).await;
             }
             if self.good_until() <= Instant::now() {
                 return;
@@ -187,7 +185,7 @@ impl RenewedLease {
     }
 
     /// Requests a renewal, and waits until one has moved the end of this lease into the future.
-    async fn renewed(&self) {
+    async fn wait_until_renewed(&self) {
         let mut renewals = self.renewer.renewals.subscribe();
         while self.good_until() <= Instant::now() {
             self.renewer.renew_now.notify_one();
@@ -198,11 +196,11 @@ impl RenewedLease {
     }
 
     fn good_until(&self) -> Instant {
-        *locked(&self.held.good_until)
+        *lock(&self.held.good_until)
     }
 
     /// Waits until another worker has the job, or it has ended. Cancel-safe.
-    pub(crate) async fn lost(&self) {
+    pub(crate) async fn wait_until_lost(&self) {
         self.held.lost.cancelled().await;
     }
 }
@@ -214,7 +212,7 @@ fn longest_pause(lease: Duration) -> Duration {
 
 impl Drop for RenewedLease {
     fn drop(&mut self) {
-        let mut held = locked(&self.renewer.held);
+        let mut held = lock(&self.renewer.held);
         // The job may have come back to this worker under a later claim.
         let own = &self.held.lease;
         if held.get(&own.job).is_some_and(|held| held.lease == *own) {

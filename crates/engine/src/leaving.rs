@@ -19,8 +19,8 @@ const STORE_ANSWERS_WITHIN: Duration = Duration::from_millis(700);
 
 /// Waits until a worker that was asked to stop has waited too long for its store. A claim that is dropped here and
 /// committed later is undone like that of a worker that crashed.
-pub(crate) async fn is_held_up(shared: &Shared) {
-    shared.stop.asked().await;
+pub(crate) async fn is_delayed(shared: &Shared) {
+    shared.stop.wait().await;
     tokio::time::sleep(STORE_ANSWERS_WITHIN).await;
 }
 

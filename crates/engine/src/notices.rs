@@ -105,8 +105,8 @@ async fn deliver(notifier: &dyn Notifier, claimed: &ClaimedNotice) -> NoticeOutc
     let delivering = AssertUnwindSafe(notifier.deliver(notice)).catch_unwind();
     let delivered = match tokio::time::timeout(DELIVERING, delivering).await {
         Ok(Ok(delivered)) => delivered,
-        Ok(Err(_)) => Err(undelivered("the notifier panicked")),
-        Err(_) => Err(undelivered("it took too long")),
+        Ok(Err(_)) => Err(failed_delivery("the notifier panicked")),
+        Err(_) => Err(failed_delivery("it took too long")),
     };
     let Err(NotDelivered { why, detail }) = delivered else {
         tracing::info!(job.id = %notice.job, tries, "notice of the end delivered");
@@ -125,6 +125,6 @@ async fn deliver(notifier: &dyn Notifier, claimed: &ClaimedNotice) -> NoticeOutc
     outcome
 }
 
-fn undelivered(why: &str) -> NotDelivered {
+fn failed_delivery(why: &str) -> NotDelivered {
     NotDelivered { why: why.to_owned(), detail: None }
 }

@@ -36,7 +36,7 @@ impl Engine {
                     return self.end(watcher, scope, id).await;
                 },
                 () = &mut over => {}
-                () = self.shared.stop.asked() => {}
+                () = self.shared.stop.wait() => {}
             }
         }
         let Some(job) = self.job(scope, id).await? else { return Ok(None) };
@@ -46,9 +46,9 @@ impl Engine {
         // A finished job, which needs no waiting, was answered above, however many callers wait.
         let mut watcher = watcher.ok_or(PollError::TooManyPolls)?;
         tokio::select! {
-            () = watcher.ended() => return self.end(&watcher, scope, id).await,
+            () = watcher.wait_for_end() => return self.end(&watcher, scope, id).await,
             () = &mut over => {}
-            () = self.shared.stop.asked() => {}
+            () = self.shared.stop.wait() => {}
         }
         Ok(self.reading(scope, id).await?)
     }

@@ -129,7 +129,7 @@ fn is_worth_another_try(refusals: &mut Refusals, id: &JobId) -> bool {
 }
 
 async fn record(shared: &Shared, id: &JobId, outcome: StopOutcome) -> Result<(), StoreError> {
-    let (remote, cost) = outcome.recorded();
+    let (remote, cost) = outcome.to_record();
     match shared.record_stop(id, remote, cost).await {
         // Pruned by its owner, or settled by another process: nothing is left to record.
         Err(StoreError::NotFound) => Ok(()),

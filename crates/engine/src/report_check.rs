@@ -32,7 +32,7 @@ pub struct ReportCheck {
 
 impl ReportCheck {
     /// Checks the report of deep research; `None` if the output is something else.
-    pub fn of(ask: &ResearchRequest, output: &Output) -> Option<Self> {
+    pub fn check(ask: &ResearchRequest, output: &Output) -> Option<Self> {
         let Body::Report { text, sources, .. } = &output.body else { return None };
         if ask.kind != ResearchKind::Research {
             return None;
@@ -55,7 +55,7 @@ fn check(text: &str, sources: &[u32], effort: Option<Effort>) -> ReportCheck {
     let mut cited = BTreeSet::new();
     let mut in_code = false;
     for line in text.lines() {
-        words += line.split_whitespace().map(words_in).sum::<usize>();
+        words += line.split_whitespace().map(count_words).sum::<usize>();
         let line = line.trim_start();
         if line.starts_with("```") || line.starts_with("~~~") {
             in_code = !in_code;
@@ -81,7 +81,7 @@ fn check(text: &str, sources: &[u32], effort: Option<Effort>) -> ReportCheck {
 
 /// Counts the words in a piece between spaces: one, or the number of its characters in a script without spaces
 /// between words.
-fn words_in(piece: &str) -> usize {
+fn count_words(piece: &str) -> usize {
     let unspaced = piece.chars().filter(|character| {
         matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
     });
@@ -203,9 +203,9 @@ mod tests {
         };
         let ask = |kind| ResearchRequest { kind, ..ResearchRequest::default() };
         let report = output(Body::report("text", Vec::new()));
-        assert!(ReportCheck::of(&ask(ResearchKind::Research), &report).is_some());
-        assert!(ReportCheck::of(&ask(ResearchKind::Search), &report).is_none());
+        assert!(ReportCheck::check(&ask(ResearchKind::Research), &report).is_some());
+        assert!(ReportCheck::check(&ask(ResearchKind::Search), &report).is_none());
         let tool = Body::Tool { content: Vec::new(), structured: None, is_error: false };
-        assert!(ReportCheck::of(&ask(ResearchKind::Research), &output(tool)).is_none());
+        assert!(ReportCheck::check(&ask(ResearchKind::Research), &output(tool)).is_none());
     }
 }

@@ -87,8 +87,8 @@ pub(crate) async fn watch(
         leases = tokio::select! {
             () = signals.lease_ends.notified() => Leases::MayHaveEnded,
             () = tokio::time::sleep_until(next_round), if watched > 0 => Leases::AsBefore,
-            () = trust.restored() => Leases::MayHaveEnded,
-            () = a_claim_and_then(signals, next_round) => Leases::AsBefore,
+            () = trust.wait_until_trusted() => Leases::MayHaveEnded,
+            () = next_claim_or_deadline(signals, next_round) => Leases::AsBefore,
         };
     }
 }
@@ -132,14 +132,14 @@ impl ClockTrust {
     }
 
     /// Waits until doubts end, if there are any. Cancel-safe.
-    async fn restored(&self) {
+    async fn wait_until_trusted(&self) {
         until(self.doubted_until).await;
     }
 }
 
 /// Waits until a worker claimed a job, and then for the next round. Progress also ends the first wait, and one round
 /// per second is enough for that. Cancel-safe as long as a round follows.
-async fn a_claim_and_then(signals: &WorkerSignals, next_round: Instant) {
+async fn next_claim_or_deadline(signals: &WorkerSignals, next_round: Instant) {
     signals.claims.notified().await;
     tokio::time::sleep_until(next_round).await;
 }

@@ -42,7 +42,7 @@ impl Shutdown {
     }
 
     /// Waits until the stop is requested. Cancel-safe.
-    pub async fn asked(&self) {
+    pub async fn wait(&self) {
         self.asked.cancelled().await;
     }
 }

@@ -120,7 +120,7 @@ impl Wakeups {
         limits: PollLimits,
     ) -> Option<Watcher> {
         let (receiver, end, is_carried) = {
-            let mut waiting = locked(&self.waiting);
+            let mut waiting = lock(&self.waiting);
             let here = waiting.jobs.get(&id).map_or(0, |job| job.watchers);
             let own = waiting.by.get(scope).copied().unwrap_or(0);
             let PollLimits { in_all, per_job, sharing } = limits;
@@ -141,16 +141,16 @@ impl Wakeups {
     /// Registers a worker until the returned value is dropped.
     pub(crate) fn register_worker(self: &Arc<Self>, worker: WorkerId) -> RegisteredWorker {
         let signals = Arc::new(WorkerSignals::default());
-        locked(&self.workers).push((worker, Arc::clone(&signals)));
+        lock(&self.workers).push((worker, Arc::clone(&signals)));
         self.look_now();
         RegisteredWorker { wakeups: Arc::clone(self), signals }
     }
 
     /// Returns the present interest in changes.
     pub(crate) fn interest(&self) -> Interest {
-        if locked(&self.waiting).watchers > 0 {
+        if lock(&self.waiting).watchers > 0 {
             Interest::Waiting
-        } else if !locked(&self.workers).is_empty() {
+        } else if !lock(&self.workers).is_empty() {
             Interest::Working
         } else {
             Interest::None
@@ -175,21 +175,21 @@ impl Wakeups {
     /// Passes changes on to the callers and workers that wait for them.
     pub(crate) fn publish(&self, changes: &Changes) {
         {
-            let waiting = locked(&self.waiting);
+            let waiting = lock(&self.waiting);
             for change in &changes.jobs {
                 if let Some(waiters) = waiting.jobs.get(&change.id) {
                     waiters.sender.send_modify(|seen| seen.ended |= change.state.is_terminal());
                 }
             }
         }
-        for (_, signals) in locked(&self.workers).iter() {
+        for (_, signals) in lock(&self.workers).iter() {
             signals.receive(changes);
         }
     }
 
     /// Notifies the callers that wait for this job that it has ended, and passes them the job: they need not read it.
     pub(crate) fn publish_end(&self, job: &Job) {
-        let waiting = locked(&self.waiting);
+        let waiting = lock(&self.waiting);
         if let Some(waiters) = waiting.jobs.get(&job.id) {
             // An error means that a caller has read it before; an end never changes.
             drop(waiters.end.set(job.clone()));
@@ -199,7 +199,7 @@ impl Wakeups {
 
     /// Records that an attempt at this job is over in this process.
     pub(crate) fn try_is_over(&self, id: &JobId) {
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = lock(&self.waiting);
         let Some(waiters) = waiting.jobs.get_mut(id) else { return };
         waiters.is_carried = false;
         if waiters.watchers == 0 {
@@ -211,26 +211,26 @@ impl Wakeups {
 
     /// Asks this process's worker to run a job past the queue.
     pub(crate) fn carry(&self, id: JobId) {
-        for (_, signals) in locked(&self.workers).iter() {
-            locked(&signals.to_carry).named.push(id);
+        for (_, signals) in lock(&self.workers).iter() {
+            lock(&signals.to_carry).named.push(id);
             signals.carry_asked.notify_one();
         }
     }
 
     /// Returns a worker of this process that accepts held calls.
     pub(crate) fn carrier(&self) -> Option<WorkerId> {
-        let workers = locked(&self.workers);
-        let staying = workers.iter().find(|(_, signals)| !locked(&signals.to_carry).is_leaving);
+        let workers = lock(&self.workers);
+        let staying = workers.iter().find(|(_, signals)| !lock(&signals.to_carry).is_leaving);
         staying.map(|(worker, _)| worker.clone())
     }
 
     /// Gives a job to the worker that holds it. Returns its lease if that worker has shut down.
     pub(crate) fn hand_over(&self, taken: Taken) -> Result<(), Lease> {
-        let workers = locked(&self.workers);
+        let workers = lock(&self.workers);
         let worker = workers.iter().find(|(worker, _)| *worker == taken.claimed.lease.worker);
-        match worker.map(|(_, signals)| (signals, locked(&signals.to_carry))) {
+        match worker.map(|(_, signals)| (signals, lock(&signals.to_carry))) {
             Some((signals, mut to_carry)) if !to_carry.is_leaving => {
-                let mut waiting = locked(&self.waiting);
+                let mut waiting = lock(&self.waiting);
                 waiting.jobs.entry(taken.claimed.job.id).or_default().is_carried = true;
                 to_carry.taken.push(taken);
                 signals.carry_asked.notify_one();
@@ -242,7 +242,7 @@ impl Wakeups {
 
     /// Notifies workers that a job or a lease has become due by the clock.
     pub(crate) fn publish_due(&self) {
-        for (_, signals) in locked(&self.workers).iter() {
+        for (_, signals) in lock(&self.workers).iter() {
             signals.jobs_due.notify_one();
             signals.lease_ends.notify_one();
             // A held call whose next attempt is due is not in the queue.
@@ -253,14 +253,14 @@ impl Wakeups {
 
 impl WorkerSignals {
     /// Returns the jobs that were handed over since the last call.
-    pub(crate) fn taken(&self) -> Vec<Taken> {
-        std::mem::take(&mut locked(&self.to_carry).taken)
+    pub(crate) fn take_handed_over(&self) -> Vec<Taken> {
+        std::mem::take(&mut lock(&self.to_carry).taken)
     }
 
     /// Stops the handover of jobs, and returns those that were handed over.
     pub(crate) fn leave(&self) -> Vec<Taken> {
-        locked(&self.to_carry).is_leaving = true;
-        self.taken()
+        lock(&self.to_carry).is_leaving = true;
+        self.take_handed_over()
     }
 
     fn receive(&self, changes: &Changes) {
@@ -276,17 +276,17 @@ impl WorkerSignals {
                     }
                 }
                 StateKind::Running => self.claims.notify_one(),
-                StateKind::Succeeded | StateKind::Failed => self.ended(change.id),
+                StateKind::Succeeded | StateKind::Failed => self.notify_end(change.id),
                 StateKind::Cancelled => {
-                    self.ended(change.id);
+                    self.notify_end(change.id);
                     self.cancels.notify_one();
                 }
             }
         }
     }
 
-    fn ended(&self, id: JobId) {
-        locked(&self.ended).push(id);
+    fn notify_end(&self, id: JobId) {
+        lock(&self.ended).push(id);
         self.endings.notify_one();
         self.retention_began.notify_one();
         self.notices.notify_one();
@@ -309,7 +309,7 @@ impl Deref for RegisteredWorker {
 
 impl Drop for RegisteredWorker {
     fn drop(&mut self) {
-        locked(&self.wakeups.workers).retain(|(_, other)| !Arc::ptr_eq(other, &self.signals));
+        lock(&self.wakeups.workers).retain(|(_, other)| !Arc::ptr_eq(other, &self.signals));
     }
 }
 
@@ -345,20 +345,20 @@ impl Watcher {
     }
 
     /// Waits until the job has ended. Cancel-safe.
-    pub(crate) async fn ended(&mut self) {
+    pub(crate) async fn wait_for_end(&mut self) {
         // The wake-ups keep the sender as long as this receiver exists, so there is never an error.
         drop(self.receiver.wait_for(|seen| seen.ended).await);
     }
 
     /// Waits for the next change of the job. Cancel-safe: a change between two waits ends the second at once.
-    pub(crate) async fn changed(&mut self) {
+    pub(crate) async fn next_change(&mut self) {
         drop(self.receiver.changed().await);
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut waiting = locked(&self.wakeups.waiting);
+        let mut waiting = lock(&self.wakeups.waiting);
         waiting.watchers -= 1;
         if let Entry::Occupied(mut own) = waiting.by.entry(self.scope.clone()) {
             *own.get_mut() -= 1;
@@ -375,7 +375,7 @@ impl Drop for Watcher {
 }
 
 /// Locks a mutex even if a holder panicked: the data here is never half-written.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -97,7 +97,7 @@ impl Worker {
             () = remote_stops::run(&self.shared, signals) => Ok(()),
             () = sweeper::run(&self.shared, signals) => Ok(()),
             () = rescuer::look_for_lost_jobs(&self.shared) => Ok(()),
-            () = leaving::is_held_up(&self.shared) => Ok(()),
+            () = leaving::is_delayed(&self.shared) => Ok(()),
             error = idle::store_is_gone(&self.shared), if until != Until::Asked => Err(error),
         };
         leaving::leave(&self.shared, &self.id, signals, [&mut queued, &mut held.tries]).await;
@@ -119,7 +119,7 @@ impl Worker {
         let (mut at_once, mut idleness, mut has_failed) = (1, Idleness::new(until), false);
         while !self.shared.stop.is_asked() {
             let (id, profiles) = (&self.id, &self.profiles);
-            for Taken { claimed, since } in signals.taken() {
+            for Taken { claimed, since } in signals.take_handed_over() {
                 self.spawn(claimed, since, Start::AboutToSend, &mut held.tries);
             }
             let taken = Instant::now();
@@ -179,7 +179,7 @@ impl Worker {
                 ended = held.next(signals) => leaving::log_lost_attempt(&self.id, ended),
                 Some(ended) = queued.join_next() => leaving::log_lost_attempt(&self.id, ended),
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
-                () = self.shared.stop.asked() => {}
+                () = self.shared.stop.wait() => {}
                 () = self.shared.stop.draining(), if !is_draining => {}
             }
         }

@@ -68,7 +68,7 @@ pub enum ArchiveError {
 impl Mirror {
     /// Reads a conversation of an older server, or of a lost store, from its files. Returns `None` if the
     /// conversation is in the store, if there is no such folder, or if the owner is not the mirror's.
-    pub async fn archived(
+    pub async fn read_archived(
         self: &Arc<Self>,
         owner: &OwnerId,
         id: &ConversationId,
@@ -78,7 +78,7 @@ impl Mirror {
             return Ok(None);
         }
         let (mirror, id) = (Arc::clone(self), id.clone());
-        let reading = tokio::task::spawn_blocking(move || mirror.read_archived(&id));
+        let reading = tokio::task::spawn_blocking(move || mirror.read_folder(&id));
         reading.await.map_err(|error| StoreError::Unavailable(error.into()))?
     }
 
@@ -87,7 +87,7 @@ impl Mirror {
     ///
     /// Folders whose names look like our own ids are left out: there is one for each conversation in the store,
     /// and checking each of them against the store would be slow.
-    pub async fn archived_folders(
+    pub async fn list_archived(
         self: &Arc<Self>,
         owner: &OwnerId,
     ) -> Result<Vec<ArchivedFolder>, StoreError> {
@@ -124,7 +124,7 @@ impl Mirror {
         folders
     }
 
-    fn read_archived(
+    fn read_folder(
         &self,
         id: &ConversationId,
     ) -> Result<Option<ArchivedConversation>, ArchiveError> {

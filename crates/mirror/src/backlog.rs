@@ -59,7 +59,7 @@ impl Backlog {
     }
 
     /// Returns the conversation of a job that was sorted before; `None` if it was not.
-    pub(crate) fn conversation_of(&self, id: &JobId) -> Option<Option<ConversationId>> {
+    pub(crate) fn known_conversation(&self, id: &JobId) -> Option<Option<ConversationId>> {
         self.known.get(id).cloned()
     }
 

@@ -265,7 +265,7 @@ impl ProgressShape {
     /// Renders the progress of a turn (B6).
     pub fn of(job: &Job, now: Timestamp, waits: Option<Waits>) -> Self {
         let attempt = job.failures.len() + 1;
-        let standing = Standing::of(job, waits);
+        let standing = Standing::new(job, waits);
         let message = standing.present();
         let percentage = match &job.state {
             JobState::Queued { .. } => 0,
@@ -387,7 +387,8 @@ mod tests {
         };
         let one = turn("1", JobState::Succeeded { at: NOW, output: Arc::new(output) });
         let two = turn("2", JobState::Running { since: NOW });
-        let conversation = Conversation::of(ConversationId::new("c"), vec![one, two]).unwrap();
+        let conversation =
+            Conversation::from_turns(ConversationId::new("c"), vec![one, two]).unwrap();
         let file = ConversationFile::of(&conversation, None);
         assert_eq!((file.message_count, file.messages.len()), (3, 3), "it counts what it lists");
         let status = StatusFile::of(&conversation, NOW);
@@ -409,7 +410,8 @@ mod tests {
         for (profile, written, provider) in cases {
             let mut one = turn("1", JobState::Running { since: NOW });
             one.new.profile = Profile::new(profile);
-            let conversation = Conversation::of(ConversationId::new("c"), vec![one]).unwrap();
+            let conversation =
+                Conversation::from_turns(ConversationId::new("c"), vec![one]).unwrap();
             let model = (provider == "library").then(|| "library (extractive)".to_owned());
             let file = ConversationFile::of(&conversation, model);
             assert_eq!((file.provider.as_deref(), file.provider()), (written, provider));
@@ -427,7 +429,7 @@ mod tests {
         first.new.profile = Profile::new("library 0");
         moved.new.profile = Profile::new("openai https://api.example 0");
         let turns = vec![first, moved];
-        let conversation = Conversation::of(ConversationId::new("c"), turns).unwrap();
+        let conversation = Conversation::from_turns(ConversationId::new("c"), turns).unwrap();
         let file = ConversationFile::of(&conversation, Some("gpt".to_owned()));
         assert_eq!((file.provider.as_deref(), file.provider()), (Some("library"), "library"));
 
@@ -451,9 +453,10 @@ mod tests {
         ] {
             let mut one = turn("1", JobState::Running { since: NOW });
             if let Some(tool) = made_by {
-                one.new = one.new.made_by(tool);
+                one.new = one.new.with_tool(tool);
             }
-            let conversation = Conversation::of(ConversationId::new("c"), vec![one]).unwrap();
+            let conversation =
+                Conversation::from_turns(ConversationId::new("c"), vec![one]).unwrap();
             assert_eq!(StatusFile::of(&conversation, NOW).tool_name, shown, "{made_by:?}");
         }
     }

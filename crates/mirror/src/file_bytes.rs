@@ -2,7 +2,7 @@
 //! same bytes for the same state.
 
 use outlast_core::conversation::Conversation;
-use outlast_core::{Job, Timestamp, escaped_json};
+use outlast_core::{Job, Timestamp, escape_json};
 use serde::Serialize;
 
 use crate::documents::{ConversationFile, JobFile, StatusFile};
@@ -46,7 +46,7 @@ fn messages_changed_at(conversation: &Conversation) -> Timestamp {
 
 /// Indents by two spaces and ends with a newline.
 fn pretty(document: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let mut bytes = escaped_json(serde_json::to_string_pretty(document)?).into_bytes();
+    let mut bytes = escape_json(serde_json::to_string_pretty(document)?).into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
 }

@@ -188,7 +188,7 @@ impl Follower<'_> {
         let scope = Scope::Owner(self.mirror.owner.clone());
         for _ in 0..limit {
             let Some(change) = self.backlog.next_unsorted() else { break };
-            let conversation = match self.backlog.conversation_of(&change.id) {
+            let conversation = match self.backlog.known_conversation(&change.id) {
                 Some(known) => known,
                 None if !change.in_conversation => None,
                 None => {

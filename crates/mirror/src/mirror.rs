@@ -152,7 +152,7 @@ impl Mirror {
         id: &ConversationId,
     ) -> Result<Option<Conversation>, StoreError> {
         let turns = self.store.turns(&Scope::Owner(self.owner.clone()), id).await?;
-        Ok(Conversation::of(id.clone(), turns))
+        Ok(Conversation::from_turns(id.clone(), turns))
     }
 
     fn file_bytes(&self, conversation: &Conversation) -> Result<FileBytes, serde_json::Error> {

@@ -149,8 +149,8 @@ impl Provider for MeteredProvider {
         self.provider.default_cap(request)
     }
 
-    fn keep_ids_in(&self, store: &Arc<dyn Store>) {
-        self.provider.keep_ids_in(store);
+    fn set_id_store(&self, store: &Arc<dyn Store>) {
+        self.provider.set_id_store(store);
     }
 
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use outlast_core::{StateKind, SummaryCharge, escaped_json, is_shown, printable, visible};
+use outlast_core::{StateKind, SummaryCharge, escape_json, is_shown, printable, visible};
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -95,7 +95,7 @@ pub(crate) fn json(value: &Value) {
 
 /// Returns the same as text.
 pub(crate) fn pretty_json(value: &Value) -> String {
-    escaped_json(format!("{value:#}"))
+    escape_json(format!("{value:#}"))
 }
 
 /// Prints bytes of data unchanged: scripts and pages for other programs.

@@ -118,7 +118,7 @@ impl Provider for Anthropic {
         }
     }
 
-    fn keep_ids_in(&self, store: &Arc<dyn Store>) {
+    fn set_id_store(&self, store: &Arc<dyn Store>) {
         self.account.keep_in(store);
     }
 

@@ -27,7 +27,7 @@ pub(crate) use self::group::Group;
 pub use self::guard::{Guard, keep_watch};
 pub use self::launch::{CANNOT_START, CANNOT_START_CODE, Launched, launch};
 pub(crate) use self::output::Stderr;
-pub use self::output::written_bytes;
+pub use self::output::output_bytes;
 pub(crate) use self::program::locate;
 use self::run::{CommandRun, Terms};
 use crate::detailed;

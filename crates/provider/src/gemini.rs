@@ -152,7 +152,7 @@ impl Provider for Gemini {
         let mut is_unknown_agent = false;
         let refusal = |answer: &HttpAnswer| {
             is_unknown_agent = calls::is_unknown_agent(answer, agent);
-            self.api.refused_submit(answer)
+            self.api.submit_error(answer)
         };
         let response = match submit.send(request, refusal).await {
             Err(BeginError::Refused(error)) if is_unknown_agent => {
@@ -164,7 +164,7 @@ impl Provider for Gemini {
         let id = object::<wire::Interaction>(&body).and_then(wire::Interaction::into_id);
         let id = id.ok_or_else(|| BeginError::Unknown(self.api.no_id(&body)))?;
         let remote = self.api.remote(Self::NAME, id);
-        Ok(Box::new(GeminiRun::followed(self.api.clone(), remote)))
+        Ok(Box::new(GeminiRun::follow(self.api.clone(), remote)))
     }
 
     async fn resume(
@@ -172,19 +172,19 @@ impl Provider for Gemini {
         _request: &Request,
         run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
-        Ok(Box::new(GeminiRun::followed(self.api.clone(), run.clone())))
+        Ok(Box::new(GeminiRun::follow(self.api.clone(), run.clone())))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
         let names = ["interactions", &run.id];
         let calls = StopCalls {
-            look: || self.api.look(&run.id, self.api.stop_limit()),
+            look: || self.api.get_run(&run.id, self.api.stop_limit()),
             end: |body: &[u8]| {
                 let mut run = object::<wire::Interaction>(body)?;
                 let (status, cost) = (run.status(), report::cost(&run));
-                stop_outcome(status, cost, || report::finished(&mut run, Vec::new()).is_some())
+                stop_outcome(status, cost, || report::final_step(&mut run, Vec::new()).is_some())
             },
-            to_error: |answer: &HttpAnswer| self.api.refused_look(answer),
+            to_error: |answer: &HttpAnswer| self.api.call_error(answer),
         };
         self.api.stop(run, &names, calls).await
     }

@@ -123,7 +123,7 @@ impl Provider for McpTool {
     async fn begin(&self, request: &Request, key: &str) -> Result<Box<dyn Run>, BeginError> {
         let ask = request.to_workflow();
         let arguments = ask.and_then(|ask| self.arguments(ask)).map_err(BeginError::Refused)?;
-        let connected = self.options.upstream.connected().await.map_err(BeginError::NotSent)?;
+        let connected = self.options.upstream.connect().await.map_err(BeginError::NotSent)?;
         let remote = RemoteRun {
             provider: Self::NAME.to_owned(),
             id: key.to_owned(),
@@ -141,11 +141,11 @@ impl Provider for McpTool {
     ) -> Result<Box<dyn Run>, ProviderError> {
         let sentence = match self.task(run) {
             Task::Ours(id) => {
-                let connected = self.options.upstream.connected().await?;
+                let connected = self.options.upstream.connect().await?;
                 let elapsed = self.options.clock.now().since(run.begun_at);
                 let work = ToolWork::Task { id: id.to_owned() };
                 let run = ToolRun::start(run.clone(), self.drive(connected, elapsed), work);
-                return Ok(Box::new(run.confirmed().await?));
+                return Ok(Box::new(run.confirm().await?));
             }
             Task::Elsewhere => "this workflow was a tool of another server when the call was made",
             Task::None => "a call ends with the connection it was made on",
@@ -160,7 +160,7 @@ impl Provider for McpTool {
             Task::None => return Ok(StopOutcome::Ended { cost: Cost::Unknown }),
             Task::Elsewhere => return Ok(StopOutcome::Unknown),
         };
-        let connected = self.options.upstream.connected().await?;
+        let connected = self.options.upstream.connect().await?;
         let patience = CallOptions::default().timeout(CANCEL_TIMEOUT);
         let task =
             connected.client.resume_task(id, patience).map_err(|error| provider_error(&error))?;
@@ -174,7 +174,7 @@ impl Provider for McpTool {
             }
             Err(error) => {
                 if let ClientError::Gone { .. } = &error {
-                    self.options.upstream.lost(&connected).await;
+                    self.options.upstream.drop_connection(&connected).await;
                 }
                 Err(provider_error(&error))
             }

@@ -42,7 +42,7 @@ const AZURE: Vendor = Vendor { key_header: KeyHeader::Named("api-key"), ..VENDOR
 const DIALECT: Dialect = Dialect {
     name: OpenAi::NAME,
     path: ["v1", "responses"],
-    finished: report::finished,
+    finished: report::final_step,
     cost: report::stated_cost,
 };
 
@@ -156,11 +156,11 @@ impl Provider for OpenAi {
         // A server that knows no background has done the work by now, and may not keep it.
         if let Status::Completed | Status::Incomplete = status
             && let Some(Step::Done { output, .. }) =
-                report::finished(status, &mut response, Vec::new())
+                report::final_step(status, &mut response, Vec::new())
         {
             return Ok(Box::new(Delivered::new(remote, output, body)));
         }
-        Ok(Box::new(ResponseRun::resumed(self.api.clone(), remote)))
+        Ok(Box::new(ResponseRun::resume(self.api.clone(), remote)))
     }
 
     async fn resume(
@@ -168,7 +168,7 @@ impl Provider for OpenAi {
         _request: &Request,
         run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
-        Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
+        Ok(Box::new(ResponseRun::resume(self.api.clone(), run.clone())))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

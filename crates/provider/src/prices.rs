@@ -144,7 +144,7 @@ impl Prices {
             ..Usage::default()
         };
         let extras = Extras { cached_tokens: typical.cached, ..Extras::default() };
-        self.bill(model, &usage, &extras).estimated()
+        self.bill(model, &usage, &extras).as_estimate()
     }
 
     /// OpenAI's price of a web search.

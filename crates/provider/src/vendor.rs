@@ -21,7 +21,7 @@ use outlast_core::{Clock, Effort};
 use crate::http::HttpOptions;
 pub(crate) use ended::{ErrorCode, RunError, Status, run_ended};
 pub(crate) use errors::{
-    HttpAnswer, NO_ID, malformed, not_yet, provider_error, refusal, silent, stream_before_id,
+    HttpAnswer, NO_ID, malformed, provider_error, refusal, silent, stream_before_id, unknown_run,
     unreadable, with_likely_address,
 };
 pub(crate) use events::EventStream;

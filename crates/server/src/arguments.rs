@@ -97,7 +97,7 @@ pub(crate) fn key(given: Option<&str>, input_hash: [u8; 32]) -> Result<Option<Ke
     check((1..=200).contains(&length), || {
         format!("idempotency_key must have 1 to 200 characters, not {length}")
     })?;
-    Ok(Some(Key::given(text, input_hash)))
+    Ok(Some(Key::from_caller(text, input_hash)))
 }
 
 /// The maximum number of characters in one request, over all its messages.

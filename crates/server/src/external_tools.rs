@@ -23,7 +23,7 @@ impl Server {
             Box::pin(async move {
                 let (_, answer_with) = held::until_its_end(job.visibility == Visibility::Task);
                 let call = HeldCall {
-                    call_key: Key::held(&job.workflow, digest(&job.request)?),
+                    call_key: Key::for_held_call(&job.workflow, digest(&job.request)?),
                     job: NewJob { owner: caller.owner.clone(), ..job },
                     key: None,
                     answer_with,

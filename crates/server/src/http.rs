@@ -163,7 +163,7 @@ pub async fn serve_handler<H: ServerHandler + Clone>(
     let accepting =
         outlast_engine::spawn(closed.clone().run_until_cancelled_owned(accepting.accept()));
 
-    stop.asked().await;
+    stop.wait().await;
     // Waiting polls end with the stop and answer "still running"; new callers are refused because the server is stopping.
     open.close();
     if tokio::time::timeout(ANSWER_GRACE, open.wait()).await.is_err() {

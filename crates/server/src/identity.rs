@@ -43,7 +43,7 @@ impl AskedQuestion<'_> {
             named_provider,
             model: engine.expects(&job.profile, &job.request).model,
             mode,
-            life: KeyLife::of_research(answer),
+            life: KeyLife::for_research(answer),
         })
     }
 

@@ -26,7 +26,7 @@ pub fn retry_of(job: &Job) -> Option<JobId> {
 
 /// Returns the key of a retry. One retry of a job is enough: a second retry finds the first.
 pub fn retry_key(id: &JobId) -> Key {
-    Key::given(&format!("retry:{id}"), [0; 32])
+    Key::from_caller(&format!("retry:{id}"), [0; 32])
 }
 
 /// Builds the same request for the queue, because the process that held the first call no longer runs. Time limits and the

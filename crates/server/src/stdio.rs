@@ -53,13 +53,13 @@ async fn serve(server: Server, stop: Shutdown, max_unanswered: usize) -> Result<
             }
             Err(error) => return Err(ServeError(error.to_string().chars().take(200).collect())),
         },
-        () = stop.asked() => return Ok(()),
+        () = stop.wait() => return Ok(()),
     };
     let closer = service.cancellation_token();
     let mut ended = std::pin::pin!(service.waiting());
     tokio::select! {
         biased;
-        () = stop.asked() => {}
+        () = stop.wait() => {}
         // Requested at once, because rmcp waits for calls in progress.
         () = input_ended.cancelled() => stop.ask(),
         _ = &mut ended => return Ok(()),

@@ -110,7 +110,7 @@ fn task(job: &Job, waits: Option<Waits>) -> Task {
 
 /// Progress comes first: clients read it there.
 fn standing(job: &Job, waits: Option<Waits>) -> String {
-    let standing = Standing::of(job, waits);
+    let standing = Standing::new(job, waits);
     let words = printable(&standing.words());
     match (standing.percent(), job.stop_text()) {
         (Some(percent), _) => format!("{percent} %: {words}"),

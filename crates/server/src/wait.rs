@@ -92,7 +92,7 @@ async fn reported(
     while !reading.job.state.kind().is_terminal() {
         note(reporter, &reading);
         tokio::select! {
-            changed = watch.changed() => match changed? {
+            changed = watch.next_change() => match changed? {
                 Some(changed) => reading = changed,
                 None => return Ok(None),
             },

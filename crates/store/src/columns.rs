@@ -222,7 +222,7 @@ pub(crate) trait Columns {
         let id = self.text("id")?;
         let state = self.state_kind(&id)?;
         let uncarried =
-            HeldCallState::of(state, self.word(&id, "visibility")?, self.count("fence")? > 0);
+            HeldCallState::new(state, self.word(&id, "visibility")?, self.count("fence")? > 0);
         let in_conversation = self.maybe_text("conversation")?.is_some();
         Ok(Change { id: self.job_id()?, state, uncarried, in_conversation })
     }

@@ -493,7 +493,7 @@ impl Store for MemoryStore {
         let rev = *tables.rev.borrow();
         Ok(Changes {
             rev,
-            jobs: changed.into_iter().map(Change::of).collect(),
+            jobs: changed.into_iter().map(Change::from_job).collect(),
             next_due: due.min(),
         })
     }

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::canonical;
-use crate::message::{CallParams, Message, client_name, id_key, replaced, response};
+use crate::message::{CallParams, Message, client_name, id_key, replace_parts, response};
 use crate::rows::{Row, RowEvent, StoredAnswer};
 
 /// The prefix of all our own ids and tokens.
@@ -81,7 +81,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn of(params: &CallParams<'_>, id: &str) -> Self {
+    pub(crate) fn new(params: &CallParams<'_>, id: &str) -> Self {
         let meta = params.meta();
         Self {
             id: id.to_owned(),
@@ -150,7 +150,7 @@ impl Call {
     /// Reports its outcome to its row.
     pub(crate) fn settle_row(&self) {
         let event = match &self.outcome {
-            Some(Outcome::Answered(line)) => stored(line).map(RowEvent::Answered),
+            Some(Outcome::Answered(line)) => parse_answer(line).map(RowEvent::Answered),
             Some(Outcome::Lost(why)) => Some(RowEvent::Lost(why.clone())),
             None => None,
         };
@@ -163,7 +163,7 @@ impl Call {
     pub(crate) fn answer(&self, caller: &Caller) -> Option<Vec<u8>> {
         Some(match self.outcome.as_ref()? {
             Outcome::Answered(line) => with_id(line, &caller.id),
-            Outcome::Lost(why) => failed_call(caller, why),
+            Outcome::Lost(why) => failure_answer(caller, why),
         })
     }
 }
@@ -179,20 +179,20 @@ pub(crate) fn looks_own(id: &str) -> bool {
 }
 
 /// Returns the number of the call with this id or token, if it is one of outlast's.
-pub(crate) fn number_of(id: &str) -> Option<u64> {
+pub(crate) fn call_number(id: &str) -> Option<u64> {
     id.strip_prefix('"')?.strip_suffix('"')?.strip_prefix(OWN)?.parse().ok()
 }
 
 /// Returns a line with another id.
 pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
     match Message::read(line).and_then(|message| message.id) {
-        Some(old) => replaced(line, &mut [(old.get(), id.to_owned())]),
+        Some(old) => replace_parts(line, &mut [(old.get(), id.to_owned())]),
         None => line.to_vec(),
     }
 }
 
 /// Returns the part of the server's answer that is stored.
-pub(crate) fn stored(line: &[u8]) -> Option<StoredAnswer> {
+pub(crate) fn parse_answer(line: &[u8]) -> Option<StoredAnswer> {
     let message = Message::read(line)?;
     let (key, value) = match (message.result, message.error) {
         (Some(result), _) => ("result", result),
@@ -204,11 +204,11 @@ pub(crate) fn stored(line: &[u8]) -> Option<StoredAnswer> {
 
 /// Returns our own answer as a tool error, which every client accepts, also for a tool with an output schema.
 pub(crate) fn tool_error(caller: &Caller, text: &str, job: Option<&str>) -> Vec<u8> {
-    line_of(caller, tool_error_result(text, job))
+    answer_line(caller, tool_error_result(text, job))
 }
 
 /// Returns the answer to a call that was handed off: how to get its result, and how to be notified of its end (L1).
-pub(crate) fn handed_off(
+pub(crate) fn hand_off_answer(
     caller: &Caller,
     mut text: String,
     job: &JobId,
@@ -222,11 +222,11 @@ pub(crate) fn handed_off(
     if let Some(wait) = wait {
         result["_meta"]["outlast/wait"] = wait.argv(job).into();
     }
-    line_of(caller, result)
+    answer_line(caller, result)
 }
 
 fn tool_error_result(text: &str, job: Option<&str>) -> Value {
-    let mut result = result_of(text, job);
+    let mut result = result_value(text, job);
     result["isError"] = true.into();
     result
 }
@@ -238,11 +238,11 @@ pub(crate) fn text_result(
     job: Option<&str>,
     is_error: bool,
 ) -> Vec<u8> {
-    let result = if is_error { tool_error_result(text, job) } else { result_of(text, job) };
-    line_of(caller, result)
+    let result = if is_error { tool_error_result(text, job) } else { result_value(text, job) };
+    answer_line(caller, result)
 }
 
-fn result_of(text: &str, job: Option<&str>) -> Value {
+fn result_value(text: &str, job: Option<&str>) -> Value {
     let mut result = json!({ "content": [{ "type": "text", "text": text }] });
     if let Some(job) = job {
         result["_meta"] = json!({ "outlast/jobId": job });
@@ -250,7 +250,7 @@ fn result_of(text: &str, job: Option<&str>) -> Value {
     result
 }
 
-fn line_of(caller: &Caller, mut result: Value) -> Vec<u8> {
+fn answer_line(caller: &Caller, mut result: Value) -> Vec<u8> {
     if caller.is_modern {
         result["resultType"] = "complete".into();
     }
@@ -258,7 +258,7 @@ fn line_of(caller: &Caller, mut result: Value) -> Vec<u8> {
 }
 
 /// Returns the answer to a call that may or may not have happened.
-pub(crate) fn failed_call(caller: &Caller, why: &str) -> Vec<u8> {
+pub(crate) fn failure_answer(caller: &Caller, why: &str) -> Vec<u8> {
     let text = format!(
         "SUBMIT_UNKNOWN: {why}. The call may or may not have happened, and it was not made again. Look at what it \
          should have changed before you call it again."

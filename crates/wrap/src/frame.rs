@@ -33,7 +33,7 @@ pub(crate) fn is_hung_up(pipe: impl AsFd) -> bool {
 
 /// A frame from the front to the host process.
 #[derive(Debug)]
-pub(crate) enum ToKeeper {
+pub(crate) enum ToHost {
     /// The first frame: identifies the front.
     Hello(Box<Hello>),
     /// The only frame of a host process that checks whether this one is running; answered with [`ToFront::Refused`].
@@ -57,7 +57,7 @@ pub(crate) enum ToFront {
     Refused,
     /// A line for the client.
     Line(Vec<u8>),
-    /// A line for the client; [`ToKeeper::Delivered`] with this number follows when it is written.
+    /// A line for the client; [`ToHost::Delivered`] with this number follows when it is written.
     Answer(u64, Vec<u8>),
     /// Output for standard error.
     Stderr(Vec<u8>),
@@ -84,8 +84,8 @@ pub(crate) struct Hello {
     pub(crate) replay: Vec<String>,
     /// True if this front had another host process, which was killed: its client may still answer a question of that
     /// process's server.
-    #[serde(default)]
-    pub(crate) had_keeper: bool,
+    #[serde(default, rename = "had_keeper")]
+    pub(crate) had_host: bool,
     /// The name of `get_result` that this client knows.
     #[serde(default)]
     pub(crate) result_tool: Option<String>,
@@ -208,7 +208,7 @@ fn number(payload: &[u8]) -> io::Result<u64> {
     bytes.map(u64::from_be_bytes).ok_or_else(bad)
 }
 
-impl Frame for ToKeeper {
+impl Frame for ToHost {
     fn encode_start(&self, batch: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Self::Hello(hello) => {
@@ -240,7 +240,7 @@ impl Frame for ToKeeper {
     }
 }
 
-impl ToKeeper {
+impl ToHost {
     pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         write(self, to).await
     }

@@ -1,6 +1,6 @@
-//! The front: the process on the client's pipe. It passes bytes between the client and a host process (`keeper` in
-//! names of this version). It finds or starts that host process and outlives it: when a host process is killed, the
-//! front reports to the client what is known and starts a new one.
+//! The front: the process on the client's pipe. It passes bytes between the client and a host process. It finds or starts
+//! that host process and outlives it: when a host process is killed, the front reports to the client what is known and
+//! starts a new one.
 
 mod pipes;
 mod standard;
@@ -19,9 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::call::{Caller, failed_call};
-use crate::frame::{Hello, ToFront, ToKeeper};
-use crate::keeper::{Identity, until};
+use crate::call::{Caller, failure_answer};
+use crate::frame::{Hello, ToFront, ToHost};
+use crate::host::{Identity, until};
 use crate::line::MAX_LINE_TEXT;
 use crate::message::{Kind, Message, id_key, response};
 use crate::paths;
@@ -34,7 +34,7 @@ const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 /// The time within which a host process must accept or refuse a front.
 const WELCOME_WAIT: Duration = Duration::from_secs(5);
 /// The number of host processes that may be killed before the front gives up.
-const MAX_KEEPERS: u32 = 5;
+const MAX_HOST_STARTS: u32 = 5;
 
 /// The parts of a front.
 pub struct FrontOptions {
@@ -70,7 +70,7 @@ struct Front {
     result_tool: Option<String>,
     has_ended: bool,
     /// True if this front has had a host process before.
-    had_keeper: bool,
+    had_host: bool,
     leave_at: Option<Instant>,
     link: Option<Link>,
     stdout: Stdout,
@@ -88,7 +88,7 @@ pub async fn run(options: FrontOptions) -> io::Result<i32> {
         waiting: BTreeMap::new(),
         result_tool: None,
         has_ended: false,
-        had_keeper: false,
+        had_host: false,
         leave_at: None,
         link: None,
         stdout: Stdout::default(),
@@ -133,12 +133,12 @@ impl Front {
             self.adopt(waiting, line).await;
         }
         if self.link.is_none() {
-            self.start_keeper().await?;
+            self.start_host().await?;
         }
         if let Some(line) = first {
             self.client_input(line).await?;
         }
-        let mut keepers = 1;
+        let mut starts = 1;
         loop {
             let backlog = self.link.as_ref().map(|link| link.backlog.clone()).unwrap_or_default();
             // In this state the end of the input is not read.
@@ -153,22 +153,22 @@ impl Front {
                     if self.leave_at.is_some() {
                         return Ok(0);
                     }
-                    self.signalled(signal);
+                    self.handle_signal(signal);
                 }
                 event = happened.recv() => match event {
                     Some(Happened::Exit(code)) => return Ok(code),
                     Some(Happened::ClientGone) | None => return Ok(0),
                     Some(Happened::Done(id)) => drop(self.waiting.remove(&id)),
                     Some(Happened::ResultTool(name)) => self.result_tool = Some(name),
-                    Some(Happened::KeeperGone) => {
-                        keepers += 1;
+                    Some(Happened::HostGone) => {
+                        starts += 1;
                         if self.leave_at.is_some() || !self.lose_calls().await {
                             return Ok(0);
                         }
-                        if keepers > MAX_KEEPERS {
+                        if starts > MAX_HOST_STARTS {
                             return Err(io::Error::other("the process that keeps the server was killed again and again"));
                         }
-                        self.start_keeper().await?;
+                        self.start_host().await?;
                         self.send_again();
                     }
                 },
@@ -189,12 +189,12 @@ impl Front {
         for socket in sockets {
             let Some(mut stream) = paths::connect(&socket).await else { continue };
             let hello = Hello { greeting: greeting.clone(), ..self.hello() };
-            if ToKeeper::Hello(Box::new(hello)).write(&mut stream).await.is_err() {
+            if ToHost::Hello(Box::new(hello)).write(&mut stream).await.is_err() {
                 continue;
             }
             let welcome = tokio::time::timeout(WELCOME_WAIT, ToFront::read(&mut stream)).await;
             if matches!(welcome, Ok(Ok(Some(ToFront::Welcome)))) {
-                self.had_keeper = true;
+                self.had_host = true;
                 self.link = Some(Link::new(stream, self.stdout.clone(), self.happened.clone()));
                 return;
             }
@@ -207,19 +207,19 @@ impl Front {
             greeting: None,
             front: self.token.clone(),
             replay: Vec::new(),
-            had_keeper: false,
+            had_host: false,
             result_tool: self.result_tool.clone(),
         }
     }
 
     /// Starts a host process at the other end of a socket pair.
-    async fn start_keeper(&mut self) -> io::Result<()> {
+    async fn start_host(&mut self) -> io::Result<()> {
         use std::os::unix::process::CommandExt as _;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         let log = (self.options.open_log)()?;
         let mut arguments = self.options.arguments.clone();
         arguments.splice(1..1, self.options.first_arguments.drain(..));
-        let mut keeper = Command::new(&self.options.program)
+        let mut host = Command::new(&self.options.program)
             .arg0("outlast")
             // Makes the child close the descriptors that the client left open, before its main, as a process in its own
             // session that is not a child of this one (`outlast_sys::leave_starter`).
@@ -230,17 +230,17 @@ impl Front {
             .stderr(log)
             .spawn()?;
         // Its first process exits at once; the host process is not a child of this process.
-        std::thread::spawn(move || drop(keeper.wait()));
+        std::thread::spawn(move || drop(host.wait()));
         ours.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(ours)?;
-        let mut hello = Hello { had_keeper: self.had_keeper, ..self.hello() };
-        self.had_keeper = true;
+        let mut hello = Hello { had_host: self.had_host, ..self.hello() };
+        self.had_host = true;
         let greets = |waiting: &Waiting| Some(&waiting.line) == self.session.initialize.as_ref();
         if !self.waiting.values().any(greets) {
             hello.replay = self.session.replay();
         }
         // Fails only when the host process is already gone, which the link's reader reports.
-        drop(ToKeeper::Hello(Box::new(hello)).write(&mut stream).await);
+        drop(ToHost::Hello(Box::new(hello)).write(&mut stream).await);
         self.link = Some(Link::new(stream, self.stdout.clone(), self.happened.clone()));
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Front {
             }
             None => {
                 self.has_ended = true;
-                self.send(ToKeeper::End);
+                self.send(ToHost::End);
             }
         }
         Ok(())
@@ -269,26 +269,26 @@ impl Front {
         if let Some(message) = message {
             self.session.observe(&line, &message);
             if let Kind::Request { id, method } = message.kind() {
-                let call = (method == "tools/call").then(|| Caller::of(&message.params(), id));
+                let call = (method == "tools/call").then(|| Caller::new(&message.params(), id));
                 let kept = if call.is_some() { Vec::new() } else { line.clone() };
                 self.waiting.insert(id_key(id), Waiting { line: kept, call });
             }
         }
-        self.send(ToKeeper::Line(line));
+        self.send(ToHost::Line(line));
     }
 
-    fn send(&self, message: ToKeeper) {
+    fn send(&self, message: ToHost) {
         if let Some(link) = &self.link {
             link.send(message);
         }
     }
 
-    fn signalled(&mut self, signal: i32) {
+    fn handle_signal(&mut self, signal: i32) {
         let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
         if ends.contains(&signal) {
             self.leave_at = Some(Instant::now() + SIGNAL_GRACE);
         }
-        self.send(ToKeeper::Signal(signal));
+        self.send(ToHost::Signal(signal));
     }
 
     /// Answers the lost calls after the host process was killed: the requests that it had sent may or may not have
@@ -299,7 +299,7 @@ impl Front {
         let lost: Vec<Caller> = lost.filter_map(|(_, waiting)| waiting.call).collect();
         for caller in lost {
             let why = "the process that kept the server was killed before it answered";
-            let answer = failed_call(&caller, why);
+            let answer = failure_answer(&caller, why);
             if self.stdout.write(&answer).await.is_err() {
                 return false;
             }
@@ -310,10 +310,10 @@ impl Front {
     /// Sends the requests again that are not calls.
     fn send_again(&mut self) {
         for waiting in self.waiting.values() {
-            self.send(ToKeeper::Line(waiting.line.clone()));
+            self.send(ToHost::Line(waiting.line.clone()));
         }
         if self.has_ended {
-            self.send(ToKeeper::End);
+            self.send(ToHost::End);
         }
     }
 }

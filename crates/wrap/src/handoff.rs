@@ -2,17 +2,17 @@
 
 use tokio::time::Instant;
 
-use crate::call::{Call, CallDigest, CallRow, Caller, handed_off, own_id, tool_error};
+use crate::call::{Call, CallDigest, CallRow, Caller, hand_off_answer, own_id, tool_error};
 use crate::frame::ToFront;
-use crate::keeper::{Event, Keeper};
-use crate::message::{CallParams, CancelParams, Message, id_key, replaced};
+use crate::host::{Event, Host};
+use crate::message::{CallParams, CancelParams, Message, id_key, replace_parts};
 use crate::rows::{CancelledJob, Row, RowEvent};
 
-impl Keeper {
+impl Host {
     /// Begins a call of the client: a new one, or one that continues (H5).
     pub(crate) fn begin_call(&mut self, line: &[u8], message: &Message<'_>, id: &str) {
         let params: CallParams<'_> = message.params();
-        let caller = Caller::of(&params, id);
+        let caller = Caller::new(&params, id);
         let digest = CallDigest::new(&params);
         if let Some(digest) = &digest {
             let repeats = |call: &Call| call.digest.as_ref().is_some_and(|it| digest.repeats(it));
@@ -20,7 +20,7 @@ impl Keeper {
             {
                 return self.attach(number, caller);
             }
-            if let Some(number) = self.left_behind(digest) {
+            if let Some(number) = self.unreceived_call(digest) {
                 return self.answer_left_behind(number, caller, line);
             }
         }
@@ -31,7 +31,7 @@ impl Keeper {
         if let Some(token) = params.meta().progress_token {
             parts.push((token.get(), own));
         }
-        let line = replaced(line, &mut parts);
+        let line = replace_parts(line, &mut parts);
         let mut call = Call::new(&params, digest, caller);
         let patience = self.settings.patience(&call.tool);
         call.deadline = patience.map(|patience| Instant::now() + patience);
@@ -58,7 +58,7 @@ impl Keeper {
         let Some(answer) = call.answer(&caller) else { return };
         let answer = match &call.row {
             CallRow::Made(row) if answer.len() as u64 > max => {
-                let (job, name) = (row.id.to_string(), self.result_tool.shown_name());
+                let (job, name) = (row.id.to_string(), self.result_tool.display_name());
                 let text = format!(
                     "The call has ended. Its result has {} bytes, which is more than one answer takes: call {name} with \
                      {{\"job_id\": \"{job}\"}} for the first part of it.",
@@ -75,7 +75,7 @@ impl Keeper {
     }
 
     /// Handles the front's report that it has written the answer.
-    pub(crate) fn delivered(&mut self, number: u64) {
+    pub(crate) fn handle_delivered(&mut self, number: u64) {
         let Some(call) = self.calls.get_mut(&number).filter(|call| call.is_delivering) else {
             return;
         };
@@ -146,7 +146,7 @@ impl Keeper {
         };
         call.deadline = None;
         let Some(caller) = call.caller.take() else { return };
-        let (tool, name) = (&call.tool, self.result_tool.shown_name());
+        let (tool, name) = (&call.tool, self.result_tool.display_name());
         let text = match &call.digest {
             Some(_) => format!(
                 "This call is still running and goes on; it has not failed. To get its result, call {tool} again with the \
@@ -160,7 +160,7 @@ impl Keeper {
         };
         let client = caller.client.clone().or_else(|| self.session.client_name());
         let wait = self.settings.wait.as_ref();
-        let answer = handed_off(&caller, text, &job, wait, client.as_deref());
+        let answer = hand_off_answer(&caller, text, &job, wait, client.as_deref());
         self.answer(&caller.id, answer);
     }
 
@@ -176,7 +176,7 @@ impl Keeper {
         };
         let reason = params.reason.as_deref().unwrap_or_default();
         let forwards = self.settings.on_cancel.forwards(reason);
-        let line = replaced(line, &mut [(request.get(), own_id(number))]);
+        let line = replace_parts(line, &mut [(request.get(), own_id(number))]);
         if forwards {
             // The server need not answer a cancelled call; an answer that comes anyway is dropped.
             if let Some(call) = self.forget_call(number) {

@@ -3,11 +3,11 @@
 use serde_json::value::RawValue;
 
 use crate::call::{Caller, looks_own, own_id, with_id};
-use crate::keeper::{Keeper, Request};
-use crate::message::{CallParams, Kind, Message, MetaParams, id_key, replaced};
+use crate::host::{Host, Request};
+use crate::message::{CallParams, Kind, Message, MetaParams, id_key, replace_parts};
 use crate::result_tool::NAME as RESULT_TOOL;
 
-impl Keeper {
+impl Host {
     pub(crate) fn client_line(&mut self, line: Vec<u8>) {
         if !line.ends_with(b"\n") {
             // The client's last line. Its server gets the line at the end of its input. If the server continues for the
@@ -28,8 +28,8 @@ impl Keeper {
                 self.session.observe(&line, &message);
                 if method == "tools/call" {
                     let params: CallParams<'_> = message.params();
-                    if self.result_tool.is_asked_by(&params) {
-                        return self.find_result(&params, Caller::of(&params, id));
+                    if self.result_tool.is_called_by(&params) {
+                        return self.find_result(&params, Caller::new(&params, id));
                     }
                     // A client that asks for a task gets the server's own task.
                     if params.task.is_none() {
@@ -82,7 +82,7 @@ impl Keeper {
             self.tokens.insert(self.last_call, token.to_owned());
             parts.push((token, own));
         }
-        self.pass_to_server(replaced(line, &mut parts));
+        self.pass_to_server(replace_parts(line, &mut parts));
     }
 
     /// Cancels a request that is not a call: the client no longer needs its answer.
@@ -95,8 +95,11 @@ impl Keeper {
             Some((own, is_ours)) => {
                 self.outstanding.remove(&own);
                 if !is_ours {
-                    let line =
-                        if own == key { line.to_vec() } else { replaced(line, &mut [(id, own)]) };
+                    let line = if own == key {
+                        line.to_vec()
+                    } else {
+                        replace_parts(line, &mut [(id, own)])
+                    };
                     self.pass_to_server(line);
                 }
             }

@@ -100,7 +100,7 @@ impl Journal {
         last
     }
 
-    pub(crate) fn begun(&mut self, call: u64, is: Unreceived) {
+    pub(crate) fn record_begin(&mut self, call: u64, is: Unreceived) {
         self.note(call, Some(is));
     }
 
@@ -112,7 +112,7 @@ impl Journal {
         }
     }
 
-    pub(crate) fn received(&mut self, call: u64) {
+    pub(crate) fn record_received(&mut self, call: u64) {
         if self.unreceived.contains_key(&call) {
             self.note(call, None);
         }
@@ -135,7 +135,7 @@ impl Journal {
             }
         }
         let noted = match self.bytes + entry.len() as u64 > MAX_BYTES {
-            true => self.begin_anew(),
+            true => self.rewrite(),
             false => self.write(&entry),
         };
         if let Err(error) = noted {
@@ -150,7 +150,7 @@ impl Journal {
     }
 
     /// Replaces the old file with a new one that holds the open calls.
-    fn begin_anew(&mut self) -> io::Result<()> {
+    fn rewrite(&mut self) -> io::Result<()> {
         let new = self.path.with_extension("new");
         let file = create(&new)?;
         let old = self.file.replace(file);
@@ -213,7 +213,7 @@ pub(crate) async fn take_over(files: Vec<PathBuf>) -> Vec<LeftJournal> {
                     break;
                 }
             }
-            if !has_open_calls(&path) || paths::has_keeper(&path.with_extension("sock")).await {
+            if !has_open_calls(&path) || paths::has_host(&path.with_extension("sock")).await {
                 break;
             }
             if Instant::now() > limit {
@@ -298,9 +298,9 @@ mod tests {
         let open = || open(folder.path(), "i");
         let mut first = open().await;
         for number in 1..4 {
-            first.begun(number, call(&number.to_string()));
+            first.record_begin(number, call(&number.to_string()));
         }
-        first.received(2);
+        first.record_received(2);
         first.goes_on(3, Some("j".to_owned()));
         // After a kill there is only the end of its files.
         drop(first);
@@ -311,8 +311,8 @@ mod tests {
         assert!(second.unreceived[&2].goes_on && !second.unreceived[&1].goes_on);
         drop(second);
         let mut third = open().await;
-        third.received(1);
-        third.received(2);
+        third.record_received(1);
+        third.record_received(2);
         assert!(third.left.is_empty());
         third.close();
         drop(open().await);
@@ -325,7 +325,7 @@ mod tests {
     async fn h4_the_calls_of_a_host_process_that_is_dying_are_waited_for() {
         let folder = folder();
         let mut dying = open(folder.path(), "i").await;
-        dying.begun(1, call("x"));
+        dying.record_begin(1, call("x"));
         let opening = open(folder.path(), "i");
         tokio::pin!(opening);
         let waited = tokio::time::timeout(LOCK_LOOK * 10, &mut opening).await;
@@ -340,7 +340,7 @@ mod tests {
         let new = |identity| Journal::open(&paths::new_file(folder.path(), identity, "sock"));
         let mut files = ["a", "b", "c"].map(new);
         for journal in &mut files {
-            journal.begun(1, call("x"));
+            journal.record_begin(1, call("x"));
         }
         for journal in &files[..2] {
             let file = journal.file.as_ref().unwrap();
@@ -359,10 +359,10 @@ mod tests {
     async fn h5_a_long_file_is_begun_again() {
         let folder = folder();
         let mut journal = open(folder.path(), "i").await;
-        journal.begun(1, call("stays"));
+        journal.record_begin(1, call("stays"));
         for number in 2..10_000 {
-            journal.begun(number, call("goes"));
-            journal.received(number);
+            journal.record_begin(number, call("goes"));
+            journal.record_received(number);
         }
         let size = std::fs::metadata(&journal.path).unwrap().len();
         assert!(size < MAX_BYTES, "{size}");

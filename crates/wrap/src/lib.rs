@@ -1,11 +1,11 @@
 //! `outlast wrap`: runs between an MCP server and its client. It relays every message byte for byte. It hands off a
 //! tool call that takes longer than the client waits, and stores its result.
 //!
-//! The [`front`] is the process on the client's pipe. The [`keeper`] is the host process: a separate process that owns
+//! The [`front`] is the process on the client's pipe. The [`host`] is the host process: a separate process that owns
 //! the wrapped server, so that a call outlives the client. The two communicate over a local socket (`frame`).
 
 pub mod front;
-pub mod keeper;
+pub mod host;
 
 mod call;
 mod canonical;
@@ -26,7 +26,7 @@ mod message;
 mod paths;
 mod settings;
 
-pub use keeper::{Identity, KeeperOptions};
+pub use host::{HostOptions, Identity};
 pub use rows::{CallRows, end_calls, killed_hosts};
 pub use settings::{OnCancel, ToolPolicy, WrapSettings};
 pub use tool_changes::{ToolChange, recent_tool_changes};

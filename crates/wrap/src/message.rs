@@ -66,7 +66,7 @@ impl<'a> Message<'a> {
 
 /// Returns a message whose bytes are not all UTF-8 with U+FFFD in place of the invalid bytes, as the SDKs read it;
 /// `None` for any other line.
-pub(crate) fn repaired(line: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn repair_utf8(line: &[u8]) -> Option<Vec<u8>> {
     match String::from_utf8_lossy(line) {
         Cow::Owned(text) => Message::read(text.as_bytes()).is_some().then(|| text.into_bytes()),
         Cow::Borrowed(_) => None,
@@ -177,7 +177,7 @@ impl ToolsPage<'_> {
 }
 
 /// Returns the line with some of its parts replaced. Each part is a slice of the line itself; parts do not overlap.
-pub(crate) fn replaced(line: &[u8], parts: &mut [(&str, String)]) -> Vec<u8> {
+pub(crate) fn replace_parts(line: &[u8], parts: &mut [(&str, String)]) -> Vec<u8> {
     let start = line.as_ptr() as usize;
     let offset = |part: &str| (part.as_ptr() as usize).wrapping_sub(start);
     parts.sort_by_key(|(part, _)| offset(part));
@@ -221,14 +221,14 @@ mod tests {
         let token = params.meta().progress_token.unwrap().get();
         let id = message.id.unwrap().get();
         let mut parts = [(id, "\"o\"".to_owned()), (token, "5".to_owned())];
-        let made = String::from_utf8(replaced(line.as_bytes(), &mut parts)).unwrap();
+        let made = String::from_utf8(replace_parts(line.as_bytes(), &mut parts)).unwrap();
         let expected = line.replace("7 ,", "\"o\" ,").replace("Token\":\"a\"", "Token\":5");
         assert_eq!(made, expected);
     }
 
     #[test]
     fn h3_a_message_that_is_not_utf8_is_repaired_and_other_lines_are_not() {
-        let repaired = |line: &[u8]| repaired(line).map(|line| String::from_utf8(line).unwrap());
+        let repaired = |line: &[u8]| repair_utf8(line).map(|line| String::from_utf8(line).unwrap());
         let expected = "{\"id\":1,\"result\":\"a\u{fffd}b\"}";
         assert_eq!(repaired(b"{\"id\":1,\"result\":\"a\xffb\"}").as_deref(), Some(expected));
         for line in [&b"garbage \xff"[..], b"{\"id\":1,\"result\":\"ab\"}", b"{\xff}", b""] {

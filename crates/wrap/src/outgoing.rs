@@ -5,20 +5,20 @@ use std::sync::Arc;
 use outlast_core::{Cost, Progress, StopOutcome};
 use tokio::time::Instant;
 
-use crate::call::{Outcome, looks_own, number_of, own_id, stored, with_id};
+use crate::call::{Outcome, call_number, looks_own, own_id, parse_answer, with_id};
 use crate::frame::ToFront;
-use crate::keeper::{CallStop, Keeper, Question};
+use crate::host::{CallStop, Host, Question};
 use crate::message::{
     CancelParams, Kind, Message, MetaParams, ProgressParams, ToolsPage, id_key, read_or_default,
-    repaired, replaced, response,
+    repair_utf8, replace_parts, response,
 };
 use crate::rows::{CancelledJob, RowEvent};
 
-impl Keeper {
+impl Host {
     pub(crate) fn server_line(&mut self, line: Vec<u8>) {
         self.is_half_a_line = !line.ends_with(b"\n");
         let Some(message) = Message::read(&line) else {
-            return match repaired(&line) {
+            return match repair_utf8(&line) {
                 Some(line) => self.server_line(line),
                 None => self.tell_front(ToFront::Line(line)),
             };
@@ -26,7 +26,7 @@ impl Keeper {
         match message.kind() {
             Kind::Response { id } => {
                 let id = id.to_owned();
-                self.answered(&id, line);
+                self.handle_answer(&id, line);
             }
             Kind::Request { id, method: "ping" } if self.front.is_none() => {
                 self.send_now(response(id, "result", "{}"));
@@ -37,7 +37,7 @@ impl Keeper {
                         self.last_question += 1;
                         let own =
                             format!("\"outlast:{}:{}\"", self.question_mark, self.last_question);
-                        let line = replaced(&line, &mut [(id, own.clone())]);
+                        let line = replace_parts(&line, &mut [(id, own.clone())]);
                         (own, line)
                     }
                     false => (id_key(id), line.clone()),
@@ -70,12 +70,12 @@ impl Keeper {
         }
     }
 
-    fn answered(&mut self, id: &str, line: Vec<u8>) {
+    fn handle_answer(&mut self, id: &str, line: Vec<u8>) {
         if self.handshake.as_ref().is_some_and(|handshake| handshake.greeting_id == id) {
-            return self.greeted_again(line);
+            return self.handle_second_greeting(line);
         }
         let key = id_key(id);
-        if let Some(number) = number_of(&key)
+        if let Some(number) = call_number(&key)
             && !self.outstanding.contains_key(&key)
         {
             self.report_stop(number, Some(stop_outcome(&line)));
@@ -92,11 +92,11 @@ impl Keeper {
         }
         let method = request.as_ref().map(|request| request.method.as_str());
         // A task may report progress after this answer.
-        if let Some(number) = number_of(&key).filter(|_| method != Some("tools/call")) {
+        if let Some(number) = call_number(&key).filter(|_| method != Some("tools/call")) {
             self.tokens.remove(&number);
         }
         let theirs = request.as_ref().map_or(id, |request| request.id.as_str());
-        let line = if number_of(&key).is_some() { with_id(&line, theirs) } else { line };
+        let line = if call_number(&key).is_some() { with_id(&line, theirs) } else { line };
         let line = match method {
             Some("initialize") => {
                 self.greeted = Some(line.clone());
@@ -104,7 +104,7 @@ impl Keeper {
             }
             Some("tools/list") => {
                 self.compare_tools(&line);
-                let line = self.result_tool.added_to(line);
+                let line = self.result_tool.append_to(line);
                 if let Some(name) = self.result_tool.news() {
                     self.tell_front(ToFront::ResultTool(name));
                 }
@@ -120,7 +120,7 @@ impl Keeper {
         let is_plain = self.fronts == 1 && self.outstanding.keys().all(|id| !looks_own(id));
         let asked = || message.params::<MetaParams<'_>>().meta().subscription;
         match if is_plain { None } else { asked() } {
-            Some(id) => self.shown_request(line, id.get()),
+            Some(id) => self.with_client_id(line, id.get()),
             None => Some(line.to_vec()),
         }
     }
@@ -134,18 +134,22 @@ impl Keeper {
         let mut questions = self.questions.iter();
         let shown = questions.find(|(_, question)| id_key(&question.id) == key);
         let Some(shown) = shown.map(|(shown, _)| shown.clone()) else {
-            return self.shown_request(line, id.get());
+            return self.with_client_id(line, id.get());
         };
         self.questions.remove(&shown);
-        Some(if shown == key { line.to_vec() } else { replaced(line, &mut [(id.get(), shown)]) })
+        Some(if shown == key {
+            line.to_vec()
+        } else {
+            replace_parts(line, &mut [(id.get(), shown)])
+        })
     }
 
     /// Returns a line that names a request of the client, with the client's id of it; `None` if a client that has left
     /// sent the request.
-    fn shown_request(&self, line: &[u8], id: &str) -> Option<Vec<u8>> {
+    fn with_client_id(&self, line: &[u8], id: &str) -> Option<Vec<u8>> {
         match self.outstanding.get(&id_key(id)) {
             Some(request) if id_key(&request.id) != id_key(id) => {
-                Some(replaced(line, &mut [(id, request.id.clone())]))
+                Some(replace_parts(line, &mut [(id, request.id.clone())]))
             }
             Some(_) => Some(line.to_vec()),
             None => (self.fronts == 1).then(|| line.to_vec()),
@@ -177,17 +181,17 @@ impl Keeper {
     fn progress(&mut self, line: &[u8], message: &Message<'_>) -> Option<Vec<u8>> {
         let params: ProgressParams<'_> = message.params();
         let Some(token) = params.token else { return Some(line.to_vec()) };
-        let Some(number) = number_of(token.get()) else {
+        let Some(number) = call_number(token.get()) else {
             // Every token of a later client is one of outlast's.
             return (self.fronts == 1).then(|| line.to_vec());
         };
         if let Some(theirs) = self.tokens.get(&number) {
-            return Some(replaced(line, &mut [(token.get(), theirs.clone())]));
+            return Some(replace_parts(line, &mut [(token.get(), theirs.clone())]));
         }
         let call = self.calls.get(&number)?;
         call.tell_row(RowEvent::Progress(progress(&params)));
         let theirs = call.caller.as_ref()?.token.clone()?;
-        Some(replaced(line, &mut [(token.get(), theirs)]))
+        Some(replace_parts(line, &mut [(token.get(), theirs)]))
     }
 
     /// Cancels a call at the server after its owner cancelled the job.
@@ -263,7 +267,7 @@ impl Keeper {
 
 /// Returns the meaning of a server's answer to a call that it was asked to stop.
 fn stop_outcome(line: &[u8]) -> StopOutcome {
-    let (cost, answer) = (Cost::Unknown, stored(line));
+    let (cost, answer) = (Cost::Unknown, parse_answer(line));
     let is_result = answer.is_some_and(|answer| !answer.is_error());
     if is_result { StopOutcome::Completed { cost } } else { StopOutcome::Ended { cost } }
 }

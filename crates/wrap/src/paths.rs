@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::frame::{ToFront, ToKeeper};
+use crate::frame::{ToFront, ToHost};
 
 /// The longest path that a socket can have on every system.
 const MAX_PATH: usize = 100;
@@ -57,10 +57,10 @@ pub(crate) async fn connect(path: &Path) -> Option<UnixStream> {
 
 /// Returns true if a process is at the other end of a socket. A killed process answers nothing, though a connection to
 /// it may still succeed.
-pub(crate) async fn has_keeper(path: &Path) -> bool {
+pub(crate) async fn has_host(path: &Path) -> bool {
     let asked = async {
         let mut stream = connect(path).await?;
-        ToKeeper::AreYouThere.write(&mut stream).await.ok()?;
+        ToHost::AreYouThere.write(&mut stream).await.ok()?;
         ToFront::read(&mut stream).await.ok()?
     };
     tokio::time::timeout(ANSWER_WAIT, asked).await.is_ok_and(|answer| answer.is_some())

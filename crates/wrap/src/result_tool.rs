@@ -8,10 +8,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{CallDigest, Caller, failed_call, text_result, tool_error};
+use crate::call::{CallDigest, Caller, failure_answer, text_result, tool_error};
+use crate::host::{Event, Host, Request};
 use crate::journal::Unreceived;
-use crate::keeper::{Event, Keeper, Request};
-use crate::message::{CallParams, Message, ToolsPage, id_key, read_or_default, replaced, response};
+use crate::message::{
+    CallParams, Message, ToolsPage, id_key, read_or_default, replace_parts, response,
+};
 use crate::rows::{Found, KnownHost, StoredAnswer};
 use crate::session::hex;
 
@@ -70,14 +72,14 @@ struct NamedTool {
 
 impl ResultTool {
     /// Sets the name that an earlier host process reported to the client.
-    pub(crate) fn told(&mut self, name: Option<String>) {
+    pub(crate) fn set_name(&mut self, name: Option<String>) {
         if name.is_some() {
             self.name = name;
         }
     }
 
     /// Returns the name as it appears in answers.
-    pub(crate) fn shown_name(&self) -> &str {
+    pub(crate) fn display_name(&self) -> &str {
         self.name.as_deref().unwrap_or(NAME)
     }
 
@@ -87,7 +89,7 @@ impl ResultTool {
     }
 
     /// Returns true if a call is for this tool: by the name in the list, or by a job's id if no list was requested.
-    pub(crate) fn is_asked_by(&self, params: &CallParams<'_>) -> bool {
+    pub(crate) fn is_called_by(&self, params: &CallParams<'_>) -> bool {
         match &self.name {
             Some(name) => *name == params.name,
             None => {
@@ -110,7 +112,7 @@ impl ResultTool {
     }
 
     /// Returns the page, with the tool at its end if it is the last page.
-    pub(crate) fn added_to(&mut self, line: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn append_to(&mut self, line: Vec<u8>) -> Vec<u8> {
         let result = Message::read(&line).and_then(|message| message.result);
         let page: ToolsPage<'_> = read_or_default(result);
         let Some(tools) = page.tools else { return line };
@@ -127,7 +129,7 @@ impl ResultTool {
         };
         let comma = if listed.is_empty() { "" } else { "," };
         let added = format!("{comma}{}]", definition(&name));
-        let line = replaced(&line, &mut [(end, added)]);
+        let line = replace_parts(&line, &mut [(end, added)]);
         self.is_news = self.name.as_ref() != Some(&name);
         self.name = Some(name);
         line
@@ -151,7 +153,7 @@ fn definition(name: &str) -> Value {
     })
 }
 
-impl Keeper {
+impl Host {
     /// Answers `get_result`: from a call of this host process, or from the store.
     pub(crate) fn find_result(&mut self, params: &CallParams<'_>, caller: Caller) {
         let Arguments { job_id, offset } = read_or_default(params.arguments);
@@ -188,7 +190,7 @@ impl Keeper {
     }
 
     /// Returns an equal call that an earlier host process left and that no client has received.
-    pub(crate) fn left_behind(&self, digest: &CallDigest) -> Option<u64> {
+    pub(crate) fn unreceived_call(&self, digest: &CallDigest) -> Option<u64> {
         // Most host processes have none, and no call needs to wait for it.
         if self.journal.left.is_empty() {
             return None;
@@ -217,9 +219,9 @@ impl Keeper {
     pub(crate) fn answer_left_behind(&mut self, number: u64, caller: Caller, line: &[u8]) {
         let job = self.journal.unreceived.get(&number).and_then(|call| call.job.clone());
         let Some(job) = job.and_then(|job| job.parse().ok()) else {
-            self.journal.received(number);
+            self.journal.record_received(number);
             let why = "the process that kept the server was killed before it answered";
-            return self.answer(&caller.id, failed_call(&caller, why));
+            return self.answer(&caller.id, failure_answer(&caller, why));
         };
         self.looked_up.insert(number, (self.fronts, id_key(&caller.id)));
         let left_behind = Some(LeftBehind { number, line: line.to_vec() });
@@ -241,7 +243,7 @@ impl Keeper {
             let is_over = !matches!(found, Found::Running(_));
             let is_old = matches!(found, Found::Answered(_, age) if *age > REPLAYED);
             if is_over {
-                self.journal.received(left.number);
+                self.journal.record_received(left.number);
             }
             if (is_old || matches!(found, Found::Unknown))
                 && let Some(message) = Message::read(&left.line)
@@ -250,7 +252,7 @@ impl Keeper {
             }
         }
         let id = job.to_string();
-        let name = self.result_tool.shown_name();
+        let name = self.result_tool.display_name();
         let (text, job) = match found {
             Ok(Found::Answered(answer, _)) => {
                 self.answer(&caller.id, self.page(&caller, &id, &answer, offset));
@@ -285,7 +287,7 @@ impl Keeper {
         if offset == 0 && answer.value.len() <= max {
             return response(&caller.id, answer.key, &answer.value);
         }
-        let text = text_of(&answer.value);
+        let text = result_text(&answer.value);
         let from = text.ceil_char_boundary(offset.min(text.len()));
         let to = text.floor_char_boundary(from.saturating_add(max).min(text.len()));
         let to = if to <= from { text.len().min(from.saturating_add(4)) } else { to };
@@ -294,7 +296,7 @@ impl Keeper {
             true => format!(
                 "\n\n[bytes {from} to {to} of {}; for more, call {} with {{\"job_id\": \"{id}\", \"offset\": {to}}}]",
                 text.len(),
-                self.result_tool.shown_name()
+                self.result_tool.display_name()
             ),
             false => format!("\n\n[bytes {from} to {} of {}; the end]", text.len(), text.len()),
         };
@@ -304,7 +306,7 @@ impl Keeper {
 
 /// Returns the text to page through for a long result: the text of its blocks if it has nothing else, otherwise its
 /// JSON.
-fn text_of(value: &str) -> String {
+fn result_text(value: &str) -> String {
     #[derive(Deserialize)]
     struct ToolResult<'a> {
         content: Vec<Block>,

@@ -217,7 +217,7 @@ impl Rows {
                 }
                 return;
             }
-            match watch.changed().await {
+            match watch.next_change().await {
                 Ok(Some(changed)) => reading = changed,
                 Ok(None) | Err(_) => return,
             }

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 
 use crate::frame::{MAX_BATCH, is_hung_up};
-use crate::keeper::{Event, ServerCommand};
+use crate::host::{Event, ServerCommand};
 use crate::line::{MAX_LINE, read_line};
 use crate::web;
 

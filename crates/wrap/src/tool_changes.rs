@@ -136,9 +136,9 @@ impl ToolDigests {
         for name in names {
             match (before.get(name), listed.get(name)) {
                 (Some(old), Some(new)) if old == new => {}
-                (Some(_), Some(_)) => change.changed.push(shown(name)),
-                (None, _) => change.added.push(shown(name)),
-                (_, None) => change.removed.push(shown(name)),
+                (Some(_), Some(_)) => change.changed.push(printable_name(name)),
+                (None, _) => change.added.push(printable_name(name)),
+                (_, None) => change.removed.push(printable_name(name)),
             }
         }
         if change.is_empty() {
@@ -150,7 +150,7 @@ impl ToolDigests {
 }
 
 /// Returns a name in a form that is safe to show to people: the server chose it.
-fn shown(name: &str) -> String {
+fn printable_name(name: &str) -> String {
     let printable = name.chars().filter(|c| c.is_ascii_graphic() || c.is_alphanumeric());
     printable.take(64).collect()
 }

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::keeper::Event;
+use crate::host::Event;
 use crate::line::MAX_LINE;
-use crate::message::{CallParams, CancelParams, Kind, Message, id_key, repaired, response};
+use crate::message::{CallParams, CancelParams, Kind, Message, id_key, repair_utf8, response};
 use crate::server::{Backlog, ServerProcess, pass_line};
 
 /// The time limit for ending a session.
@@ -275,7 +275,7 @@ impl Web {
         }
         let (words, certainty) = meaning(status);
         let body = match read_body(answer, MAX_LINE).await {
-            Ok(body) => repaired(&body).unwrap_or(body),
+            Ok(body) => repair_utf8(&body).unwrap_or(body),
             Err(error) => {
                 return self.fail(id, &format!("{words} ({error})"), certainty).await;
             }

@@ -166,7 +166,7 @@ mod tests {
     fn insert(reservation: Option<Reservation>) -> Insert {
         Insert {
             job: queued().job.new,
-            key: Some(Key::given("k", [1; 32])),
+            key: Some(Key::from_caller("k", [1; 32])),
             max_unfinished: 2,
             max_bytes: 100,
             resumed_run: None,

@@ -48,7 +48,7 @@ pub(super) fn may_spend(
         });
     }
     let cap = default_cap.map(|default_cap| {
-        let left = |limit: Option<NanoUsd>, counted| limit.map(|limit| left(limit, counted));
+        let left = |limit: Option<NanoUsd>, counted| limit.map(|limit| remaining(limit, counted));
         let smaller = [
             left(budget, counted.job),
             left(limits.per_job, counted.job),
@@ -76,7 +76,7 @@ pub fn lowest_cap(terms: &SpendTerms) -> Option<NanoUsd> {
     default_cap.map(|default_cap| whole_cents(limits.fold(default_cap, NanoUsd::min)))
 }
 
-fn left(limit: NanoUsd, counted: NanoUsd) -> NanoUsd {
+fn remaining(limit: NanoUsd, counted: NanoUsd) -> NanoUsd {
     NanoUsd(limit.0.saturating_sub(counted.0))
 }
 
@@ -110,7 +110,7 @@ pub fn reserve_another_run(record: &mut Record, counted: CountedSpend, now: Time
         Ok(allowance) => job.allowance = Some(allowance),
         Err(refusal) => {
             if let Some(failure) = job.failures.last_mut() {
-                let reason = refusal.of_another_run();
+                let reason = refusal.another_run_reason();
                 failure.message =
                     format!("{}; no other run was started: {reason}", failure.message);
             }

@@ -50,7 +50,7 @@ pub struct RunCharge {
 impl RunCharge {
     /// Returns the new row, and the row of the run that follows it. A spent amount stays spent: a job that only
     /// fetches the report of such a run does not change its cost.
-    pub fn applied(
+    pub fn apply(
         &self,
         row: &LedgerRow,
         allowance: Option<&RunAllowance>,
@@ -96,7 +96,7 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
         JobState::Succeeded { output, .. } => {
             let (cost, model) = (output.cost, output.model.clone());
             Some(match cost.amount() {
-                Some(_) => RunCharge { model, run_id, ..spent(cost) },
+                Some(_) => RunCharge { model, run_id, ..spend(cost) },
                 None => RunCharge { model, run_id, ..maybe() },
             })
         }
@@ -106,15 +106,15 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
             Some(RunCharge { remote, run_id, ..charge_of_failed_run(job) })
         }
         JobState::Failed { .. } | JobState::Cancelled { remote: RemoteStop::NotNeeded, .. } => {
-            Some(released())
+            Some(release())
         }
         JobState::Cancelled { remote: RemoteStop::Completed, cost, .. }
             if cost.amount().is_some() =>
         {
-            Some(RunCharge { remote, run_id, ..spent(*cost) })
+            Some(RunCharge { remote, run_id, ..spend(*cost) })
         }
         JobState::Cancelled { remote: RemoteStop::Ended, cost, .. } if cost.is_known() => {
-            Some(RunCharge { remote, run_id, ..spent(*cost) })
+            Some(RunCharge { remote, run_id, ..spend(*cost) })
         }
         JobState::Cancelled {
             remote:
@@ -133,17 +133,17 @@ pub fn charge(before: &Checkpoint, job: &Job) -> Option<RunCharge> {
 /// Returns the charge for the run that the last failure describes.
 fn charge_of_failed_run(job: &Job) -> RunCharge {
     match job.failures.last().map(|failure| failure.run) {
-        Some(RunStatus::Ended(cost)) if cost.is_known() => spent(cost),
-        Some(RunStatus::NotCharged) if !job.needs_consent() => released(),
+        Some(RunStatus::Ended(cost)) if cost.is_known() => spend(cost),
+        Some(RunStatus::NotCharged) if !job.needs_consent() => release(),
         Some(RunStatus::Unknown | RunStatus::NotCharged | RunStatus::Ended(_)) | None => maybe(),
     }
 }
 
-fn spent(cost: Cost) -> RunCharge {
+fn spend(cost: Cost) -> RunCharge {
     RunCharge { state: ChargeState::Spent, cost, ..maybe() }
 }
 
-fn released() -> RunCharge {
+fn release() -> RunCharge {
     RunCharge { state: ChargeState::Released, ..maybe() }
 }
 
@@ -299,7 +299,7 @@ mod tests {
         let first = reserve(&reservation, &allowance, record.job.id, &owner, NOW);
         let later = NOW.after(Duration::from_secs(86_400));
         let (first, second) =
-            charge(&before, &record.job).unwrap().applied(&first, Some(&allowance), later);
+            charge(&before, &record.job).unwrap().apply(&first, Some(&allowance), later);
         let second = second.unwrap();
         assert_eq!((first.state, first.counts(), first.run), (ChargeState::Maybe, usd(50), 1));
         assert_eq!(
@@ -324,9 +324,9 @@ mod tests {
         let reservation = asked(50);
         let allowance = uncapped(&reservation.terms);
         let row = reserve(&reservation, &allowance, record.job.id, &OwnerId::new("ann"), NOW);
-        let (spent, next) = charge(&under_way, &record.job).unwrap().applied(&row, None, NOW);
+        let (spent, next) = charge(&under_way, &record.job).unwrap().apply(&row, None, NOW);
         assert_eq!((spent.counts(), spent.model.as_deref(), next), (usd(41), Some("m"), None));
-        assert_eq!(left.applied(&row, None, NOW).0.remote.as_deref(), Some("resp_1"));
+        assert_eq!(left.apply(&row, None, NOW).0.remote.as_deref(), Some("resp_1"));
     }
 
     /// G6: the model that did the work is known even if its price is not.

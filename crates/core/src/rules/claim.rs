@@ -30,7 +30,7 @@ pub fn is_claimable_by_id(record: &Record, profiles: &[Profile], now: Timestamp)
 /// Gives a claimable job to `worker` until `until`.
 pub fn claim(record: &mut Record, worker: &WorkerId, until: Timestamp, now: Timestamp) -> Lease {
     record.enter(JobState::Running { since: now }, now);
-    record.job.fence = record.job.fence.raised();
+    record.job.fence = record.job.fence.next();
     record.holder = Some(Holder { worker: worker.clone(), until });
     Lease { job: record.job.id, worker: worker.clone(), fence: record.job.fence }
 }

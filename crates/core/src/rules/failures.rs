@@ -21,9 +21,9 @@ pub(super) fn plain(code: Code, message: impl Into<String>, now: Timestamp) -> F
 
 /// Returns the failure for a provider's error. The words of the request are removed from what upstream returned: the
 /// adapter may know no more than the id of a run, and a failure goes to the log and to the store.
-pub(super) fn of_error(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
-    let request = RequestWords::of(job.new.request.json());
-    let detail = error.detail.as_deref().map(|said| request.kept_out_of(said));
+pub(super) fn provider_failure(job: &Job, error: &ProviderError, now: Timestamp) -> Failure {
+    let request = RequestWords::collect(job.new.request.json());
+    let detail = error.detail.as_deref().map(|said| request.redact(said));
     let message = match error.reason.as_deref().and_then(|said| reason(said, &request)) {
         Some(reason) => format!("{}; the provider says: \"{reason}\"", error.sentence),
         None => error.sentence.clone(),
@@ -50,7 +50,11 @@ pub(super) fn worker_panicked(now: Timestamp) -> Failure {
 }
 
 /// Returns the failure of an attempt whose run may still finish. It states whether another job can resume that run.
-pub(super) fn beside_its_run(job: &Job, semantics: RecoverySemantics, failure: Failure) -> Failure {
+pub(super) fn failure_with_run(
+    job: &Job,
+    semantics: RecoverySemantics,
+    failure: Failure,
+) -> Failure {
     let run_goes_on =
         matches!(&job.checkpoint, Checkpoint::Running(run) if semantics.resume.can_resume(run));
     Failure { run_goes_on, ..failure }

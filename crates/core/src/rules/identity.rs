@@ -42,7 +42,7 @@ impl IdentityRecord {
     /// Returns whether the call is the same one. An unfinished job matches, whichever provider answers it, unless the
     /// call names another provider. An ended job matches if the same provider and model would answer. A fresh call
     /// matches only a fresh one.
-    pub fn is_of(&self, call: &CallIdentity, new: &NewJob, job: StateKind) -> bool {
+    pub fn matches(&self, call: &CallIdentity, new: &NewJob, job: StateKind) -> bool {
         let may_attach = match call.mode {
             CallMode::Attach => true,
             CallMode::Fresh => self.mode == CallMode::Fresh,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn asking(identity: &CallIdentity) -> Key {
-        Key { life: LIFE, ..Key::given("k", [9; 32]) }.identified(identity.clone())
+        Key { life: LIFE, ..Key::from_caller("k", [9; 32]) }.with_identity(identity.clone())
     }
 
     fn asked(provider: &str) -> NewJob {
@@ -201,12 +201,12 @@ mod tests {
             (&fresh, call(Attach, None, "m"), "openai", [true, true]),
         ];
         for (record, call, provider, expected) in cases {
-            let is_of = |state| record.is_of(&call, &asked(provider), state);
+            let is_of = |state| record.matches(&call, &asked(provider), state);
             let got = [StateKind::Running, StateKind::Succeeded].map(is_of);
             assert_eq!(got, expected, "{call:?} to {provider}");
         }
         let other = CallIdentity { question: [2; 32], ..call(Attach, None, "m") };
-        assert!(!first.is_of(&other, &asked("openai"), StateKind::Running));
+        assert!(!first.matches(&other, &asked("openai"), StateKind::Running));
     }
 
     /// A fresh call is the same as an earlier fresh one until a call was answered with it, even after a failure that

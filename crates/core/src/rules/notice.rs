@@ -43,7 +43,7 @@ struct CostTold {
 }
 
 impl CostTold {
-    fn of(job: &Job) -> Self {
+    fn from_job(job: &Job) -> Self {
         let cost = job.output().map_or(Cost::Unknown, |output| output.cost);
         let usd = cost.amount().map(NanoUsd::as_usd);
         let maybe_spent_usd = usd.is_none().then(|| maybe_spent(job).as_usd());
@@ -68,7 +68,7 @@ pub fn notice(job: &Job) -> Option<Notice> {
         owner: job.new.owner.as_str(),
         title: &job.new.title,
         status: job.state.kind().as_str(),
-        cost: CostTold::of(job),
+        cost: CostTold::from_job(job),
         ended_at: ended_at.to_string(),
     };
     Some(Notice { job: job.id, body: serde_json::to_string(&told).ok()? })

@@ -10,12 +10,12 @@ pub fn is_prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Times
     match prune {
         Prune::Expired => removable_at(job, key).is_some_and(|moment| moment <= now),
         Prune::EndedBefore(moment) => {
-            done(job)
+            is_done(job)
                 && job.new.conversation.is_none()
                 && job.ended_at().is_some_and(|end| end < *moment)
         }
         Prune::Conversation(conversation) => {
-            done(job) && job.new.conversation.as_ref() == Some(conversation)
+            is_done(job) && job.new.conversation.as_ref() == Some(conversation)
         }
     }
 }
@@ -26,7 +26,7 @@ pub fn is_prunable(job: &Job, key: Option<&KeyRecord>, prune: &Prune, now: Times
 /// A job whose key is still valid is kept beyond its retention: without it, the next call under that key would
 /// create, and pay for, a second one.
 pub fn removable_at(job: &Job, key: Option<&KeyRecord>) -> Option<Timestamp> {
-    let end = expires_at(job).filter(|_| done(job))?;
+    let end = expires_at(job).filter(|_| is_done(job))?;
     match key.map(|key| validity(key, job)) {
         Some(Validity::Until(free)) => Some(end.max(free)),
         Some(Validity::WhileUnfinished | Validity::Over) | None => Some(end),
@@ -34,7 +34,7 @@ pub fn removable_at(job: &Job, key: Option<&KeyRecord>) -> Option<Timestamp> {
 }
 
 /// Returns whether the job has ended and no stop is pending.
-fn done(job: &Job) -> bool {
+fn is_done(job: &Job) -> bool {
     match &job.state {
         JobState::Queued { .. } | JobState::Running { .. } => false,
         // The pending stop of a remote run is part of the job, and would be removed with it.

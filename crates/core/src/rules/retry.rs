@@ -7,13 +7,13 @@ use crate::{Job, Timestamp};
 
 /// The growth of the waits between attempts.
 #[derive(Clone, Copy, Debug)]
-pub struct Retrying {
+pub struct RetryPolicy {
     pub base: Duration,
     /// The random part of the waits, from 0 to 1: it spreads jobs that failed together.
     pub jitter: f64,
 }
 
-impl Retrying {
+impl RetryPolicy {
     /// The longest wait, even if the provider asks for more.
     const MAX_WAIT: Duration = Duration::from_secs(300);
 

@@ -13,7 +13,7 @@ pub fn request_bytes(new: &NewJob) -> u64 {
 }
 
 /// Returns the number of bytes that the end of an attempt leaves behind.
-pub fn settled_bytes(settlement: &Settlement) -> u64 {
+pub fn settlement_bytes(settlement: &Settlement) -> u64 {
     let (output, raw) = match settlement {
         Settlement::Succeed { output, raw } => (json_bytes(&**output), raw),
         Settlement::Fail { failure: _, raw } => (0, raw),
@@ -77,7 +77,7 @@ mod tests {
             (Settlement::Release, 0),
         ];
         for (settlement, expected) in cases {
-            assert_eq!(settled_bytes(&settlement), expected, "{settlement:?}");
+            assert_eq!(settlement_bytes(&settlement), expected, "{settlement:?}");
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::approach::must_give_up;
-use super::failures::{self, beside_its_run};
-use super::retry::Retrying;
+use super::failures::{self, failure_with_run};
+use super::retry::RetryPolicy;
 use crate::{
     BeginError, Checkpoint, Code, Failure, Job, Output, ProviderError, ProviderErrorKind,
     RecoverySemantics, ResendPolicy, RunStatus, Settlement, Timestamp,
@@ -39,7 +39,7 @@ pub fn verdict(
     job: &Job,
     semantics: RecoverySemantics,
     end: End,
-    retrying: Retrying,
+    retrying: RetryPolicy,
     now: Timestamp,
 ) -> Settlement {
     let judged = FailedTry { job, semantics, retrying, now };
@@ -49,18 +49,18 @@ pub fn verdict(
         }
         End::Interrupted => Settlement::Release,
         End::NotBegun(BeginError::NotSent(error) | BeginError::Refused(error)) => {
-            judged.not_accepted(&error)
+            judged.settle_not_accepted(&error)
         }
         End::NotBegun(BeginError::Unknown(error)) => judged.maybe_accepted(&error),
         End::Broken(error) => judged.run_broken(&error),
         End::AttemptTimedOut => {
-            let failure = beside_its_run(job, semantics, failures::attempt_timed_out(job, now));
+            let failure = failure_with_run(job, semantics, failures::attempt_timed_out(job, now));
             judged.retry(failure, None, job.checkpoint.clone())
         }
         End::LifeEnded => {
-            judged.fail_for_good(beside_its_run(job, semantics, failures::life_ended(job, now)))
+            judged.fail_for_good(failure_with_run(job, semantics, failures::life_ended(job, now)))
         }
-        End::Panicked => judged.panicked(),
+        End::Panicked => judged.settle_panic(),
     }
 }
 
@@ -68,14 +68,14 @@ pub fn verdict(
 struct FailedTry<'a> {
     job: &'a Job,
     semantics: RecoverySemantics,
-    retrying: Retrying,
+    retrying: RetryPolicy,
     now: Timestamp,
 }
 
 impl FailedTry<'_> {
     /// Settles a request that the provider has certainly not accepted.
-    fn not_accepted(&self, error: &ProviderError) -> Settlement {
-        let failure = failures::of_error(self.job, error, self.now);
+    fn settle_not_accepted(&self, error: &ProviderError) -> Settlement {
+        let failure = failures::provider_failure(self.job, error, self.now);
         if error.kind.is_permanent() {
             return self.fail_for_good(failure);
         }
@@ -89,7 +89,7 @@ impl FailedTry<'_> {
 
     /// Settles a sent request of which it is not known whether the provider accepted it.
     fn maybe_accepted(&self, error: &ProviderError) -> Settlement {
-        let failure = failures::of_error(self.job, error, self.now);
+        let failure = failures::provider_failure(self.job, error, self.now);
         let failure = match (self.semantics.resend, error.kind.is_permanent()) {
             (ResendPolicy::Idempotent, true) => return fail(failure),
             (ResendPolicy::Idempotent, false) => failure,
@@ -103,7 +103,7 @@ impl FailedTry<'_> {
 
     /// Settles a run that ended with an error, or whose check did.
     fn run_broken(&self, error: &ProviderError) -> Settlement {
-        let failure = failures::of_error(self.job, error, self.now);
+        let failure = failures::provider_failure(self.job, error, self.now);
         let kind = &error.kind;
         if *kind == ProviderErrorKind::StepUnknown {
             return self.submit_unknown(failure);
@@ -124,7 +124,7 @@ impl FailedTry<'_> {
         } else {
             // The check failed, perhaps at a proxy. The provider did not report that the run has ended, so its result
             // may still arrive.
-            (beside_its_run(self.job, self.semantics, failure), self.job.checkpoint.clone())
+            (failure_with_run(self.job, self.semantics, failure), self.job.checkpoint.clone())
         };
         if kind.is_permanent() {
             return fail(failure);
@@ -132,12 +132,12 @@ impl FailedTry<'_> {
         self.retry(failure, kind.retry_after(), checkpoint)
     }
 
-    fn panicked(&self) -> Settlement {
+    fn settle_panic(&self) -> Settlement {
         let failure = failures::worker_panicked(self.now);
         if self.is_sending() && self.semantics.resend != ResendPolicy::Idempotent {
             return self.submit_unknown(failure);
         }
-        fail(beside_its_run(self.job, self.semantics, failure))
+        fail(failure_with_run(self.job, self.semantics, failure))
     }
 
     /// Settles with another attempt at `checkpoint`, if one is left.

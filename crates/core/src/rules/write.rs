@@ -1,6 +1,6 @@
 //! The writes of the worker that holds a job. Each of them presents its lease.
 
-use crate::rules::settled_bytes;
+use crate::rules::settlement_bytes;
 use crate::{Checkpoint, JobState, Lease, Progress, Record, Settlement, StoreError, Timestamp};
 
 /// Refuses a lease that is not the current one.
@@ -70,7 +70,7 @@ pub fn settle(
         Settlement::Release => JobState::Queued { run_at: now },
     };
     record.enter(state, now);
-    record.bytes += settled_bytes(settlement);
+    record.bytes += settlement_bytes(settlement);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ mod tests {
         record.bytes = 1_000;
         let success = Settlement::Succeed { output: output(), raw: None };
         settle(&mut record, &lease, &success, NOW).unwrap();
-        assert_eq!(record.bytes, 1_000 + settled_bytes(&success));
+        assert_eq!(record.bytes, 1_000 + settlement_bytes(&success));
     }
 
     #[test]

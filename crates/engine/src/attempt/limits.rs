@@ -55,7 +55,7 @@ impl Limits {
     }
 
     /// Waits until one of them ends the attempt. Cancel-safe.
-    pub(super) async fn reached(&self) -> End {
+    pub(super) async fn wait_for_limit(&self) -> End {
         tokio::select! {
             biased;
             () = until(self.life) => End::LifeEnded,

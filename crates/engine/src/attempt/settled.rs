@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use outlast_core::rules::{self, End, Retrying};
+use outlast_core::rules::{self, End, RetryPolicy};
 use outlast_core::{
     Cost, Failure, Job, JobState, Output, RecoverySemantics, ResendPolicy, ResumePolicy, Settlement,
 };
@@ -13,7 +13,7 @@ use crate::report_check::ReportCheck;
 impl Attempt<'_> {
     /// Settles after a panic in the adapter's code. If it panicked before it stated its recovery semantics, none are
     /// assumed.
-    pub(super) fn panicked(&self, panic: &(dyn Any + Send)) -> Settlement {
+    pub(super) fn settle_panic(&self, panic: &(dyn Any + Send)) -> Settlement {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         tracing::error!(job.id = %self.job.id, panic = text, "the provider panicked");
@@ -26,7 +26,8 @@ impl Attempt<'_> {
     }
 
     pub(super) fn verdict(&self, semantics: RecoverySemantics, end: End) -> Settlement {
-        let retrying = Retrying { base: self.shared.options.retry_base, jitter: fastrand::f64() };
+        let retrying =
+            RetryPolicy { base: self.shared.options.retry_base, jitter: fastrand::f64() };
         rules::verdict(&self.job, semantics, end, retrying, self.shared.store.now())
     }
 }
@@ -86,7 +87,7 @@ fn warn_of_short_report(job: &Job, output: &Output) {
         return;
     }
     let Some(ask) = job.new.request.research() else { return };
-    let check = ReportCheck::of(ask, output).filter(ReportCheck::is_short);
+    let check = ReportCheck::check(ask, output).filter(ReportCheck::is_short);
     if let Some(ReportCheck { words, min_words, .. }) = check {
         tracing::warn!(job.id = %job.id, words, min_words, "the report is shorter than was asked for");
     }

@@ -17,7 +17,7 @@ impl Attempt<'_> {
     /// Makes a checkpoint durable.
     pub(super) async fn record(&mut self, checkpoint: Checkpoint) -> Result<(), LeaseLost> {
         let write = || self.shared.checkpoint(self.lease.lease(), &checkpoint);
-        self.write_until_lost("a checkpoint", self.lease.lost(), write).await?;
+        self.write_until_lost("a checkpoint", self.lease.wait_until_lost(), write).await?;
         self.job.checkpoint = checkpoint;
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Attempt<'_> {
     /// Writes the end of the attempt.
     pub(super) async fn settle(&self, settlement: Settlement) {
         let write = || self.shared.settle(self.lease.lease(), &settlement);
-        match self.write_until_lost("the end of a try", self.lease.lost(), write).await {
+        match self.write_until_lost("the end of a try", self.lease.wait_until_lost(), write).await {
             Ok(job) => {
                 if job.state.kind().is_terminal() {
                     self.shared.wakeups.publish_end(&job);

@@ -38,7 +38,7 @@ fn f10_an_owner_who_parks_all_they_can_leaves_room_for_others() {
     drop(anns);
     assert_eq!(park("bob").len(), 2, "four of eight");
     drop(bobs);
-    assert!(locked(&wakeups.waiting).by.is_empty());
+    assert!(lock(&wakeups.waiting).by.is_empty());
 }
 
 fn ann() -> Scope {
@@ -79,7 +79,7 @@ async fn only_the_end_of_the_watched_job_wakes_its_watcher() {
     wakeups.publish(&progress);
     assert!(!watcher.receiver.borrow().ended);
     wakeups.publish(&ended(job(1)));
-    watcher.ended().await;
+    watcher.wait_for_end().await;
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn nothing_is_kept_of_watchers_that_left() {
         (wakeups.watch(&ann(), job(1), FREE), wakeups.watch(&ann(), job(1), FREE));
     assert_eq!(wakeups.interest(), Interest::Waiting);
     drop(first);
-    assert_eq!(locked(&wakeups.waiting).jobs.len(), 1);
+    assert_eq!(lock(&wakeups.waiting).jobs.len(), 1);
     drop(second);
-    assert_eq!(locked(&wakeups.waiting).jobs.len(), 0);
+    assert_eq!(lock(&wakeups.waiting).jobs.len(), 0);
     assert_eq!(wakeups.interest(), Interest::None);
 }
 
@@ -108,7 +108,7 @@ fn nothing_is_kept_of_watchers_that_left_together() {
             scope.spawn(|| drop(first));
             scope.spawn(|| drop(second));
         });
-        assert_eq!(locked(&wakeups.waiting).jobs.len(), 0);
+        assert_eq!(lock(&wakeups.waiting).jobs.len(), 0);
     }
 }
 
@@ -117,7 +117,7 @@ async fn a_worker_is_registered_until_it_ends() {
     let wakeups = Arc::new(Wakeups::default());
     let signals = wakeups.register_worker(WorkerId::new("w"));
     wakeups.publish(&ended(job(1)));
-    assert_eq!(*locked(&signals.ended), [job(1)]);
+    assert_eq!(*lock(&signals.ended), [job(1)]);
     drop(signals);
     assert_eq!(wakeups.interest(), Interest::None);
 }
@@ -127,10 +127,10 @@ async fn a_worker_is_registered_until_it_ends() {
 #[tokio::test]
 async fn an_attempt_that_is_over_is_not_assigned_any_more() {
     let wakeups = Arc::new(Wakeups::default());
-    let carry = || locked(&wakeups.waiting).jobs.entry(job(1)).or_default().is_carried = true;
+    let carry = || lock(&wakeups.waiting).jobs.entry(job(1)).or_default().is_carried = true;
     carry();
     wakeups.try_is_over(&job(1));
-    assert!(locked(&wakeups.waiting).jobs.is_empty());
+    assert!(lock(&wakeups.waiting).jobs.is_empty());
     for has_ended in [false, true] {
         carry();
         let mut watcher = wakeups.watch(&ann(), job(1), FREE).unwrap();
@@ -142,6 +142,6 @@ async fn an_attempt_that_is_over_is_not_assigned_any_more() {
         assert_eq!(watcher.ended_or_given_up().await, has_ended);
         assert_eq!(watcher.receiver.borrow().given_up, !has_ended);
         drop(watcher);
-        assert!(locked(&wakeups.waiting).jobs.is_empty());
+        assert!(lock(&wakeups.waiting).jobs.is_empty());
     }
 }

@@ -22,7 +22,8 @@ fn held() -> NewJob {
 }
 
 async fn hold(process: &Process) -> (JobId, bool) {
-    let started = process.engine.start_held(held(), Key::held("workflow", INPUT)).await.unwrap();
+    let started =
+        process.engine.start_held(held(), Key::for_held_call("workflow", INPUT)).await.unwrap();
     assert_eq!(started.replay, None, "a workflow's outcome is reported to one call");
     (started.job.id, started.existed)
 }
@@ -115,9 +116,9 @@ async fn another_owner_tool_or_input_is_another_call() {
     let (id, _) = hold(&process).await;
     let theirs = NewJob { owner: OwnerId::new("bob"), ..held() };
     let others = [
-        process.engine.start_held(theirs, Key::held("workflow", INPUT)).await,
-        process.engine.start_held(held(), Key::held("other", INPUT)).await,
-        process.engine.start_held(held(), Key::held("workflow", [8; 32])).await,
+        process.engine.start_held(theirs, Key::for_held_call("workflow", INPUT)).await,
+        process.engine.start_held(held(), Key::for_held_call("other", INPUT)).await,
+        process.engine.start_held(held(), Key::for_held_call("workflow", [8; 32])).await,
         process.engine.start(held(), None).await,
     ];
     for other in others {
@@ -207,7 +208,8 @@ async fn a_held_call_whose_caller_leaves_runs_all_the_same() {
     let process = bench.process().await;
     bench.quiet().await;
     let engine = process.engine.clone();
-    let call = async move { engine.start_held(held(), Key::held("workflow", INPUT)).await };
+    let call =
+        async move { engine.start_held(held(), Key::for_held_call("workflow", INPUT)).await };
     let mut call = Box::pin(call);
     assert!(call.as_mut().now_or_never().is_none(), "it is being made");
     drop(call);
@@ -250,7 +252,7 @@ async fn a_held_call_made_while_its_worker_leaves_is_released() {
     bench.store.next(Method::Insert, [Mood::After(inserting.clone())]);
     let engine = process.engine.clone();
     let call = tokio::spawn(async move {
-        engine.start_held(held(), Key::held("workflow", INPUT)).await.unwrap().job.id
+        engine.start_held(held(), Key::for_held_call("workflow", INPUT)).await.unwrap().job.id
     });
     bench.quiet().await;
     process.stop.ask();
@@ -341,7 +343,7 @@ async fn only_a_held_call_of_an_own_provider_is_taken_as_it_is_made() {
         (research(), StateKind::Queued),
         (foreign, StateKind::Queued),
     ]) {
-        let key = Key::held("workflow", [input; 32]);
+        let key = Key::for_held_call("workflow", [input; 32]);
         let started = process.engine.start_held(new, key).await.unwrap();
         assert_eq!(started.job.state.kind(), state, "{input}");
     }
@@ -354,7 +356,7 @@ async fn a_held_call_does_not_wait_in_the_queue() {
     let process = bench.process_with(Options { concurrency: 1, ..Options::default() }).await;
     bench.quiet().await;
     process.under_way(&bench, 1).await;
-    let key = Key::held("workflow", INPUT);
+    let key = Key::for_held_call("workflow", INPUT);
     process.engine.start_held(research(), key).await.unwrap();
     bench.at_once(|| bench.provider.keys().len() == 2).await;
 

@@ -38,9 +38,9 @@ async fn a_change_whose_reading_was_broken_off_is_read_again() {
     deliver(&bench, 1);
     bench.quiet().await;
     bench.store.next(Method::Job, [Mood::After(Arc::default())]);
-    let broken_off = tokio::time::timeout(millis(5), watch.changed()).await;
+    let broken_off = tokio::time::timeout(millis(5), watch.next_change()).await;
     assert!(broken_off.is_err(), "the read takes longer than that");
-    let reading = tokio::time::timeout(seconds(60), watch.changed()).await;
+    let reading = tokio::time::timeout(seconds(60), watch.next_change()).await;
     let reading = reading.expect("the end is reported").unwrap().unwrap();
     assert_eq!(text(&reading.job), "because");
 }

@@ -92,9 +92,9 @@ async fn a_watch_waits_for_a_change() {
     bench.quiet().await;
     let id = process.under_way(&bench, 1).await;
     let (_, mut watch) = process.engine.watch(&owner(), &id).await.unwrap().unwrap();
-    assert!(watch.changed().now_or_never().is_none());
+    assert!(watch.next_change().now_or_never().is_none());
     deliver(&bench, 1);
-    let reading = watch.changed().await.unwrap().unwrap();
+    let reading = watch.next_change().await.unwrap().unwrap();
     assert_eq!(reading.job.state.kind(), StateKind::Succeeded);
-    assert!(watch.changed().now_or_never().is_none(), "nothing else changed");
+    assert!(watch.next_change().now_or_never().is_none(), "nothing else changed");
 }

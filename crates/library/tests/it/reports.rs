@@ -66,7 +66,7 @@ async fn a_report_has_a_title_its_best_passages_and_says_what_it_is() {
     assert!(headings[2..].iter().all(|heading| heading.starts_with("### ")), "{headings:?}");
     assert!((2..=5).contains(&report.sources.len()), "{:?}", report.sources);
     assert!(report.text.contains("no model wrote it"), "{}", report.text);
-    let found = ReportCheck::of(&research(CRASH), &report.output).unwrap();
+    let found = ReportCheck::check(&research(CRASH), &report.output).unwrap();
     assert!(!found.has_summary && found.headings > 2, "{found:?}");
     assert!(found.dangling_citations.is_empty() && found.uncited_sources.is_empty(), "{found:?}");
 }

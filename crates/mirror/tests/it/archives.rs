@@ -39,17 +39,21 @@ async fn an_older_servers_folder_is_readable_only_by_the_owner() {
     let face = place.face().await;
     put(&place, &old(), "conversation.json", SAID);
     put(&place, &old(), "status.json", STOOD);
-    let found = face.mirror.archived(&ann(), &old()).await.unwrap().unwrap();
+    let found = face.mirror.read_archived(&ann(), &old()).await.unwrap().unwrap();
     assert_eq!(found.conversation.messages[1].content, "because");
     assert_eq!(found.status.unwrap().status, StatusWord::Completed);
     assert_eq!(found.folder, place.folder(&old()));
-    let theirs = face.mirror.archived(&OwnerId::new("bob"), &old()).await.unwrap();
+    let theirs = face.mirror.read_archived(&OwnerId::new("bob"), &old()).await.unwrap();
     assert_eq!(theirs, None);
-    assert_eq!(face.mirror.archived(&ann(), &new_id()).await.unwrap(), None, "no such folder");
+    assert_eq!(face.mirror.read_archived(&ann(), &new_id()).await.unwrap(), None, "no such folder");
 
     let known = new_id();
     face.start(turn(&known, "why?")).await;
-    assert_eq!(face.mirror.archived(&ann(), &known).await.unwrap(), None, "the store knows it");
+    assert_eq!(
+        face.mirror.read_archived(&ann(), &known).await.unwrap(),
+        None,
+        "the store knows it"
+    );
     face.leave().await;
 }
 
@@ -61,13 +65,13 @@ async fn a_damaged_folder_is_reported_as_corrupted() {
     for (file, text) in cases {
         put(&place, &old(), "conversation.json", SAID);
         put(&place, &old(), file, text);
-        let error = face.mirror.archived(&ann(), &old()).await.unwrap_err();
+        let error = face.mirror.read_archived(&ann(), &old()).await.unwrap_err();
         let ArchiveError::Corrupted { file: named, .. } = &error else { panic!("{error}") };
         assert_eq!(*named, file);
     }
     let large = fs::File::create(place.folder(&old()).join("conversation.json")).unwrap();
     large.set_len(40 * 1024 * 1024).unwrap();
-    let error = face.mirror.archived(&ann(), &old()).await.unwrap_err();
+    let error = face.mirror.read_archived(&ann(), &old()).await.unwrap_err();
     assert!(error.to_string().contains("larger than 32 MiB"), "{error}");
     face.leave().await;
 }
@@ -82,7 +86,7 @@ async fn hostile_ids_and_links_open_nothing() {
     fs::write(secret.join("conversation.json"), SAID).unwrap();
     let absolute = secret.to_str().unwrap();
     for hostile in ["../secret-folder", "./../secret-folder", absolute, "a/../../secret-folder"] {
-        let found = face.mirror.archived(&ann(), &ConversationId::new(hostile)).await.unwrap();
+        let found = face.mirror.read_archived(&ann(), &ConversationId::new(hostile)).await.unwrap();
         assert_eq!(found, None, "{hostile}");
     }
     symlink(&secret, place.logs_dir().join("linked-folder")).unwrap();
@@ -91,13 +95,14 @@ async fn hostile_ids_and_links_open_nothing() {
     symlink(secret.join("conversation.json"), link).unwrap();
     fs::create_dir_all(place.logs_dir().join("a-directory/conversation.json")).unwrap();
     for odd in ["linked-folder", "linked-file", "a-directory"] {
-        let found = face.mirror.archived(&ann(), &ConversationId::new(odd)).await.unwrap();
+        let found = face.mirror.read_archived(&ann(), &ConversationId::new(odd)).await.unwrap();
         assert_eq!(found, None, "{odd}");
     }
     // A link that stays inside the directory is as good as the folder.
     put(&place, &old(), "conversation.json", SAID);
     symlink(place.folder(&old()), place.logs_dir().join("another-name")).unwrap();
-    let inside = face.mirror.archived(&ann(), &ConversationId::new("another-name")).await.unwrap();
+    let inside =
+        face.mirror.read_archived(&ann(), &ConversationId::new("another-name")).await.unwrap();
     assert_eq!(inside.unwrap().conversation.conversation_id, "another-name");
     face.leave().await;
 }

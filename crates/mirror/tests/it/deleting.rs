@@ -31,7 +31,7 @@ async fn a8_a_deleted_conversation_takes_its_files_along() {
     assert!(!place.folder(&gone).exists());
     let left: Vec<_> = fs::read_dir(place.folder(&annotated)).unwrap().collect();
     assert_eq!(left.len(), 1, "files that we did not write stay: {left:?}");
-    assert!(process.mirror.archived(&ann(), &gone).await.unwrap().is_none());
+    assert!(process.mirror.read_archived(&ann(), &gone).await.unwrap().is_none());
     process.leave().await;
     other.leave().await;
 }
@@ -73,7 +73,10 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_by_the_next_follower() {
         fs::write(notes.join(id.as_str()), "").unwrap();
     }
     process.store.prune(&owner(), &Prune::Conversation(gone.clone())).await.unwrap();
-    assert!(process.mirror.archived(&ann(), &gone).await.unwrap().is_none(), "not read either");
+    assert!(
+        process.mirror.read_archived(&ann(), &gone).await.unwrap().is_none(),
+        "not read either"
+    );
     process.follow();
     eventually("the files are gone", || !place.folder(&gone).exists()).await;
     eventually("no note is left", || fs::read_dir(&notes).unwrap().count() == 0).await;

@@ -14,7 +14,7 @@ async fn hold(process: &Process, id: &ConversationId) -> JobId {
     let held = NewJob { visibility: Visibility::Unpromised, ..turn(id, "why?") };
     process
         .engine
-        .start_held(held, Key::held("perplexity_deep_research", [7; 32]))
+        .start_held(held, Key::for_held_call("perplexity_deep_research", [7; 32]))
         .await
         .unwrap()
         .job

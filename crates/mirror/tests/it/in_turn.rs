@@ -56,7 +56,7 @@ fn process(store: Arc<dyn Store>, dir: &std::path::Path) -> Arc<Mirror> {
 async fn insert(store: Arc<dyn Store>, process: Arc<Mirror>) -> Job {
     let insert = Insert {
         job: turn(&ConversationId::new("conversation-1"), "why?"),
-        key: Some(Key::given("again", [7; 32])),
+        key: Some(Key::from_caller("again", [7; 32])),
         max_unfinished: 10,
         max_bytes: u64::MAX,
         resumed_run: None,

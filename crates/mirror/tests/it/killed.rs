@@ -116,7 +116,7 @@ async fn made_right(place: &TestDir) {
 
 async fn right(place: &TestDir, store: &outlast_store::SqliteStore, id: &ConversationId) {
     let turns = store.turns(&Scope::Owner(ann()), id).await.unwrap();
-    let conversation = Conversation::of(id.clone(), turns).unwrap();
+    let conversation = Conversation::from_turns(id.clone(), turns).unwrap();
     let status = StatusFile::of(&conversation, conversation.last().updated_at);
     let said: Vec<String> = conversation.messages().into_iter().map(|said| said.content).collect();
     loop {

@@ -46,7 +46,7 @@ async fn c2_a_repeated_call_finds_its_files_too() {
     let place = TestDir::new();
     let face = place.face().await;
     let id = new_id();
-    let key = || Some(Key::given("again", [7; 32]));
+    let key = || Some(Key::from_caller("again", [7; 32]));
     let insert = Insert {
         job: turn(&id, "why?"),
         key: key(),

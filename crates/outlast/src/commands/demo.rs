@@ -35,7 +35,7 @@ pub(super) async fn run() -> CommandResult {
     let played = tokio::select! {
         played = tokio::time::timeout(MAX_DEMO, play(&provider, folder.path())) => Some(played),
         // The interrupted step is dropped, and with it its bar and its server.
-        () = stop.asked() => None,
+        () = stop.wait() => None,
     };
     let Some(played) = played else {
         ui::mark(Mark::Step, "the demo was left before its end; it leaves nothing behind");

@@ -119,7 +119,7 @@ async fn whole(
         return Ok(Some(FoundConversation::Stored(Box::new(stored))));
     }
     let Some(mirror) = &session.mirror else { return Ok(None) };
-    let archived = mirror.archived(owner, id).await?;
+    let archived = mirror.read_archived(owner, id).await?;
     Ok(archived.map(|archived| FoundConversation::Archived(Box::new(archived))))
 }
 

@@ -118,6 +118,6 @@ async fn watch(
         if sender.send((row, reading)).await.is_err() || has_ended {
             return Ok(());
         }
-        reading = watch.changed().await?.ok_or_else(removed)?;
+        reading = watch.next_change().await?.ok_or_else(removed)?;
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use outlast_core::{Body, Job, JobState, NewJob};
 use outlast_engine::{Engine, Providers, Takes, Until, Worker};
-use outlast_provider::command::written_bytes;
+use outlast_provider::command::output_bytes;
 use serde_json::{Map, Value};
 
 use super::engine::{Session, with_engine};
@@ -79,7 +79,7 @@ fn new_job(config: &Config, research: &[Profiled], args: &RunArgs) -> CommandRes
     let job = workflow.job(&config.owner, message, arguments, config.job_ttl);
     let hint = "`outlast run --help` says what goes where";
     let job = job.map_err(|why| CommandError::wrong(why, hint))?;
-    Ok(job.made_by("outlast run"))
+    Ok(job.with_tool("outlast run"))
 }
 
 /// Checks the arguments of another server's tool against the schema that was last seen.
@@ -144,5 +144,5 @@ fn last_lines(detail: &str) -> impl Iterator<Item = &str> {
 fn bytes_for_a_program(body: &Body) -> Option<Vec<u8>> {
     let Body::Tool { content, .. } = body else { return None };
     let [block] = content.as_slice() else { return None };
-    written_bytes(block).filter(|_| !std::io::stdout().is_terminal())
+    output_bytes(block).filter(|_| !std::io::stdout().is_terminal())
 }

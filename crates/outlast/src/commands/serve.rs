@@ -82,7 +82,7 @@ pub(super) async fn run(global: &Global, args: ServeArgs) -> CommandResult {
     let detaches = http.is_none() && detaches(&config);
     let dispatch = match &workers {
         None => Dispatch::Here,
-        Some(workers) if detaches => Dispatch::detached(workers.clone()),
+        Some(workers) if detaches => Dispatch::with_detached_workers(workers.clone()),
         Some(workers) => Dispatch::here_while_current(workers.clone()),
     };
 

@@ -14,8 +14,8 @@ use outlast_core::OwnerId;
 use outlast_engine::{Engine, Providers, Shutdown};
 use outlast_provider::command::Guard;
 use outlast_wrap::front::{self, FrontOptions};
-use outlast_wrap::keeper::{self, ServerCommand};
-use outlast_wrap::{CallRows, Identity, KeeperOptions, WrapSettings};
+use outlast_wrap::host::{self, ServerCommand};
+use outlast_wrap::{CallRows, HostOptions, Identity, WrapSettings};
 use tokio::sync::OnceCell;
 
 use super::call::{endpoint, variable};
@@ -68,7 +68,7 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> CommandResult {
         identity,
         data_dir: config.data_dir.clone(),
         program: own_program()?,
-        arguments: keeper_arguments(global, &args),
+        arguments: host_arguments(global, &args),
         first_arguments: armed(args.kill_at),
         open_log,
     };
@@ -108,7 +108,7 @@ fn identity(args: &WrapArgs) -> CommandResult<Identity> {
     let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
     let pairs = environment.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
     let folder = folder.as_os_str().as_bytes();
-    Ok(Identity::of(command.chain([b"".as_slice(), folder]).chain(pairs)))
+    Ok(Identity::from_parts(command.chain([b"".as_slice(), folder]).chain(pairs)))
 }
 
 /// Returns the identity of the server for data that is kept between starts: the command or address, and the folder.
@@ -116,12 +116,12 @@ fn server(args: &WrapArgs) -> CommandResult<Identity> {
     let folder = std::env::current_dir().context("find the working directory")?;
     let address = args.url.iter().chain(&args.url_env).map(String::as_bytes);
     let command = args.program.iter().map(|part| part.as_bytes()).chain(address);
-    Ok(Identity::of(command.chain([b"".as_slice(), folder.as_os_str().as_bytes()])))
+    Ok(Identity::from_parts(command.chain([b"".as_slice(), folder.as_os_str().as_bytes()])))
 }
 
 /// Returns the same flags and the same command for the host process. The store's address is shown only to users who can
 /// already see it.
-fn keeper_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
+fn host_arguments(global: &Global, args: &WrapArgs) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["wrap".into(), "--keeper".into()];
     arguments.extend(global.passed_on().flat_map(|(flag, value)| [flag.into(), value]));
     let flags = [
@@ -196,8 +196,8 @@ async fn keep(global: &Global, args: WrapArgs) -> CommandResult {
     let give_up = args.give_up_ms.map_or(GIVE_UP, Duration::from_millis);
     let kill_at = args.kill_at;
     let rows = Arc::new(ConfiguredRows { config, kill_at, store: OnceCell::new() });
-    let options = KeeperOptions { command, identity, server, data_dir, rows, idle, give_up };
-    keeper::run(options).await.context("keep the server")?;
+    let options = HostOptions { command, identity, server, data_dir, rows, idle, give_up };
+    host::run(options).await.context("keep the server")?;
     DONE
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::wire::{Event, Page};
 use crate::http::{SendError, send};
 use crate::vendor::{
-    EventStream, HttpAnswer, Service, Submit, malformed, not_yet, object, unreadable,
+    EventStream, HttpAnswer, Service, Submit, malformed, object, unknown_run, unreadable,
 };
 
 /// The reason why a free object has no id.
@@ -47,7 +47,7 @@ impl Service {
             url.query_pairs_mut().extend_pairs(query).append_pair("limit", "100");
             url.query_pairs_mut().extend_pairs(next.as_ref().map(|next| ("page", next)));
             let request = self.calls()?.get(url).timeout(self.timeout());
-            let answer = self.answer(self.authorised(request)).await?;
+            let answer = self.answer(self.authorize(request)).await?;
             if !answer.status.is_success() {
                 return Ok(Err(answer));
             }
@@ -68,7 +68,7 @@ impl Service {
     ) -> Result<Vec<u8>, CreateError> {
         let request = self.calls().map_err(CreateError::Failed)?;
         let request = request.post(self.address(names.iter().copied())).json(body);
-        let request = self.authorised(request.timeout(self.timeout()));
+        let request = self.authorize(request.timeout(self.timeout()));
         let answer = match send(request).await {
             Err(error @ SendError::Lost(_)) => {
                 return Err(CreateError::Lost(self.no_answer(&error)));
@@ -91,7 +91,7 @@ impl Service {
         let submit = Submit::within(self, self.waits().step_limit);
         let refusal = |answer: &HttpAnswer| match answer.status {
             // It was made a moment ago, so it may only be hidden.
-            StatusCode::NOT_FOUND => BeginError::Refused(not_yet()),
+            StatusCode::NOT_FOUND => BeginError::Refused(unknown_run()),
             _ => self.refusal(answer),
         };
         let response = submit.send(request, refusal).await?;

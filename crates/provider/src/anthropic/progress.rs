@@ -58,7 +58,7 @@ impl Draft {
 
     /// The part of it that may be shown.
     pub(super) fn shown(&self) -> Option<String> {
-        self.text.shown()
+        self.text.visible_text()
     }
 }
 
@@ -89,11 +89,11 @@ impl Meter {
         match event.kind.as_str() {
             "agent.tool_use" => {
                 self.queries += usize::from(event.query().is_some());
-                self.milestones.searched(self.queries, self.sources)
+                self.milestones.report_search(self.queries, self.sources)
             }
             "agent.tool_result" => {
                 self.sources += event.blocks().filter(|block| block.is_page()).count();
-                self.milestones.searched(self.queries, self.sources)
+                self.milestones.report_search(self.queries, self.sources)
             }
             "agent.message" => {
                 self.previewed = 0;
@@ -106,7 +106,7 @@ impl Meter {
     }
 
     fn written(&mut self, words: usize) -> Option<Progress> {
-        (words >= FEWEST_WORDS).then(|| self.milestones.written(words))?
+        (words >= FEWEST_WORDS).then(|| self.milestones.report_words(words))?
     }
 }
 

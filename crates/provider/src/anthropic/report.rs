@@ -82,7 +82,7 @@ fn cost(reported: Option<&SessionUsage>, model: &str, consumed: &Usage) -> Cost 
     let Some(amount) = &*reported.list_cost else {
         let cached_tokens = reported.cache_read_input_tokens.unwrap_or(0);
         let extras = Extras { cached_tokens, ..Extras::default() };
-        return Prices::current().bill(model, consumed, &extras).estimated();
+        return Prices::current().bill(model, consumed, &extras).as_estimate();
     };
     let cents = amount.cents().filter(|cents| *cents <= MAX_CENTS);
     cents.map_or(Cost::Unknown, |cents| Cost::Reported(NanoUsd(cents * super::CENT)))

@@ -160,7 +160,7 @@ impl SessionRun {
 async fn look(link: &mut RunLink) -> Result<Option<Vec<Event>>, ProviderError> {
     let answered = match link.service.events(&link.remote.id).await {
         Ok(Ok(events)) => {
-            link.checks.found();
+            link.checks.handle_found();
             return Ok(Some(events));
         }
         Ok(Err(answer)) => Ok(answer),

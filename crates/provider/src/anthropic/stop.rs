@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 
 use super::report::{self, End};
 use super::wire::{Event, Session};
-use crate::vendor::{HttpAnswer, Service, not_yet, object, unreadable};
+use crate::vendor::{HttpAnswer, Service, object, unknown_run, unreadable};
 
 /// The waits before each look at a session that took the interrupt: it needs a moment to stop.
 const LOOKS: [Duration; 6] = [
@@ -31,7 +31,7 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
             return Ok(outcome);
         }
     } else if !service.is_settled(run) {
-        return Err(not_yet());
+        return Err(unknown_run());
     }
     let was_known = matches!(before, Seen::Session(_));
     // Also if it is idle: a question that is on its way may still arrive. One that is not found may only be hidden.
@@ -41,7 +41,7 @@ pub(super) async fn stop(service: &Service, run: &RemoteRun) -> Result<StopOutco
         tokio::time::sleep(*wait).await;
         let seen = match look(service, run).await? {
             Seen::Session(seen) => seen,
-            Seen::Nothing if was_known => return Err(not_yet()),
+            Seen::Nothing if was_known => return Err(unknown_run()),
             Seen::Nothing => return Ok(StopOutcome::Unknown),
         };
         match seen.end() {

@@ -65,7 +65,7 @@ fn as_characters(bytes: &[u8]) -> String {
 }
 
 /// The bytes that a command wrote, from a block of text in its result.
-pub fn written_bytes(block: &Value) -> Option<Vec<u8>> {
+pub fn output_bytes(block: &Value) -> Option<Vec<u8>> {
     let text = block["text"].as_str().filter(|_| block["type"] == "text")?;
     let bytes = block["_meta"][BYTES].as_str();
     let bytes = bytes.and_then(|bytes| bytes.chars().map(|byte| u8::try_from(byte).ok()).collect());
@@ -193,7 +193,7 @@ mod tests {
         for bytes in [&b""[..], b"text\n", b"a\xffb", &all[..]] {
             let stdout = Stdout { kept: bytes.to_vec(), dropped: 0 };
             let Body::Tool { content, .. } = stdout.into_output().body else { panic!("a report") };
-            assert_eq!(written_bytes(&content[0]).as_deref(), Some(bytes));
+            assert_eq!(output_bytes(&content[0]).as_deref(), Some(bytes));
         }
     }
 

@@ -194,8 +194,8 @@ async fn run_child(
         RunEnd::Exited(Ok(status)) if status.success() => {
             Some(Ok(Step::Done { output: Box::new(stdout.into_output()), raw: None }))
         }
-        RunEnd::Exited(status) => Some(Err(failed(status, stderr.tail()))),
-        RunEnd::TimedOut => Some(Err(timed_out(limit, stderr.tail()))),
+        RunEnd::Exited(status) => Some(Err(failure(status, stderr.tail()))),
+        RunEnd::TimedOut => Some(Err(timeout_error(limit, stderr.tail()))),
         RunEnd::Dropped => None,
     };
     if let Some(step) = step {
@@ -211,7 +211,7 @@ async fn run_child(
     }
 }
 
-fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> ProviderError {
+fn failure(status: std::io::Result<ExitStatus>, tail: Option<String>) -> ProviderError {
     let code = status.as_ref().ok().and_then(ExitStatus::code);
     if code == Some(CANNOT_START_CODE.into())
         && let Some(why) = tail.as_deref().and_then(|tail| tail.strip_prefix(CANNOT_START))
@@ -235,7 +235,7 @@ fn failed(status: std::io::Result<ExitStatus>, tail: Option<String>) -> Provider
     ProviderError { detail: tail, ..ProviderError::new(ProviderErrorKind::RunFailed, sentence) }
 }
 
-fn timed_out(limit: Duration, tail: Option<String>) -> ProviderError {
+fn timeout_error(limit: Duration, tail: Option<String>) -> ProviderError {
     let sentence = format!(
         "the command did not end within {} s and was ended; give its workflow a longer timeout if that is too \
          short",

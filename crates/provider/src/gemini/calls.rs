@@ -14,13 +14,13 @@ use crate::vendor::{
 
 impl Service {
     /// Returns the error of a refused submit.
-    pub(super) fn refused_submit(&self, answer: &HttpAnswer) -> BeginError {
-        refusal(self.vendor(), answer, self.refused_look(answer))
+    pub(super) fn submit_error(&self, answer: &HttpAnswer) -> BeginError {
+        refusal(self.vendor(), answer, self.call_error(answer))
     }
 
     /// Returns the error of any other refused call.
-    pub(super) fn refused_look(&self, answer: &HttpAnswer) -> ProviderError {
-        refined(self.vendor(), answer, self.provider_error(answer))
+    pub(super) fn call_error(&self, answer: &HttpAnswer) -> ProviderError {
+        refine_error(self.vendor(), answer, self.provider_error(answer))
     }
 
     /// Returns the error of a run that ended without a report, with this key kept out of it.
@@ -31,7 +31,7 @@ impl Service {
 }
 
 /// A key that is refused is a 400 here, and the wait that a 429 asks for may be in its body alone.
-fn refined(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> ProviderError {
+fn refine_error(vendor: &Vendor, answer: &HttpAnswer, error: ProviderError) -> ProviderError {
     let envelope = Envelope::parse(&answer.body);
     match error.kind {
         ProviderErrorKind::Rejected if envelope.refuses_the_key() => ProviderError {
@@ -91,7 +91,7 @@ const ATTACH_LIMIT: Duration = Duration::from_secs(10);
 
 impl Service {
     /// The run's state; a missing run is a 404, in whatever form the service reports it.
-    pub(super) async fn look(
+    pub(super) async fn get_run(
         &self,
         id: &str,
         limit: Duration,
@@ -125,7 +125,7 @@ impl Service {
     ) -> Result<(Checked, Vec<String>), ProviderError> {
         let mut list = self.address(["models"]);
         list.query_pairs_mut().append_pair("pageSize", "1000");
-        let to_error = |answer: &HttpAnswer| self.refused_look(answer);
+        let to_error = |answer: &HttpAnswer| self.call_error(answer);
         let (checked, body) = self.check_list(list, limit, to_error).await?;
         Ok((checked, wire::listed_agents(&body)))
     }
@@ -150,7 +150,7 @@ mod tests {
         let refined = |status, body: &str| {
             let answer = answer(status, body);
             let error = crate::vendor::provider_error(&VENDOR, &answer, "k");
-            refined(&VENDOR, &answer, error)
+            refine_error(&VENDOR, &answer, error)
         };
         let key = r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.",
             "status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;

@@ -22,7 +22,7 @@ pub fn answer(bytes: &[u8]) -> Result<(), String> {
     let Some(mut interaction) = object::<Interaction>(bytes) else { return Ok(()) };
     drop(meter.snapshot(&interaction));
     drop(calls::run_ended(&VENDOR, &interaction, str::to_owned));
-    let step = report::finished(&mut interaction, Vec::new());
+    let step = report::final_step(&mut interaction, Vec::new());
     let Some(Step::Done { output, .. }) = step else { return Ok(()) };
     let Body::Report { text, sources, .. } = output.body else { return Ok(()) };
     let urls: HashSet<&str> = sources.iter().map(|source| source.url.as_str()).collect();

@@ -48,20 +48,20 @@ impl Meter {
                     let step = steps.entry(index).or_default();
                     *step = (step.0.max(queries), step.1.max(pages));
                 }
-                let done = self.done();
-                self.milestones.searched(done.queries, done.sources)
+                let done = self.work_done();
+                self.milestones.report_search(done.queries, done.sources)
             }
             EventKind::Thought(summary) => {
                 self.by_events.thoughts += 1;
-                let done = self.done();
+                let done = self.work_done();
                 let steps = done.queries + done.sources + self.by_events.thoughts;
                 let message = format!("Researching: {}", title(&summary)?);
-                Some(self.milestones.researched(steps, message))
+                Some(self.milestones.report_step(steps, message))
             }
             EventKind::OutputBegins => self.milestones.processing(),
             EventKind::Wrote { words } => {
                 self.by_events.words += words;
-                self.milestones.written(self.done().words)
+                self.milestones.report_words(self.work_done().words)
             }
             EventKind::Ended | EventKind::StreamError | EventKind::Other => None,
         }
@@ -74,10 +74,10 @@ impl Meter {
             sources: interaction.pages(),
             words: interaction.words(),
         });
-        self.milestones.worked(self.done())
+        self.milestones.report_work(self.work_done())
     }
 
-    fn done(&self) -> WorkDone {
+    fn work_done(&self) -> WorkDone {
         let steps = self.by_events.steps.values();
         let (queries, sources) = steps.fold((0, 0), |all, step| (all.0 + step.0, all.1 + step.1));
         self.by_checks.max(WorkDone { queries, sources, words: self.by_events.words })

@@ -8,7 +8,7 @@ use super::wire::Interaction;
 use crate::prices::{Extras, Prices};
 
 /// The last step of a run that was not stopped; `None` when there is no report.
-pub(super) fn finished(interaction: &mut Interaction, raw: Vec<u8>) -> Option<Step> {
+pub(super) fn final_step(interaction: &mut Interaction, raw: Vec<u8>) -> Option<Step> {
     let (text, sources) = citations::cite(interaction.take_report());
     let (mut text, thinking) = split_thinking(text);
     // Thoughts alone are no report.
@@ -37,7 +37,7 @@ fn usage(interaction: &Interaction) -> Usage {
     Usage {
         input_tokens,
         output_tokens,
-        total_tokens: usage.total_tokens.counted().unwrap_or(input_tokens + output_tokens),
+        total_tokens: usage.total_tokens.count().unwrap_or(input_tokens + output_tokens),
         reasoning_tokens: thoughts.or_zero(),
         citation_tokens: 0,
         searches: usage.calls().filter(|(tool, _)| *tool == SEARCH).map(|(_, calls)| calls).sum(),
@@ -70,7 +70,7 @@ mod tests {
 
     fn output(body: &str) -> Output {
         let mut interaction = object::<Interaction>(body.as_bytes()).unwrap();
-        match finished(&mut interaction, Vec::new()) {
+        match final_step(&mut interaction, Vec::new()) {
             Some(Step::Done { output, .. }) => *output,
             other => panic!("{other:?}"),
         }
@@ -147,7 +147,7 @@ mod tests {
             for empty in ["", " \\n"] {
                 let mut interaction =
                     object::<Interaction>(body(status, empty).as_bytes()).unwrap();
-                assert!(finished(&mut interaction, Vec::new()).is_none());
+                assert!(final_step(&mut interaction, Vec::new()).is_none());
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct GeminiRun {
 
 impl GeminiRun {
     /// Follows a run that was begun; the first check is made at once.
-    pub(super) fn followed(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
+    pub(super) fn follow(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
         FollowedRun { link: RunLink::new(api, remote), vendor: Self::default() }
     }
 
@@ -44,7 +44,7 @@ impl VendorRun for GeminiRun {
     }
 
     fn text(&self) -> Option<String> {
-        self.partial.shown()
+        self.partial.visible_text()
     }
 
     fn milestones(&mut self) -> &mut Milestones {
@@ -77,12 +77,12 @@ impl VendorRun for GeminiRun {
 
     async fn check(&mut self, link: &mut RunLink) -> Result<Option<Step>, ProviderError> {
         let id = link.remote.id.clone();
-        let answer = link.service.look(&id, link.service.timeout()).await;
-        let read = link.read(answer, Service::refused_look, Interaction::id)?;
+        let answer = link.service.get_run(&id, link.service.timeout()).await;
+        let read = link.read(answer, Service::call_error, Interaction::id)?;
         let Some((mut interaction, body)) = read else { return Ok(None) };
         match interaction.status() {
             Status::Completed | Status::Incomplete => {
-                let step = report::finished(&mut interaction, body);
+                let step = report::final_step(&mut interaction, body);
                 step.map(Some).ok_or_else(|| link.service.without_report(&interaction))
             }
             Status::Failed | Status::Cancelled | Status::RequiresAction => {
@@ -105,7 +105,7 @@ impl VendorRun for GeminiRun {
                 let progress = self.meter.snapshot(&interaction).map(Step::Progress);
                 if !link.has_stream() {
                     let parts = interaction.take_report();
-                    let texts: Vec<&str> = parts.iter().filter_map(TextPart::written).collect();
+                    let texts: Vec<&str> = parts.iter().filter_map(TextPart::report_text).collect();
                     self.partial.replace(&texts.join("\n\n"));
                 }
                 Ok(progress)

@@ -68,12 +68,12 @@ impl Interaction {
         let from = self.report_from();
         let steps = self.steps.iter_mut().flatten().skip(from).filter(|step| step.is_output());
         let parts = steps.flat_map(|step| step.content.take().unwrap_or_default());
-        let parts: Vec<TextPart> = parts.filter(|part| part.written().is_some()).collect();
+        let parts: Vec<TextPart> = parts.filter(|part| part.report_text().is_some()).collect();
         if !parts.is_empty() {
             return parts;
         }
         let outputs = self.outputs.take().unwrap_or_default();
-        outputs.into_iter().filter(|part| part.written().is_some()).collect()
+        outputs.into_iter().filter(|part| part.report_text().is_some()).collect()
     }
 
     /// The number of words written so far.
@@ -81,7 +81,7 @@ impl Interaction {
         let steps = self.steps.iter().flatten().skip(self.report_from());
         let parts =
             steps.filter(|step| step.is_output()).flat_map(|step| step.content.iter()).flatten();
-        let texts = parts.chain(self.outputs.iter().flatten()).filter_map(TextPart::written);
+        let texts = parts.chain(self.outputs.iter().flatten()).filter_map(TextPart::report_text);
         texts.map(|text| text.split_whitespace().count()).sum()
     }
 
@@ -136,7 +136,7 @@ impl Step {
     }
 
     fn has_text(&self) -> bool {
-        let mut texts = self.content.iter().flatten().filter_map(TextPart::written);
+        let mut texts = self.content.iter().flatten().filter_map(TextPart::report_text);
         texts.any(|text| !text.is_empty())
     }
 
@@ -198,7 +198,7 @@ pub(super) struct TextPart {
 
 impl TextPart {
     /// The text if it is part of the report; thoughts and pictures are not.
-    pub(super) fn written(&self) -> Option<&str> {
+    pub(super) fn report_text(&self) -> Option<&str> {
         let is_text = self.r#type.as_deref().is_none_or(|kind| kind == "text");
         self.text.as_deref().filter(|_| is_text)
     }
@@ -230,7 +230,7 @@ impl Usage {
     /// Each grounding tool that was called, and how often.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&str, u64)> {
         let tools = self.grounding_tool_count.iter().flatten();
-        tools.filter_map(|tool| Some((tool.r#type.as_deref()?, tool.count.counted()?)))
+        tools.filter_map(|tool| Some((tool.r#type.as_deref()?, tool.count.count()?)))
     }
 
     /// Returns true if a number in it is impossible, so that no bill can be computed from it.
@@ -265,7 +265,7 @@ pub(super) enum Count {
 }
 
 impl Count {
-    pub(super) fn counted(self) -> Option<u64> {
+    pub(super) fn count(self) -> Option<u64> {
         match self {
             Self::Counted(count) => Some(count),
             Self::Missing | Self::Absurd => None,
@@ -273,7 +273,7 @@ impl Count {
     }
 
     pub(super) fn or_zero(self) -> u64 {
-        self.counted().unwrap_or(0)
+        self.count().unwrap_or(0)
     }
 }
 
@@ -310,7 +310,7 @@ impl Citation {
     }
 
     /// Its title.
-    pub(super) fn called(&self) -> Option<&str> {
+    pub(super) fn title(&self) -> Option<&str> {
         first(&[&self.title, &self.name, &self.file_name])
     }
 }
@@ -394,7 +394,7 @@ mod tests {
 
     fn report(body: &str) -> String {
         let parts = object::<Interaction>(body.as_bytes()).unwrap().take_report();
-        parts.iter().filter_map(TextPart::written).collect()
+        parts.iter().filter_map(TextPart::report_text).collect()
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(interaction.status(), Status::Running);
         assert_eq!(interaction.agent(), Some("m"));
         assert!(interaction.error().is_none());
-        assert_eq!(interaction.take_report()[0].written(), Some("hi"));
+        assert_eq!(interaction.take_report()[0].report_text(), Some("hi"));
         assert_eq!(interaction.into_id().as_deref(), Some("v1_a"));
         for none in ["{}", r#"{"id":""}"#, r#"{"id":7}"#] {
             assert_eq!(object::<Interaction>(none.as_bytes()).unwrap().into_id(), None);

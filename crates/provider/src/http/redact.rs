@@ -23,7 +23,7 @@ pub(crate) fn redact(text: &str, secret: &str) -> String {
     let seen = text.char_indices().nth(2 * MAX_DETAIL_CHARS).map_or(length, |(at, _)| at);
     let text = &text[..seen];
     let text = if secret.is_empty() { text.to_owned() } else { text.replace(secret, "[redacted]") };
-    let text = RequestWords::of(&Value::from(secret)).kept_out_of(&text);
+    let text = RequestWords::collect(&Value::from(secret)).redact(&text);
     let mut clean = String::new();
     let mut word = String::new();
     for character in text.chars().take(MAX_DETAIL_CHARS) {

@@ -81,7 +81,7 @@ impl Drive {
                         recorded.await.ok()?;
                         (id, task.left_running().finish().await)
                     }
-                    Ok(StartedCall::Answered(answer)) => return Some(Ok(done(answer))),
+                    Ok(StartedCall::Answered(answer)) => return Some(Ok(final_step(answer))),
                     Err(error) => {
                         self.drop_lost_connection(&error).await;
                         return Some(Err(call_error(&error)));
@@ -94,7 +94,7 @@ impl Drive {
             && silence(&heard) < self.patience.idle
         {
             self.drop_lost_connection(error).await;
-            match self.upstream.connected().await {
+            match self.upstream.connect().await {
                 Ok(connected) => self.connected = connected,
                 Err(error) if error.kind.is_permanent() => return Some(Err(error)),
                 Err(_) => continue,
@@ -109,12 +109,12 @@ impl Drive {
         if let Err(error) = &answer {
             self.drop_lost_connection(error).await;
         }
-        Some(answer.map(done).map_err(|error| call_error(&error)))
+        Some(answer.map(final_step).map_err(|error| call_error(&error)))
     }
 
     async fn drop_lost_connection(&self, error: &ClientError) {
         if let ClientError::Gone { .. } | ClientError::TooLong { .. } = error {
-            self.upstream.lost(&self.connected).await;
+            self.upstream.drop_connection(&self.connected).await;
         }
     }
 }
@@ -148,7 +148,7 @@ fn silence(heard: &Mutex<Instant>) -> Duration {
 }
 
 /// The answer as it came, also one that its tool calls an error.
-fn done(answer: ToolAnswer) -> Step {
+fn final_step(answer: ToolAnswer) -> Step {
     let ToolAnswer { content, structured, is_error, .. } = answer;
     let output = Output {
         body: Body::Tool { content, structured, is_error },

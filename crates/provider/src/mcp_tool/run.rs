@@ -34,7 +34,7 @@ impl ToolRun {
     }
 
     /// Waits for the first event, which shows whether there is anything to follow.
-    pub(super) async fn confirmed(mut self) -> Result<Self, ProviderError> {
+    pub(super) async fn confirm(mut self) -> Result<Self, ProviderError> {
         match self.event().await {
             ToolEvent::Step(step) if step.is_err() => step.map(|_| self),
             event => {

@@ -72,14 +72,14 @@ impl Upstream {
 
     /// Connects for this alone, returns the server's tools as it describes them, and leaves again.
     pub async fn list_tools(&self) -> Result<Vec<Value>, ClientError> {
-        let connected = self.connect().await?;
+        let connected = self.open_connection().await?;
         let tools = connected.client.list_tools(CallOptions::default()).await;
         connected.client.close().await;
         tools
     }
 
     /// Returns a connection that answers, or a new one.
-    pub(super) async fn connected(&self) -> Result<Arc<Connected>, ProviderError> {
+    pub(super) async fn connect(&self) -> Result<Arc<Connected>, ProviderError> {
         // Held during the handshake, so that many jobs at once start one server.
         let mut state = self.state.lock().await;
         if let Some(connected) = &state.connected {
@@ -92,7 +92,7 @@ impl Upstream {
         if let Some(moment) = state.not_before {
             tokio::time::sleep_until(moment).await;
         }
-        match self.connect().await {
+        match self.open_connection().await {
             Ok(connected) => {
                 let connected = Arc::new(connected);
                 *state =
@@ -110,14 +110,14 @@ impl Upstream {
     }
 
     /// Drops a connection that broke, so that the next call makes a new one.
-    pub(super) async fn lost(&self, connected: &Arc<Connected>) {
+    pub(super) async fn drop_connection(&self, connected: &Arc<Connected>) {
         let mut state = self.state.lock().await;
         if state.connected.as_ref().is_some_and(|current| Arc::ptr_eq(current, connected)) {
             state.connected = None;
         }
     }
 
-    async fn connect(&self) -> Result<Connected, ClientError> {
+    async fn open_connection(&self) -> Result<Connected, ClientError> {
         let options = ConnectOptions::default();
         let client = match &self.server {
             Server::Program(program) => {

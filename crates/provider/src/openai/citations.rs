@@ -9,7 +9,7 @@ use crate::responses::wire::Annotation;
 use crate::vendor::citations::{Edit, NumberedSources, apply_edits, links_to, numbers};
 
 /// The text with our markers, and its sources by number. Pages that were read are sources if the text links to them.
-pub(super) fn cited<'a>(
+pub(super) fn number_citations<'a>(
     text: String,
     citations: Vec<Annotation>,
     read: impl Iterator<Item = &'a str>,
@@ -164,7 +164,7 @@ mod tests {
     fn check(text: &str, citations: &[(&str, i64, i64)], expected: &str, urls: &[(u32, &str)]) {
         let citations = citations.iter().map(|(url, start, end)| at(url, *start, *end)).collect();
         let (text, sources) =
-            cited(text.to_owned(), citations, ["https://read.example"].into_iter());
+            number_citations(text.to_owned(), citations, ["https://read.example"].into_iter());
         let sources: Vec<_> =
             sources.iter().map(|source| (source.number, source.url.as_str())).collect();
         assert_eq!((text.as_str(), &sources[..]), (expected, urls));

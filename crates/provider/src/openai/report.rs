@@ -2,7 +2,7 @@
 
 use outlast_core::{Body, Cost, Output, Step, Usage, split_thinking};
 
-use super::citations::cited;
+use super::citations::number_citations;
 use crate::prices::{Extras, Prices};
 use crate::responses::note_early_end;
 use crate::responses::wire::Response;
@@ -12,10 +12,11 @@ use crate::vendor::Status;
 const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// The last step of a run that was not stopped; `None` when there is no report.
-pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
+pub(super) fn final_step(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
     let (text, citations) = response.take_report();
-    let read = response.read().filter_map(|page| page.url.as_deref()).chain(response.opened());
-    let (text, sources) = cited(text, citations, read);
+    let read =
+        response.read().filter_map(|page| page.url.as_deref()).chain(response.opened_pages());
+    let (text, sources) = number_citations(text, citations, read);
     let (mut text, thinking) = split_thinking(text);
     // Thoughts alone are no report.
     if text.trim().is_empty() {
@@ -40,7 +41,7 @@ pub(super) fn stated_cost(response: &Response) -> Cost {
 fn usage(response: &Response) -> Usage {
     let billed = response.tool_usage.as_ref().and_then(|tools| tools.searches());
     let searches = billed.unwrap_or(response.searches() as u64);
-    response.usage.as_ref().map(|usage| usage.consumed(searches)).unwrap_or_default()
+    response.usage.as_ref().map(|usage| usage.to_usage(searches)).unwrap_or_default()
 }
 
 /// From the table: the provider reports no cost (C9). Counts that cannot be, negative ones among them, have no price.
@@ -63,7 +64,7 @@ mod tests {
 
     fn output(body: &str) -> Option<Output> {
         let mut response = object::<Response>(body.as_bytes()).unwrap();
-        match finished(response.status(), &mut response, Vec::new())? {
+        match final_step(response.status(), &mut response, Vec::new())? {
             Step::Done { output, .. } => Some(*output),
             other => panic!("{other:?}"),
         }

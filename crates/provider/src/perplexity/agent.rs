@@ -23,7 +23,7 @@ use crate::vendor::{
 pub(crate) const DIALECT: responses::Dialect = responses::Dialect {
     name: Agent::NAME,
     path: ["v1", "agent"],
-    finished: report::finished,
+    finished: report::final_step,
     cost: report::stated_cost,
 };
 
@@ -92,14 +92,14 @@ impl Provider for Agent {
         let submit = Submit::new(&self.api.service);
         let response = submit.send(request, |answer| self.api.service.refusal(answer)).await?;
         if is_event_stream(&response) {
-            let run = submit.in_time(self.begun(response)).await??;
+            let run = submit.in_time(self.wait_for_run(response)).await??;
             return Ok(Box::new(run));
         }
         let body = submit.read(response).await?;
         let response = object::<RunObject>(&body).unwrap_or_default();
         let no_id = || BeginError::Unknown(self.api.service.no_id(&body));
         let id = response.id().ok_or_else(no_id)?;
-        Ok(Box::new(ResponseRun::resumed(self.api.clone(), self.api.remote(id))))
+        Ok(Box::new(ResponseRun::resume(self.api.clone(), self.api.remote(id))))
     }
 
     async fn resume(
@@ -107,7 +107,7 @@ impl Provider for Agent {
         _request: &Request,
         run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
-        Ok(Box::new(ResponseRun::resumed(self.api.clone(), run.clone())))
+        Ok(Box::new(ResponseRun::resume(self.api.clone(), run.clone())))
     }
 
     async fn stop(&self, run: &RemoteRun) -> Result<StopOutcome, ProviderError> {
@@ -117,7 +117,10 @@ impl Provider for Agent {
 
 impl Agent {
     /// Waits for the event that names the run.
-    async fn begun(&self, response: Response) -> Result<FollowedRun<ResponseRun>, BeginError> {
+    async fn wait_for_run(
+        &self,
+        response: Response,
+    ) -> Result<FollowedRun<ResponseRun>, BeginError> {
         let mut events = EventStream::new(response);
         loop {
             let mut event = events.next(Event::parse).await.map_err(stream_before_id)?;
@@ -126,7 +129,7 @@ impl Agent {
             }
             let mut response = event.response.take().unwrap_or_default();
             let error = event.error.0.or(response.error.take());
-            let detail = error.map(|error| self.api.service.redact(&error.said()));
+            let detail = error.map(|error| self.api.service.redact(&error.detail()));
             let no_id = || BeginError::Unknown(ProviderError { detail, ..malformed(NO_ID) });
             let id = response.id().ok_or_else(no_id)?;
             let heard = *event.sequence_number;

@@ -26,7 +26,7 @@ pub fn event(bytes: &[u8]) -> Result<(), String> {
     let status = event.status();
     match (status, event.response.0) {
         (Some(status), Some(mut response)) => {
-            finished(&report::finished(status, &mut response, event.raw))
+            finished(&report::final_step(status, &mut response, event.raw))
         }
         _ => Ok(()),
     }
@@ -46,7 +46,7 @@ pub fn response(bytes: &[u8]) -> Result<(), String> {
     let Some(mut response) = object::<Response>(bytes) else { return Ok(()) };
     let mut meter = Meter::default();
     drop(meter.snapshot(&response));
-    finished(&report::finished(response.status(), &mut response, bytes.to_vec()))?;
+    finished(&report::final_step(response.status(), &mut response, bytes.to_vec()))?;
     drop(run_ended(&super::VENDOR, response.status(), response.error.as_ref(), str::to_owned));
     Ok(())
 }
@@ -70,7 +70,7 @@ pub fn followed(stream: &[u8], size: usize) -> Option<String> {
             let (Some(status), Some(response)) = (event.status(), &mut *event.response) else {
                 continue;
             };
-            let step = report::finished(status, response, event.raw);
+            let step = report::final_step(status, response, event.raw);
             let Some(Step::Done { output, .. }) = step else { continue };
             let Body::Report { text, .. } = output.body else { return None };
             return Some(text);

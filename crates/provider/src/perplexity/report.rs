@@ -23,13 +23,14 @@ const PRESETS: [&str; 9] = [
 ];
 
 /// The last step of a run that was not stopped; `None` when there is no report.
-pub(super) fn finished(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
+pub(super) fn final_step(status: Status, response: &mut Response, raw: Vec<u8>) -> Option<Step> {
     let (text, thinking) = split_thinking(response.take_report().0);
     // Thoughts alone are no report.
     if text.trim().is_empty() {
         return None;
     }
-    let (mut text, sources) = citations::cited(text, response.found(), response.read());
+    let (mut text, sources) =
+        citations::number_citations(text, response.search_results(), response.read());
     note_early_end(&mut text, status, response);
     let usage = usage(response);
     let output = Output {
@@ -53,7 +54,7 @@ pub(super) fn stated_cost(response: &Response) -> Cost {
 fn usage(response: &Response) -> Usage {
     let Some(usage) = &*response.usage else { return Usage::default() };
     let searches = usage.calls().filter(|(tool, _)| is_web_search(tool));
-    usage.consumed(searches.map(|(_, calls)| calls).sum())
+    usage.to_usage(searches.map(|(_, calls)| calls).sum())
 }
 
 /// The bill calls the tool by another name than the request does.
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_finished_run_becomes_a_report_with_numbered_sources_usage_and_cost() {
-        let step = finished(
+        let step = final_step(
             Status::Completed,
             &mut object::<Response>(DONE.as_bytes()).unwrap(),
             DONE.into(),
@@ -123,7 +124,7 @@ mod tests {
     fn a_cut_report_notes_it_and_an_empty_one_is_dropped() {
         let cut = r#"{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},
             "output":[{"type":"message","content":[{"type":"output_text","text":"half"}]}]}"#;
-        let Step::Done { output, .. } = finished(
+        let Step::Done { output, .. } = final_step(
             Status::Incomplete,
             &mut object::<Response>(cut.as_bytes()).unwrap(),
             Vec::new(),
@@ -135,12 +136,12 @@ mod tests {
         assert_eq!(text, "half\n\n*The provider ended this report early (max_output_tokens).*");
         let empty = r#"{"id":"r","status":"incomplete","output":[]}"#;
         let mut empty = object::<Response>(empty.as_bytes()).unwrap();
-        assert!(finished(Status::Incomplete, &mut empty, Vec::new()).is_none());
+        assert!(final_step(Status::Incomplete, &mut empty, Vec::new()).is_none());
     }
 
     fn output(body: &str) -> Output {
         let mut response = object::<Response>(body.as_bytes()).unwrap();
-        match finished(Status::Completed, &mut response, Vec::new()) {
+        match final_step(Status::Completed, &mut response, Vec::new()) {
             Some(Step::Done { output, .. }) => *output,
             other => panic!("{other:?}"),
         }
@@ -168,7 +169,7 @@ mod tests {
         let only = r#"{"output":[{"type":"message","content":[{"text":"<think>hm</think>"}]}]}"#;
         let mut only = object::<Response>(only.as_bytes()).unwrap();
         assert!(
-            finished(Status::Completed, &mut only, Vec::new()).is_none(),
+            final_step(Status::Completed, &mut only, Vec::new()).is_none(),
             "thoughts alone are none"
         );
     }

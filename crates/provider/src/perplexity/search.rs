@@ -7,7 +7,7 @@ use outlast_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::wire::narrowed;
+use super::wire::with_filters;
 use crate::prices::Prices;
 use crate::responses::wire::is_name;
 use crate::vendor::lenient::{Items, Known, object};
@@ -28,7 +28,7 @@ fn request(ask: &ResearchRequest) -> Value {
         "max_tokens_per_page": ask.filters.max_tokens_per_page.unwrap_or(MAX_TOKENS_PER_PAGE),
         "country": ask.filters.country,
     });
-    narrowed(body, &ask.filters)
+    with_filters(body, &ask.filters)
 }
 
 #[derive(Debug, Default, Deserialize)]

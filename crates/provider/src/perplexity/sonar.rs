@@ -100,7 +100,7 @@ impl Provider for Sonar {
         _request: &Request,
         run: &RemoteRun,
     ) -> Result<Box<dyn Run>, ProviderError> {
-        Ok(Box::new(ResearchRun::resumed(self.api.clone(), run.clone())))
+        Ok(Box::new(ResearchRun::resume(self.api.clone(), run.clone())))
     }
 
     async fn stop(&self, _run: &RemoteRun) -> Result<StopOutcome, ProviderError> {

@@ -76,7 +76,7 @@ fn common_filters(filters: &SearchFilters) -> Value {
 }
 
 /// A body of the Sonar and the Search endpoints, which have one filter more, and all of them next to their own fields.
-pub(super) fn narrowed(mut body: Value, narrowed_to: &SearchFilters) -> Value {
+pub(super) fn with_filters(mut body: Value, narrowed_to: &SearchFilters) -> Value {
     body["search_mode"] = narrowed_to.academic.then_some("academic").into();
     if let (Some(fields), Value::Object(more)) = (body.as_object_mut(), common_filters(narrowed_to))
     {

@@ -22,8 +22,8 @@ impl Meter {
         if queries + sources > 0 {
             self.by_events.queries += queries;
             self.by_events.sources += sources;
-            let done = self.done();
-            return self.milestones.searched(done.queries, done.sources);
+            let done = self.work_done();
+            return self.milestones.report_search(done.queries, done.sources);
         }
         if event.opens_the_report() {
             return self.milestones.processing();
@@ -32,7 +32,7 @@ impl Meter {
             TEXT_DELTA => {
                 let delta = event.delta.as_deref().unwrap_or_default();
                 self.by_events.words += delta.split_whitespace().count();
-                self.milestones.written(self.done().words)
+                self.milestones.report_words(self.work_done().words)
             }
             "response.output_text.done" => Some(self.milestones.text_is_complete()),
             _ if event.closes_the_report() => Some(self.milestones.report_is_complete()),
@@ -44,13 +44,15 @@ impl Meter {
     pub(crate) fn snapshot(&mut self, response: &Response) -> Option<Progress> {
         self.by_checks = self.by_checks.max(WorkDone {
             queries: response.queries(),
-            sources: response.found().count() + response.read().count() + response.opened().count(),
+            sources: response.search_results().count()
+                + response.read().count()
+                + response.opened_pages().count(),
             words: response.words(),
         });
-        self.milestones.worked(self.done())
+        self.milestones.report_work(self.work_done())
     }
 
-    fn done(&self) -> WorkDone {
+    fn work_done(&self) -> WorkDone {
         self.by_events.max(self.by_checks)
     }
 }

@@ -30,7 +30,7 @@ impl ResponseRun {
         stream: EventStream,
         last: Option<u64>,
     ) -> FollowedRun<Self> {
-        let mut run = Self::resumed(api, remote);
+        let mut run = Self::resume(api, remote);
         run.link.follow(stream, None);
         run.vendor.news = true;
         run.vendor.cursor = last.unwrap_or(0);
@@ -38,7 +38,7 @@ impl ResponseRun {
     }
 
     /// Follows a run begun earlier; the first check is made at once.
-    pub(crate) fn resumed(api: Responses, remote: RemoteRun) -> FollowedRun<Self> {
+    pub(crate) fn resume(api: Responses, remote: RemoteRun) -> FollowedRun<Self> {
         let link = RunLink::new(api.service.clone(), remote);
         let vendor = Self {
             api,
@@ -70,7 +70,7 @@ impl VendorRun for ResponseRun {
     }
 
     fn text(&self) -> Option<String> {
-        self.partial.shown()
+        self.partial.visible_text()
     }
 
     fn milestones(&mut self) -> &mut Milestones {

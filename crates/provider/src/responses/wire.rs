@@ -88,7 +88,7 @@ impl Response {
     /// The number of words written so far.
     pub(crate) fn words(&self) -> usize {
         let parts = self.messages().flat_map(|message| message.content.iter().flatten());
-        parts.filter_map(ContentPart::written).map(|text| text.split_whitespace().count()).sum()
+        parts.filter_map(ContentPart::report_text).map(|text| text.split_whitespace().count()).sum()
     }
 
     fn messages(&self) -> impl Iterator<Item = &OutputItem> {
@@ -96,7 +96,7 @@ impl Response {
     }
 
     /// The results of web searches, in their order. Citations name their numbers.
-    pub(crate) fn found(&self) -> impl Iterator<Item = &Page> {
+    pub(crate) fn search_results(&self) -> impl Iterator<Item = &Page> {
         let searches = self.items().filter(|item| item.is_web_search());
         searches.flat_map(|item| item.results.iter().flatten())
     }
@@ -107,8 +107,8 @@ impl Response {
     }
 
     /// Pages that were opened.
-    pub(crate) fn opened(&self) -> impl Iterator<Item = &str> {
-        self.items().filter_map(|item| item.action.as_ref()?.opened())
+    pub(crate) fn opened_pages(&self) -> impl Iterator<Item = &str> {
+        self.items().filter_map(|item| item.action.as_ref()?.opened_page())
     }
 
     fn items(&self) -> impl Iterator<Item = &OutputItem> {
@@ -146,7 +146,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// The same in our words, with this many searches.
-    pub(crate) fn consumed(&self, searches: u64) -> outlast_core::Usage {
+    pub(crate) fn to_usage(&self, searches: u64) -> outlast_core::Usage {
         let input_tokens = self.input_tokens.unwrap_or(0);
         let output_tokens = self.output_tokens.unwrap_or(0);
         let details = self.output_tokens_details.as_ref();
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(response.status(), Status::Completed);
         assert_eq!(response.take_report().0, "hi");
         assert_eq!(response.usage.as_ref().unwrap().output_tokens.0, Some(4));
-        assert_eq!(response.found().filter_map(|page| *page.id).collect::<Vec<_>>(), [2]);
+        assert_eq!(response.search_results().filter_map(|page| *page.id).collect::<Vec<_>>(), [2]);
         assert_eq!(response.id(), Some("resp_1"));
         let event =
             Event::parse(&mut r#"{"type":"response.failed","response":[],"error":3}"#.to_owned());
@@ -306,7 +306,7 @@ mod tests {
         let urls = |pages: Vec<&Page>| -> Vec<_> {
             pages.iter().filter_map(|page| page.url.0.clone()).collect()
         };
-        assert_eq!(urls(response.found().collect()), ["a"]);
+        assert_eq!(urls(response.search_results().collect()), ["a"]);
         assert_eq!(urls(response.read().collect()), ["i", "b"]);
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn run_ended(
         },
     };
     let reason = error.and_then(|error| error.message.as_deref()).map(&redact);
-    let detail = error.map(|error| redact(&error.said()));
+    let detail = error.map(|error| redact(&error.detail()));
     ProviderError { reason, detail, ..ProviderError::new(kind, sentence) }
 }
 
@@ -114,7 +114,7 @@ impl RunError {
     }
 
     /// The provider's code or type, and its message.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         let code = self.code.as_ref().map(ToString::to_string).or(self.kind.0.clone());
         let message = self.message.as_deref().unwrap_or_default();
         format!("{} {message}", code.unwrap_or_default())

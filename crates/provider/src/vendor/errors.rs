@@ -96,7 +96,7 @@ fn error_words(error: &Value) -> Vec<String> {
 }
 
 /// A submit without an answer.
-pub(crate) fn not_begun(vendor: &Vendor, error: &SendError) -> BeginError {
+pub(crate) fn submit_error(vendor: &Vendor, error: &SendError) -> BeginError {
     match error {
         SendError::NotSent(_) => BeginError::NotSent(no_answer(vendor, error)),
         SendError::Lost(_) => BeginError::Unknown(no_answer(vendor, error)),
@@ -168,7 +168,7 @@ pub(crate) fn unreadable() -> ProviderError {
 }
 
 /// A run the provider no longer knows.
-pub(crate) fn lost() -> ProviderError {
+pub(crate) fn lost_run() -> ProviderError {
     ProviderError::new(
         ProviderErrorKind::RunLost,
         "the provider no longer knows the run of this question",
@@ -176,7 +176,7 @@ pub(crate) fn lost() -> ProviderError {
 }
 
 /// A run the provider does not know yet.
-pub(crate) fn not_yet() -> ProviderError {
+pub(crate) fn unknown_run() -> ProviderError {
     let sentence = "the provider does not know this run yet; try again in a moment";
     ProviderError::new(ProviderErrorKind::Unavailable { retry_after: None }, sentence)
 }

@@ -58,7 +58,7 @@ impl Service {
     pub(crate) async fn attach(&self, url: Url) -> Result<Option<EventStream>, ProviderError> {
         let request = self.calls()?.get(url).header("accept", "text/event-stream");
         let response =
-            send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
+            send(self.authorize(request)).await.map_err(|error| self.no_answer(&error))?;
         let status = response.status();
         if status == StatusCode::OK && is_event_stream(&response) {
             return Ok(Some(EventStream::new(response)));

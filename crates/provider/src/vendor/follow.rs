@@ -130,9 +130,9 @@ impl RunLink {
         id: impl Fn(&T) -> Option<&str>,
     ) -> Result<Option<(T, Vec<u8>)>, ProviderError> {
         let to_error = |answer: &HttpAnswer| to_error(&self.service, answer);
-        let read = self.checks.shown::<T>(&self.remote, answer, to_error)?;
+        let read = self.checks.read_object::<T>(&self.remote, answer, to_error)?;
         match &read {
-            Some((state, _)) => self.checks.named(&self.remote, id(state)),
+            Some((state, _)) => self.checks.check_id(&self.remote, id(state)),
             None => self.check_later(),
         }
         Ok(read)

@@ -90,7 +90,7 @@ impl Milestones {
     }
 
     /// Reports these totals of queries asked and sources read, unless both were reported before.
-    pub(crate) fn searched(&mut self, queries: usize, sources: usize) -> Option<Progress> {
+    pub(crate) fn report_search(&mut self, queries: usize, sources: usize) -> Option<Progress> {
         let searched = (self.searched.0.max(queries), self.searched.1.max(sources));
         if self.searched == searched {
             return None;
@@ -99,17 +99,17 @@ impl Milestones {
         let steps = searched.0 + searched.1;
         let queries = counted(searched.0, "query", "queries");
         let sources = counted(searched.1, "source", "sources");
-        Some(self.researched(steps, format!("Researching: {queries} asked, {sources} read")))
+        Some(self.report_step(steps, format!("Researching: {queries} asked, {sources} read")))
     }
 
     /// Reports these totals of a run's work, unless all of it was reported before.
-    pub(crate) fn worked(&mut self, done: WorkDone) -> Option<Progress> {
-        let searched = self.searched(done.queries, done.sources);
-        self.written(done.words).or(searched)
+    pub(crate) fn report_work(&mut self, done: WorkDone) -> Option<Progress> {
+        let searched = self.report_search(done.queries, done.sources);
+        self.report_words(done.words).or(searched)
     }
 
     /// Reports this total of steps taken before output begins to arrive; `message` describes the last one.
-    pub(crate) fn researched(&mut self, steps: usize, message: String) -> Progress {
+    pub(crate) fn report_step(&mut self, steps: usize, message: String) -> Progress {
         let steps = u8::try_from(steps).unwrap_or(u8::MAX);
         let percent = QUERYING_PERCENT + steps.min(PROCESSING.0 - QUERYING_PERCENT - 1);
         self.at_least(percent, message)
@@ -121,7 +121,7 @@ impl Milestones {
     }
 
     /// This many words have arrived in all.
-    pub(crate) fn written(&mut self, words: usize) -> Option<Progress> {
+    pub(crate) fn report_words(&mut self, words: usize) -> Option<Progress> {
         let steps = words / WORDS_PER_STEP;
         if words == 0 || (self.percent >= PROCESSING.0 && steps <= self.written) {
             return None;
@@ -171,12 +171,12 @@ mod tests {
     fn progress_follows_what_is_seen() {
         let mut milestones = Milestones::default();
         let mut seen =
-            vec![milestones.start(&VENDOR), milestones.start(&VENDOR), milestones.written(0)];
-        seen.extend([1, 49, 50, 60, 100].map(|words| milestones.written(words)));
+            vec![milestones.start(&VENDOR), milestones.start(&VENDOR), milestones.report_words(0)];
+        seen.extend([1, 49, 50, 60, 100].map(|words| milestones.report_words(words)));
         seen.push(milestones.processing());
         let long = [1_249, 1_250, 2_000, 1_000_000];
-        seen.extend(long.map(|words| milestones.written(words)));
-        seen.extend([milestones.finalizing(), milestones.finalizing(), milestones.written(1)]);
+        seen.extend(long.map(|words| milestones.report_words(words)));
+        seen.extend([milestones.finalizing(), milestones.finalizing(), milestones.report_words(1)]);
         let seen: Vec<_> = seen
             .iter()
             .map(|step| step.as_ref().map(|step| (step.percent.unwrap(), step.message.as_str())))

@@ -129,7 +129,7 @@ impl Service {
         let client = self.shared.http.submits();
         let client = client
             .map_err(|error| BeginError::NotSent(errors::no_client(self.vendor(), &*error)))?;
-        Ok(self.authorised(client.post(self.address(names.iter().copied())).json(body)))
+        Ok(self.authorize(client.post(self.address(names.iter().copied())).json(body)))
     }
 
     /// Asks for a present state.
@@ -144,7 +144,7 @@ impl Service {
         names: &[&str],
     ) -> Result<HttpAnswer, ProviderError> {
         let request = self.calls()?.get(self.address(names.iter().copied())).timeout(limit);
-        self.answer(self.authorised(request)).await
+        self.answer(self.authorize(request)).await
     }
 
     /// Posts a request that costs nothing and may be repeated.
@@ -155,7 +155,7 @@ impl Service {
         body: &(impl Serialize + Sync),
     ) -> Result<HttpAnswer, ProviderError> {
         let request = self.calls()?.post(self.address(names.iter().copied())).json(body);
-        self.answer(self.authorised(request.timeout(limit))).await
+        self.answer(self.authorize(request.timeout(limit))).await
     }
 
     /// Upstream text fit for the operator, with this key kept out of it.
@@ -174,7 +174,7 @@ impl Service {
         self.malformed(errors::NO_ID, body)
     }
 
-    pub(crate) fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn authorize(&self, request: RequestBuilder) -> RequestBuilder {
         let key = &self.shared.api_key;
         let request = match self.vendor().key_header {
             KeyHeader::Bearer => request.bearer_auth(key),
@@ -308,7 +308,7 @@ impl Service {
     ) -> Result<(Checked, Vec<u8>), ProviderError> {
         let request = self.calls()?.get(list).timeout(limit);
         let response =
-            send(self.authorised(request)).await.map_err(|error| self.no_answer(&error))?;
+            send(self.authorize(request)).await.map_err(|error| self.no_answer(&error))?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| DateTime::parse_from_rfc2822(date).ok());
         let server_time = date.map(|date| Timestamp::from_millis(date.timestamp_millis()));

@@ -65,7 +65,7 @@ impl Service {
         let before = look().await?;
         let was_known = before.status != StatusCode::NOT_FOUND;
         if !was_known && !self.is_settled(run) {
-            return Err(errors::not_yet());
+            return Err(errors::unknown_run());
         }
         if was_known && !before.status.is_success() {
             return Err(to_error(&before));
@@ -93,7 +93,7 @@ impl Service {
             tokio::time::sleep(*wait).await;
             let shown = look().await?;
             match shown.status {
-                StatusCode::NOT_FOUND if was_known => return Err(errors::not_yet()),
+                StatusCode::NOT_FOUND if was_known => return Err(errors::unknown_run()),
                 StatusCode::NOT_FOUND => return Ok(StopOutcome::Unknown),
                 status if !status.is_success() => return Err(to_error(&shown)),
                 _ => {}

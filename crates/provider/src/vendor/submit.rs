@@ -38,7 +38,7 @@ impl<'a> Submit<'a> {
     ) -> Result<Response, BeginError> {
         let response = self.in_time(send(request)).await?;
         let response =
-            response.map_err(|error| errors::not_begun(self.service.vendor(), &error))?;
+            response.map_err(|error| errors::submit_error(self.service.vendor(), &error))?;
         if response.status().is_success() {
             return Ok(response);
         }

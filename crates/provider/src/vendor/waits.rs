@@ -114,12 +114,12 @@ impl Checks {
     }
 
     /// The run was found.
-    pub(crate) fn found(&mut self) {
+    pub(crate) fn handle_found(&mut self) {
         self.not_found_since = None;
     }
 
     /// Notes the id in an answer about a run. Gateways rename ids, so the answer is used all the same.
-    pub(crate) fn named(&mut self, remote: &RemoteRun, id: Option<&str>) {
+    pub(crate) fn check_id(&mut self, remote: &RemoteRun, id: Option<&str>) {
         let Some(other) = id.filter(|id| *id != remote.id && !self.warned_of_other_id) else {
             return;
         };
@@ -133,21 +133,21 @@ impl Checks {
     }
 
     /// The run was not found: one answer of this kind proves nothing, nor do many in a short time.
-    pub(crate) fn not_found(&mut self) -> Result<(), ProviderError> {
+    pub(crate) fn handle_not_found(&mut self) -> Result<(), ProviderError> {
         let since = *self.not_found_since.get_or_insert_with(Instant::now);
         match since.elapsed() >= self.waits.lost_after {
-            true => Err(errors::lost()),
+            true => Err(errors::lost_run()),
             false => Ok(()),
         }
     }
 
     /// A check failed. A failure in passing keeps the series and is not a failed try; a permanent one ends the run.
-    pub(crate) fn failed(
+    pub(crate) fn handle_failure(
         &mut self,
         remote: &RemoteRun,
         error: ProviderError,
     ) -> Result<(), ProviderError> {
-        self.found();
+        self.handle_found();
         if error.kind.is_permanent() {
             return Err(error);
         }
@@ -157,7 +157,7 @@ impl Checks {
     }
 
     /// The object that a check was answered with, and its body; `None` when the run must be checked again.
-    pub(crate) fn shown<T: DeserializeOwned>(
+    pub(crate) fn read_object<T: DeserializeOwned>(
         &mut self,
         remote: &RemoteRun,
         answer: Result<HttpAnswer, ProviderError>,
@@ -166,7 +166,7 @@ impl Checks {
         let Some(body) = self.body(remote, answer, to_error)? else { return Ok(None) };
         match object(&body) {
             Some(shown) => Ok(Some((shown, body))),
-            None => self.failed(remote, errors::unreadable()).map(|()| None),
+            None => self.handle_failure(remote, errors::unreadable()).map(|()| None),
         }
     }
 
@@ -178,13 +178,13 @@ impl Checks {
         to_error: impl Fn(&HttpAnswer) -> ProviderError,
     ) -> Result<Option<Vec<u8>>, ProviderError> {
         match answer {
-            Ok(answer) if answer.status == StatusCode::NOT_FOUND => self.not_found()?,
+            Ok(answer) if answer.status == StatusCode::NOT_FOUND => self.handle_not_found()?,
             Ok(answer) if answer.status.is_success() => {
-                self.found();
+                self.handle_found();
                 return Ok(Some(answer.body));
             }
-            Ok(answer) => self.failed(remote, to_error(&answer))?,
-            Err(error) => self.failed(remote, error)?,
+            Ok(answer) => self.handle_failure(remote, to_error(&answer))?,
+            Err(error) => self.handle_failure(remote, error)?,
         }
         Ok(None)
     }

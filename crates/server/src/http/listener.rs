@@ -85,7 +85,7 @@ impl Listener {
             let mut connection =
                 std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
             let asked =
-                async { if late { std::future::pending().await } else { stop.asked().await } };
+                async { if late { std::future::pending().await } else { stop.wait().await } };
             tokio::select! {
                 ended = connection.as_mut() => return log_end(ended),
                 () = closed.cancelled() => return,

@@ -165,7 +165,7 @@ async fn rendered(
             None if method != Method::GET => Body::from_stream(events),
             // A stream without a call ends for no other reason, and would delay the shutdown.
             None => {
-                Body::from_stream(events.take_until(Box::pin(async move { stop.asked().await })))
+                Body::from_stream(events.take_until(Box::pin(async move { stop.wait().await })))
             }
         };
         return Ok(Response::from_parts(parts, body));

@@ -127,7 +127,7 @@ pub(super) async fn ask(asked: PageRequest, body: Body) -> PageResult {
         let confirm = confirm(&new, expected.cost, expected.budget_note, fields);
         return Ok(confirm.answer(&asked.visitor));
     }
-    let key = fields.get("key").map(|key| Key::given(&format!("page:{key}"), hash(&new)));
+    let key = fields.get("key").map(|key| Key::from_caller(&format!("page:{key}"), hash(&new)));
     let started = engine.start(new, key).await;
     let started = started.map_err(|error| not_asked(&asked, &refusal(&error)))?;
     let id = started.job.id;
@@ -213,10 +213,10 @@ async fn new_job(
         max_failures: research.max_failures,
         ..job.map_err(Refusal::into_sentence)?
     };
-    let job = job.made_by("the page");
+    let job = job.with_tool("the page");
     let moved_from = own.filter(|own| own != job.profile.provider());
     Ok(match moved_from {
-        Some(own) => job.moved_from(&own),
+        Some(own) => job.with_moved_from(&own),
         None => job,
     })
 }

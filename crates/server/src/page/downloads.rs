@@ -19,7 +19,7 @@ pub(super) async fn of_job(asked: PageRequest, Path((id, format)): Wanted) -> Pa
     let job = asked.found(asked.engine().job(&asked.visitor.scope(), &id).await)?;
     let id = id.to_string();
     let name = job.new.conversation.clone().unwrap_or_else(|| ConversationId::new(&id));
-    let told = asked.found(Ok(Conversation::of(name, vec![job])))?;
+    let told = asked.found(Ok(Conversation::from_turns(name, vec![job])))?;
     file(&asked, &told, &id, &format)
 }
 

@@ -66,7 +66,7 @@ impl Follow {
         let wait = ChangeWait { at_most: QUIET, look_every: LOOK_EVERY };
         let stop = self.stop.clone();
         let changes = tokio::select! {
-            () = stop.asked() => return None,
+            () = stop.wait() => return None,
             changes = self.engine.changes(rev, wait) => changes.ok()?,
         };
         self.rev = Some(changes.rev);

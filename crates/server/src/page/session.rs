@@ -96,7 +96,7 @@ impl SignedOut {
             return true;
         }
         // If the store cannot be read, the page shows nothing either.
-        let stored = app.engine().kept(&stored_name(&session.owner)).await;
+        let stored = app.engine().get_setting(&stored_name(&session.owner)).await;
         let stored = stored.ok().flatten().unwrap_or_default();
         entries(&stored).any(|(id, _)| id == session.id)
     }
@@ -111,7 +111,7 @@ impl SignedOut {
         }
         let _one_at_a_time = self.storing.lock().await;
         let name = stored_name(&session.owner);
-        let stored = match app.engine().kept(&name).await {
+        let stored = match app.engine().get_setting(&name).await {
             Ok(stored) => stored.unwrap_or_default(),
             Err(error) => return not_stored(&error),
         };
@@ -120,7 +120,7 @@ impl SignedOut {
             .map(|(id, until)| format!("{id} {until}"))
             .collect();
         lines.push(format!("{} {}", session.id, session.until));
-        if let Err(error) = app.engine().keep(&name, &lines.join("\n")).await {
+        if let Err(error) = app.engine().put_setting(&name, &lines.join("\n")).await {
             not_stored(&error);
         }
     }

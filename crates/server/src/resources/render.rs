@@ -79,7 +79,7 @@ pub(super) fn job_text(job: &Job) -> String {
         "provider": job.new.profile.provider(),
         "status": state.as_str(),
         "done": state.is_terminal(),
-        "message": printable(&Standing::of(job, None).to_string()),
+        "message": printable(&Standing::new(job, None).to_string()),
         "createdAt": job.created_at.to_string(),
         "updatedAt": job.updated_at.to_string(),
         "endedAt": job.ended_at().map(|at| at.to_string()),

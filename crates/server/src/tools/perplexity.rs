@@ -111,7 +111,7 @@ impl Perplexity {
         let call = HeldCall {
             job: NewJob { workflow: tool.to_owned(), visibility, keep, ..job },
             key: None,
-            call_key: Key::research(tool, digest(&ask)?, answer).identified(identity),
+            call_key: Key::research(tool, digest(&ask)?, answer).with_identity(identity),
             answer_with,
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };

@@ -89,7 +89,7 @@ impl Tables {
         let same = self.identities.iter().filter_map(|(seq, identity)| {
             let job = &self.records.get(seq)?.job;
             let state = job.state.kind();
-            let is_same = job.new.owner == new.owner && identity.is_of(call, new, state);
+            let is_same = job.new.owner == new.owner && identity.matches(call, new, state);
             is_same.then(|| ((!state.is_terminal(), *seq), job, identity.key(call)))
         });
         let identified = same
@@ -210,7 +210,7 @@ impl Tables {
         let Some(row) = self.ledger.iter_mut().filter(of_job).max_by_key(|row| row.run) else {
             return;
         };
-        let (ended, next) = charge.applied(row, job.allowance.as_ref(), job.updated_at);
+        let (ended, next) = charge.apply(row, job.allowance.as_ref(), job.updated_at);
         *row = ended;
         self.ledger.extend(next);
     }

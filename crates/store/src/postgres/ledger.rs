@@ -85,7 +85,7 @@ pub(super) fn charged(
     let Some((charge, before)) = rules::charge(before, job).zip(latest.as_ref()) else {
         return Ok(Vec::new());
     };
-    let (ended, next) = charge.applied(before, job.allowance.as_ref(), now);
+    let (ended, next) = charge.apply(before, job.allowance.as_ref(), now);
     let mut writes = vec![(SAVE.as_str(), row(&ended)?)];
     if let Some(next) = &next {
         writes.push((&ADD, row(next)?));

@@ -338,7 +338,7 @@ fn words_expression(scope: &Scope, query: &JobQuery) -> Option<String> {
         true => format!("'{word}':*"),
         false => format!("'{word}'"),
     });
-    let marks = search::wanted_marks(scope, query).into_iter().map(|mark| format!("'{mark}'"));
+    let marks = search::query_marks(scope, query).into_iter().map(|mark| format!("'{mark}'"));
     let failed =
         search::is_without_success(query).then(|| format!("!'{}'", search::SUCCEEDED_MARK));
     Some(wanted.chain(marks).chain(failed).collect::<Vec<_>>().join(" & "))

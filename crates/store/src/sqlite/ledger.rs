@@ -68,7 +68,7 @@ pub(super) fn charge(tx: &Tx<'_>, before: &Checkpoint, job: &Job) -> Result<(), 
     let mut statement = tx.connection.prepare_cached(LATEST)?;
     let mut rows = statement.query([job.id.to_string()])?;
     let Some(row) = rows.next()?.map(|row| row.ledger_row()).transpose()? else { return Ok(()) };
-    let (ended, next) = charge.applied(&row, job.allowance.as_ref(), tx.now());
+    let (ended, next) = charge.apply(&row, job.allowance.as_ref(), tx.now());
     for row in [Some(ended), next].iter().flatten() {
         put(tx.connection, row)?;
     }

@@ -103,7 +103,7 @@ pub(super) fn expression(
             },
         });
     }
-    all.extend(search::wanted_marks(scope, query).iter().map(quoted));
+    all.extend(search::query_marks(scope, query).iter().map(quoted));
     let all = all.join(" AND ");
     Ok(Some(match search::is_without_success(query) {
         true => format!("({all}) NOT \"{}\"", search::SUCCEEDED_MARK),

@@ -29,7 +29,7 @@ impl<'a> Tx<'a> {
 
     /// Records the state of a job after this commit.
     pub(super) fn changed(&mut self, seq: i64, job: &Job) {
-        self.changes.push((seq, Change::of(job)));
+        self.changes.push((seq, Change::from_job(job)));
     }
 
     /// Takes the changes of this transaction, in the order in which readers see them, and their number.

@@ -20,7 +20,7 @@ use super::{LEASE, profiles, worker};
 fn a_call(previous: &str, question: u8) -> Key {
     let key = a_research_key(previous, 1);
     let life = key.life;
-    key.identified(CallIdentity {
+    key.with_identity(CallIdentity {
         question: [question; 32],
         named_provider: None,
         model: None,

@@ -201,7 +201,7 @@ pub async fn results_take_space_until_they_are_removed(fixture: Fixture) {
     };
     insert(ask).await.unwrap();
     fixture.end_next(succeed()).await;
-    let stored = ask + rules::settled_bytes(&succeed());
+    let stored = ask + rules::settlement_bytes(&succeed());
     let refused = insert(stored + ask - 1).await;
     assert!(matches!(refused, Err(StoreError::TooManyBytes)), "{refused:?}");
     insert(stored + ask).await.unwrap();

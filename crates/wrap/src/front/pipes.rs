@@ -10,7 +10,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use super::standard::{self, Output};
-use crate::frame::{Frame as _, MAX_BATCH, ToFront, ToKeeper, has_frame, is_hung_up, write_frames};
+use crate::frame::{Frame as _, MAX_BATCH, ToFront, ToHost, has_frame, is_hung_up, write_frames};
 use crate::line::{MAX_LINE, discard_line, read_line};
 use crate::server::Backlog;
 
@@ -36,7 +36,7 @@ pub(super) enum Happened {
     Done(String),
     ResultTool(String),
     Exit(i32),
-    KeeperGone,
+    HostGone,
     ClientGone,
 }
 
@@ -87,7 +87,7 @@ impl Stdout {
 /// The connection to a host process.
 #[derive(Debug)]
 pub(super) struct Link {
-    out: mpsc::UnboundedSender<ToKeeper>,
+    out: mpsc::UnboundedSender<ToHost>,
     /// The bytes that wait for the host process.
     pub(super) backlog: Arc<Backlog>,
 }
@@ -106,7 +106,7 @@ impl Link {
         Self { out, backlog }
     }
 
-    pub(super) fn send(&self, message: ToKeeper) {
+    pub(super) fn send(&self, message: ToHost) {
         self.backlog.add(message.size());
         // Fails only when the host process is gone, which its reader reports.
         let _ = self.out.send(message);
@@ -115,7 +115,7 @@ impl Link {
 
 async fn write(
     mut stream: OwnedWriteHalf,
-    messages: mpsc::UnboundedReceiver<ToKeeper>,
+    messages: mpsc::UnboundedReceiver<ToHost>,
     backlog: Arc<Backlog>,
 ) {
     write_frames(&mut stream, messages, &backlog).await;
@@ -125,7 +125,7 @@ async fn write(
 struct Batch {
     stdout: Stdout,
     lines: Vec<u8>,
-    delivered: Vec<ToKeeper>,
+    delivered: Vec<ToHost>,
     done: Vec<Happened>,
 }
 
@@ -147,7 +147,7 @@ impl Batch {
 
     async fn write(
         &mut self,
-        out: &mpsc::UnboundedSender<ToKeeper>,
+        out: &mpsc::UnboundedSender<ToHost>,
         happened: &mpsc::UnboundedSender<Happened>,
     ) -> std::io::Result<()> {
         if !self.lines.is_empty() {
@@ -169,7 +169,7 @@ impl Batch {
 async fn read(
     stream: OwnedReadHalf,
     stdout: Stdout,
-    out: mpsc::UnboundedSender<ToKeeper>,
+    out: mpsc::UnboundedSender<ToHost>,
     happened: mpsc::UnboundedSender<Happened>,
 ) {
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
@@ -181,12 +181,12 @@ async fn read(
             break Happened::ClientGone;
         }
         let Ok(Some(message)) = ToFront::read(&mut stream).await else {
-            break Happened::KeeperGone;
+            break Happened::HostGone;
         };
         let written = match message {
             ToFront::Line(line) => batch.add(&line).await,
             ToFront::Answer(call, line) => {
-                batch.delivered.push(ToKeeper::Delivered(call));
+                batch.delivered.push(ToHost::Delivered(call));
                 batch.add(&line).await
             }
             // A client that no longer reads standard error still gets its answers.
@@ -204,7 +204,7 @@ async fn read(
                 Ok(())
             }
             ToFront::Welcome => Ok(()),
-            ToFront::Refused => break Happened::KeeperGone,
+            ToFront::Refused => break Happened::HostGone,
             ToFront::Exit(code) => break Happened::Exit(code),
         };
         if written.is_err() {

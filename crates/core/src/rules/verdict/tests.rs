@@ -20,7 +20,7 @@ const FREE: RecoverySemantics = RecoverySemantics {
     resume: ResumePolicy::Never,
     can_stop: false,
 };
-const PLAIN: Retrying = Retrying { base: Duration::from_secs(2), jitter: 0.0 };
+const PLAIN: RetryPolicy = RetryPolicy { base: Duration::from_secs(2), jitter: 0.0 };
 
 fn error(problem: ProviderErrorKind) -> ProviderError {
     let detail = Some("secret".to_owned());
@@ -442,7 +442,7 @@ fn a_wait_beyond_the_jobs_life_fails_at_once() {
 #[test]
 fn waits_double_spread_and_honour_the_provider() {
     let seconds = Duration::from_secs;
-    let jittered = Retrying { jitter: 1.0, ..PLAIN };
+    let jittered = RetryPolicy { jitter: 1.0, ..PLAIN };
     let cases = [
         (PLAIN, 0, None, seconds(2)),
         (PLAIN, 1, None, seconds(4)),

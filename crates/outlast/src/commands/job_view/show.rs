@@ -28,7 +28,7 @@ pub(crate) fn job(
         ui::fact("ended", format_args!("{ended_at} (after {})", ui::took(job.elapsed(now))));
     }
     if !job.state.kind().is_terminal() {
-        ui::fact("progress", Standing::of(job, waits));
+        ui::fact("progress", Standing::new(job, waits));
     } else if let Some(progress) = &job.progress {
         ui::fact("progress", &progress.message);
     }

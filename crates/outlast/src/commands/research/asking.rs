@@ -80,9 +80,9 @@ pub(super) async fn new_job(
         life: None,
         keep: None,
     };
-    let job = job.made_by("outlast research");
+    let job = job.with_tool("outlast research");
     let Some(own) = moved_from else { return Ok(job) };
-    let job = job.moved_from(&own);
+    let job = job.with_moved_from(&own);
     if let Some(text) = job.move_text() {
         ui::mark(Mark::Step, &text);
     }

@@ -123,16 +123,16 @@ fn schema_of(tools: &[Value], name: &str) -> Option<Value> {
 async fn remember(engine: &Engine, config: &Config, tool: &config::Tool, document: &Value) {
     let (name, text) = (kept_as(config, tool), document.to_string());
     // Most starts get the same schema as the last one.
-    if matches!(engine.kept(&name).await, Ok(Some(kept)) if kept == text) {
+    if matches!(engine.get_setting(&name).await, Ok(Some(kept)) if kept == text) {
         return;
     }
-    if let Err(error) = engine.keep(&name, &text).await {
+    if let Err(error) = engine.put_setting(&name, &text).await {
         tracing::warn!(%error, "failed to store the schema of an upstream's tool");
     }
 }
 
 async fn last_seen(engine: &Engine, config: &Config, tool: &config::Tool) -> Option<Value> {
-    let kept = match engine.kept(&kept_as(config, tool)).await {
+    let kept = match engine.get_setting(&kept_as(config, tool)).await {
         Ok(kept) => kept?,
         Err(error) => {
             tracing::warn!(%error, "failed to read the schema of an upstream's tool");

@@ -153,12 +153,12 @@ async fn h7_half_a_line_of_a_killed_client_does_not_reach_the_server_of_the_next
 /// An answer to a question of a server that has ended is not an answer to the next server's question under the same id.
 #[tokio::test]
 async fn h7_an_answer_to_the_question_of_a_server_that_ended_reaches_no_other_server() {
-    for ends in ["server", "keeper"] {
+    for ends in ["server", "host process"] {
         let wrapping = lasting();
         let mut wrapped = wrapping.start().await;
         wrapped.send("tools/call", call("ask", json!({}))).await;
         assert_eq!(wrapped.message().await["id"], "q1");
-        let victims = if ends == "server" { wrapping.servers() } else { wrapping.keepers() };
+        let victims = if ends == "server" { wrapping.servers() } else { wrapping.host_processes() };
         kill(victims[0]);
         let mut reported = wrapped.message().await;
         if ends == "server" {
@@ -232,7 +232,7 @@ async fn h5_a_call_without_a_greeting_is_not_repeated_after_its_host_process_was
     first.answer(1).await;
     first.line(&slow(2)).await;
     has_calls(&wrapping, 1).await;
-    kill(wrapping.keepers()[0]);
+    kill(wrapping.host_processes()[0]);
     first.kill().await;
     let mut next = wrapping.spawn();
     next.line(&slow(3)).await;
@@ -297,9 +297,9 @@ async fn h4_a_call_is_not_repeated_while_its_host_process_is_dying() {
     let wrapping = Wrapping::new().flags(&["--after", "300ms", "--idle-ms", "60000"]);
     let mut first = wrapping.start().await;
     first.handed_off("wait", waiting(&wrapping, "go")).await;
-    kill(wrapping.keepers()[0]);
+    kill(wrapping.host_processes()[0]);
     first.kill().await;
-    eventually("nothing is left", || wrapping.keepers().is_empty()).await;
+    eventually("nothing is left", || wrapping.host_processes().is_empty()).await;
     let mut files = std::fs::read_dir(wrapping.path("data/wrap")).unwrap().flatten();
     let journal = files.find(|file| file.path().extension().is_some_and(|it| it == "calls"));
     let lock = std::fs::File::open(journal.unwrap().path()).unwrap();
@@ -310,7 +310,8 @@ async fn h4_a_call_is_not_repeated_while_its_host_process_is_dying() {
         next.call("wait", waiting(&wrapping, "go")).await
     };
     let freed = async {
-        eventually("the next host process is there", || !wrapping.keepers().is_empty()).await;
+        eventually("the next host process is there", || !wrapping.host_processes().is_empty())
+            .await;
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         drop(lock);
     };

@@ -123,11 +123,11 @@ impl Wrapping {
     }
 
     /// Starts a host process whose front was killed before its first frame.
-    pub(super) fn spawn_keeper_of_killed_front(&self) -> Child {
-        let (keeper, front) = std::os::unix::net::UnixStream::pair().unwrap();
+    pub(super) fn spawn_host_of_killed_front(&self) -> Child {
+        let (host, front) = std::os::unix::net::UnixStream::pair().unwrap();
         let arguments = ["wrap", "--keeper", "--", "cat"].map(str::to_owned);
         let mut command = self.command(binary(), &arguments);
-        let spawned = command.stdin(Stdio::from(std::os::fd::OwnedFd::from(keeper))).spawn();
+        let spawned = command.stdin(Stdio::from(std::os::fd::OwnedFd::from(host))).spawn();
         drop(front);
         spawned.unwrap()
     }
@@ -176,7 +176,7 @@ impl Wrapping {
         found
     }
 
-    pub(super) fn keepers(&self) -> Vec<i32> {
+    pub(super) fn host_processes(&self) -> Vec<i32> {
         let all = self.processes().into_iter();
         all.filter(|(_, line)| line.contains("--keeper")).map(|(pid, _)| pid).collect()
     }

@@ -18,7 +18,7 @@ fn peak(pid: i32) -> u64 {
 }
 
 fn assert_bounded(wrapping: &Wrapping, wrapped: &Wrapped) {
-    for pid in wrapping.keepers().into_iter().chain([wrapped.pid()]) {
+    for pid in wrapping.host_processes().into_iter().chain([wrapped.pid()]) {
         assert!(peak(pid) < MAX_KIB, "{} KiB", peak(pid));
     }
 }

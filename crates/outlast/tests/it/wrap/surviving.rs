@@ -133,8 +133,8 @@ async fn h7_a_host_process_ends_with_its_client_or_when_it_was_idle() {
 #[tokio::test]
 async fn h7_a_host_process_ends_though_its_front_was_killed_before_it_said_a_word() {
     let wrapping = Wrapping::new();
-    let mut keeper = wrapping.spawn_keeper_of_killed_front();
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), keeper.wait()).await;
+    let mut host = wrapping.spawn_host_of_killed_front();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), host.wait()).await;
     assert_eq!(ended.expect("it waits for a front that is gone").unwrap().code(), Some(0));
     assert!(!wrapping.path("data/wrap").exists(), "it has made a socket that no front needs");
 }
@@ -177,9 +177,9 @@ async fn h7_a_killed_host_process_is_replaced_and_nothing_is_left_of_it() {
     let job = wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
     let id = wrapped.send("tools/call", call("schema", waiting(&wrapping, "go"))).await;
     under_way(&wrapping, 2).await;
-    let (keepers, servers) = (wrapping.keepers(), wrapping.servers());
-    assert_eq!((keepers.len(), servers.len()), (1, 1));
-    kill(keepers[0]);
+    let (hosts, servers) = (wrapping.host_processes(), wrapping.servers());
+    assert_eq!((hosts.len(), servers.len()), (1, 1));
+    kill(hosts[0]);
     let answer = wrapped.answer(id).await;
     let reported = text(&answer);
     assert!(
@@ -205,7 +205,7 @@ async fn h5_a_call_is_not_repeated_after_its_front_and_its_host_process_were_kil
     let mut wrapped = wrapping.start().await;
     wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
     under_way(&wrapping, 1).await;
-    kill(wrapping.keepers()[0]);
+    kill(wrapping.host_processes()[0]);
     wrapped.kill().await;
     let mut next = wrapping.start().await;
     let other = next.call("echo", json!({ "text": "another" })).await;
@@ -227,7 +227,7 @@ async fn h5_a_call_whose_end_the_front_has_reported_is_repeated() {
     let mut wrapped = wrapping.start().await;
     let id = wrapped.send("tools/call", call("wait", waiting(&wrapping, "go"))).await;
     under_way(&wrapping, 1).await;
-    kill(wrapping.keepers()[0]);
+    kill(wrapping.host_processes()[0]);
     assert!(text(&wrapped.answer(id).await).contains("may or may not have happened"));
     wrapping.release("go");
     assert_eq!(text(&wrapped.call("wait", waiting(&wrapping, "go")).await), "done");
@@ -239,7 +239,7 @@ async fn h4_a_call_that_was_handed_off_does_not_run_twice_though_its_host_proces
     let wrapping = Wrapping::new().flags(&["--after", "300ms"]);
     let mut wrapped = wrapping.start().await;
     wrapped.handed_off("wait", waiting(&wrapping, "go")).await;
-    kill(wrapping.keepers()[0]);
+    kill(wrapping.host_processes()[0]);
     let mut reported = wrapped.call("wait", waiting(&wrapping, "go")).await;
     // Sent to the killed host process, or before its death was noticed.
     while !text(&reported).contains("The call has no result") {
@@ -315,8 +315,8 @@ async fn h7_a_client_that_comes_before_the_end_of_the_former_is_seen_waits_for_i
     under_way(&wrapping, 2).await;
     let server = pid.parse().unwrap();
     signal(server, Signal::STOP);
-    let keeper = wrapping.keepers()[0];
-    let before = resident(keeper);
+    let host = wrapping.host_processes()[0];
+    let before = resident(host);
     let line =
         json!({ "jsonrpc": "2.0", "method": "x", "params": "x".repeat(1 << 20) }).to_string();
     for _ in 0..12 {
@@ -324,7 +324,7 @@ async fn h7_a_client_that_comes_before_the_end_of_the_former_is_seen_waits_for_i
     }
     let (mut last, mut equal) = (0, 0);
     eventually("the host process reads no more", || {
-        let now = resident(keeper);
+        let now = resident(host);
         equal = if now == last { equal + 1 } else { 0 };
         last = now;
         now > before + (8 << 10) && equal > 20
@@ -466,11 +466,11 @@ async fn h7_a_host_process_that_dies_at_any_step_of_a_hand_off_runs_nothing_twic
     for (point, expected) in points {
         let wrapping = Wrapping::new().flags(&["--after", "300ms", "--kill-at", point]);
         let mut wrapped = wrapping.start().await;
-        let keeper = wrapping.keepers()[0];
+        let host = wrapping.host_processes()[0];
         let first = wrapped.call("wait", waiting(&wrapping, "go")).await;
         assert_eq!(first["result"]["isError"], true, "{point}: {first}");
         wrapping.release("go");
-        eventually("the host process dies", || !wrapping.keepers().contains(&keeper)).await;
+        eventually("the host process dies", || !wrapping.host_processes().contains(&host)).await;
         let mut reported = wrapped.call("wait", waiting(&wrapping, "go")).await;
         // Its death is noticed a moment later, by the front and in the store.
         for _ in 0..100 {

@@ -42,7 +42,7 @@ fn insert_markers(sources: &mut NumberedSources, text: String, citations: &[Cita
     let mut last: Option<(usize, Vec<u32>)> = None;
     for (place, citation) in places {
         let Some(url) = citation.address() else { continue };
-        let number = sources.number(url, citation.called());
+        let number = sources.number(url, citation.title());
         let Some(place) = place else { continue };
         let (start, end) = if is_marker(&text[place.clone()]) {
             (place.start, place.end)

@@ -90,7 +90,7 @@ fn grown(delta: &Delta) -> EventKind {
             EventKind::Wrote { words: text.split_whitespace().count() }
         }
         "thought_summary" => {
-            let summary = delta.content.as_ref().and_then(TextPart::written);
+            let summary = delta.content.as_ref().and_then(TextPart::report_text);
             summary.map_or(EventKind::Other, |summary| EventKind::Thought(summary.to_owned()))
         }
         _ => {

@@ -9,7 +9,7 @@ use crate::responses::wire::Page;
 use crate::vendor::citations::{Marker, links_to, rewrite_markers};
 
 /// The text with our markers, and its sources by number.
-pub(super) fn cited<'a>(
+pub(super) fn number_citations<'a>(
     text: String,
     found: impl Iterator<Item = &'a Page>,
     read: impl Iterator<Item = &'a Page>,
@@ -160,7 +160,7 @@ mod tests {
         ];
         for (text, found, read, expected, sources) in cases {
             let (given, read) = (pages(found), pages(read));
-            let (text, cited) = cited(text.to_owned(), given.iter(), read.iter());
+            let (text, cited) = number_citations(text.to_owned(), given.iter(), read.iter());
             let cited: Vec<_> =
                 cited.iter().map(|source| (source.number, source.url.as_str())).collect();
             assert_eq!((text.as_str(), &cited[..]), (expected, sources), "{found:?}");

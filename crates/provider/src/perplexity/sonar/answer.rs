@@ -9,7 +9,7 @@ use outlast_core::{
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::request::streamed;
+use super::request::streamed_body;
 use super::wire::Completion;
 use super::{errors, remote, report};
 use crate::http::MAX_BODY;
@@ -29,12 +29,12 @@ pub(super) async fn begin(
     ask: &ResearchRequest,
     key: &str,
 ) -> Result<Box<dyn Run>, BeginError> {
-    let request = api.post(&["chat", "completions"], &streamed(ask))?;
+    let request = api.post(&["chat", "completions"], &streamed_body(ask))?;
     let request = request.header("accept", "text/event-stream, application/json");
     let submit = Submit::new(api);
     let response = submit.send(request, |answer| errors::refusal(api, answer)).await?;
     if is_event_stream(&response) {
-        let run = submit.in_time(AnswerRun::begun(api, response, key)).await??;
+        let run = submit.in_time(AnswerRun::wait_for_first_chunk(api, response, key)).await??;
         return Ok(Box::new(run));
     }
     let raw = submit.read(response).await?;
@@ -72,7 +72,11 @@ struct AnswerRun {
 
 impl AnswerRun {
     /// Waits for the first chunk.
-    async fn begun(api: &Service, response: Response, key: &str) -> Result<Self, BeginError> {
+    async fn wait_for_first_chunk(
+        api: &Service,
+        response: Response,
+        key: &str,
+    ) -> Result<Self, BeginError> {
         let mut events = EventStream::new(response);
         let mut joined = Joined::default();
         loop {
@@ -97,10 +101,12 @@ impl AnswerRun {
         }
     }
 
-    fn heard(&mut self, data: &str) -> Result<(), ProviderError> {
+    fn handle_chunk(&mut self, data: &str) -> Result<(), ProviderError> {
         let Some(chunk) = read(&mut self.joined, data) else { return Ok(()) };
         match &chunk.error {
-            Some(error) if !self.joined.is_whole() => Err(errors::said(&self.api, error.get())),
+            Some(error) if !self.joined.is_whole() => {
+                Err(errors::stream_error(&self.api, error.get()))
+            }
             _ => self.add(chunk, data),
         }
     }
@@ -115,7 +121,7 @@ impl AnswerRun {
     }
 
     /// The stream has ended: well, if the answer had.
-    fn ended(&self, error: Option<BoxError>) -> Result<Step, ProviderError> {
+    fn handle_end(&self, error: Option<BoxError>) -> Result<Step, ProviderError> {
         if !self.joined.is_whole() {
             return Err(errors::broke_off(error.as_ref()));
         }
@@ -135,7 +141,7 @@ impl Run for AnswerRun {
             return Ok(step);
         }
         loop {
-            if let Some(progress) = self.milestones.written(self.joined.words()) {
+            if let Some(progress) = self.milestones.report_words(self.joined.words()) {
                 return Ok(Step::Progress(progress));
             }
             let data = match self.close_by {
@@ -143,8 +149,8 @@ impl Run for AnswerRun {
                 Some(at) => timeout_at(at, self.events.data()).await.unwrap_or(Err(None)),
             };
             match data {
-                Ok(data) => self.heard(&data)?,
-                Err(error) => return self.ended(error),
+                Ok(data) => self.handle_chunk(&data)?,
+                Err(error) => return self.handle_end(error),
             }
         }
     }
@@ -220,6 +226,6 @@ impl Joined {
         if self.lossy && repeated.len() < self.said.len() {
             return None;
         }
-        Some((report::said(said.to_owned(), self.rest.clone())?, end))
+        Some((report::output_with_text(said.to_owned(), self.rest.clone())?, end))
     }
 }

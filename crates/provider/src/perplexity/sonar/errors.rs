@@ -39,7 +39,7 @@ pub(super) fn as_permanent(error: ProviderError) -> ProviderError {
 }
 
 /// A research that failed, and why.
-pub(super) fn failed(api: &Service, why: Option<&str>, cost: Cost) -> ProviderError {
+pub(super) fn research_error(api: &Service, why: Option<&str>, cost: Cost) -> ProviderError {
     let detail = why.map(|why| api.redact(why));
     let reason = detail.clone();
     ProviderError {
@@ -83,7 +83,7 @@ pub(super) fn broke_off(error: Option<&BoxError>) -> ProviderError {
 }
 
 /// A stream in which the provider reports that it cannot go on.
-pub(super) fn said(api: &Service, error: &str) -> ProviderError {
+pub(super) fn stream_error(api: &Service, error: &str) -> ProviderError {
     let kind = ProviderErrorKind::Unavailable { retry_after: None };
     detailed(kind, "the provider gave up in the middle of its answer", api.redact(error))
 }

@@ -9,11 +9,11 @@ use crate::responses::wire::Page;
 /// The output of a whole completion; `None` if it has no text.
 pub(super) fn output(completion: Completion) -> Option<Box<Output>> {
     let text = completion.message()?.to_owned();
-    said(text, completion)
+    output_with_text(text, completion)
 }
 
 /// The output with this text and everything else of the completion; `None` when there is no text.
-pub(super) fn said(text: String, completion: Completion) -> Option<Box<Output>> {
+pub(super) fn output_with_text(text: String, completion: Completion) -> Option<Box<Output>> {
     let (mut text, thinking) = split_thinking(text);
     // Thoughts alone are no report.
     if text.trim().is_empty() {

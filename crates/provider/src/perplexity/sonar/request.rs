@@ -3,10 +3,10 @@
 use outlast_core::{ResearchKind, ResearchRequest};
 use serde_json::{Value, json};
 
-use super::super::wire::{location, narrowed, set_fields};
+use super::super::wire::{location, set_fields, with_filters};
 
 /// A chat completion, asked for as a stream of chunks.
-pub(super) fn streamed(ask: &ResearchRequest) -> Value {
+pub(super) fn streamed_body(ask: &ResearchRequest) -> Value {
     let mut body = completion(ask);
     body["stream"] = true.into();
     body
@@ -29,7 +29,7 @@ fn completion(ask: &ResearchRequest) -> Value {
         "web_search_options": options,
         "return_related_questions": ask.filters.related_questions.then_some(true),
     });
-    narrowed(body, &ask.filters)
+    with_filters(body, &ask.filters)
 }
 
 /// The model for an ask of this kind.
@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn sent(ask: &ResearchRequest) -> Value {
-        streamed(ask)
+        streamed_body(ask)
     }
 
     /// A1: effort unset is not sent, minimal is passed on; messages are verbatim.

@@ -45,7 +45,7 @@ impl ResearchRun {
     }
 
     /// Follows a run begun earlier; the first check is made at once, in place of the one soon after the submit.
-    pub(super) fn resumed(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
+    pub(super) fn resume(api: Service, remote: RemoteRun) -> FollowedRun<Self> {
         let mut run = Self::begun(api, remote);
         run.link.check_at_once();
         run
@@ -95,7 +95,7 @@ impl VendorRun for ResearchRun {
             },
             Status::Failed => {
                 let cost = job.response.as_ref().map_or(Cost::Unknown, report::stated_cost);
-                Err(errors::failed(&link.service, job.error_message.as_deref(), cost))
+                Err(errors::research_error(&link.service, job.error_message.as_deref(), cost))
             }
             Status::InProgress => {
                 link.check_later();
@@ -121,9 +121,9 @@ mod tests {
         for round in 0..10 {
             waits.push((run.link.check_at.unwrap() - Instant::now()).as_secs());
             if round % 2 == 0 {
-                run.link.checks.failed(&run.link.remote, unreadable()).unwrap();
+                run.link.checks.handle_failure(&run.link.remote, unreadable()).unwrap();
             } else {
-                run.link.checks.not_found().unwrap();
+                run.link.checks.handle_not_found().unwrap();
             }
             run.link.check_later();
         }
@@ -137,7 +137,7 @@ mod tests {
         let remote = remote(&api, "u".to_owned());
         let run = ResearchRun::begun(api.clone(), remote.clone());
         assert_eq!(waits(run), [1, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
-        let run = ResearchRun::resumed(api, remote);
+        let run = ResearchRun::resume(api, remote);
         assert_eq!(waits(run), [0, 8, 8, 12, 18, 27, 40, 40, 40, 40]);
     }
 
@@ -145,18 +145,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
         let api = Service::nowhere();
-        let mut run = ResearchRun::resumed(api.clone(), remote(&api, "u".to_owned()));
+        let mut run = ResearchRun::resume(api.clone(), remote(&api, "u".to_owned()));
         for _ in 0..2 {
             for _ in 0..300 {
-                run.link.checks.not_found().unwrap();
+                run.link.checks.handle_not_found().unwrap();
                 tokio::time::advance(std::time::Duration::from_secs(1)).await;
             }
-            run.link.checks.failed(&run.link.remote, unreadable()).unwrap();
+            run.link.checks.handle_failure(&run.link.remote, unreadable()).unwrap();
         }
-        run.link.checks.not_found().unwrap();
+        run.link.checks.handle_not_found().unwrap();
         tokio::time::advance(std::time::Duration::from_secs(300)).await;
         assert_eq!(
-            run.link.checks.not_found().unwrap_err().kind,
+            run.link.checks.handle_not_found().unwrap_err().kind,
             outlast_core::ProviderErrorKind::RunLost
         );
     }

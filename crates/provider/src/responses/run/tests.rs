@@ -8,7 +8,7 @@ use crate::vendor::unreadable;
 fn run() -> FollowedRun<ResponseRun> {
     let api = Responses { service: Service::nowhere(), dialect: &crate::perplexity::AGENT };
     let remote = api.remote("resp_1");
-    ResponseRun::resumed(api, remote)
+    ResponseRun::resume(api, remote)
 }
 
 fn wait(run: &FollowedRun<ResponseRun>) -> u64 {
@@ -27,11 +27,11 @@ async fn waits_grow_until_there_is_news_of_the_run() {
     assert_eq!(wait(&run), 0);
     let mut waits = Vec::new();
     for round in 0..4 {
-        run.link.checks.failed(&run.link.remote, unreadable()).unwrap();
+        run.link.checks.handle_failure(&run.link.remote, unreadable()).unwrap();
         run.link.check_later();
         waits.push(wait(&run));
         if round % 2 == 0 {
-            run.link.checks.not_found().unwrap();
+            run.link.checks.handle_not_found().unwrap();
             run.link.check_later();
         } else {
             run.vendor.stream_ended(&mut run.link);
@@ -51,17 +51,17 @@ async fn a5_a_run_is_lost_after_five_minutes_of_nothing_but_404() {
     let mut run = run();
     for round in 0..3 {
         for _ in 0..300 {
-            assert!(run.link.checks.not_found().is_ok(), "round {round}");
+            assert!(run.link.checks.handle_not_found().is_ok(), "round {round}");
             tokio::time::advance(second).await;
         }
         match round {
-            0 => run.link.checks.failed(&run.link.remote, unreadable()).unwrap(),
-            1 => run.link.checks.found(),
+            0 => run.link.checks.handle_failure(&run.link.remote, unreadable()).unwrap(),
+            1 => run.link.checks.handle_found(),
             _ => {}
         }
     }
     assert_eq!(
-        run.link.checks.not_found().unwrap_err().kind,
+        run.link.checks.handle_not_found().unwrap_err().kind,
         outlast_core::ProviderErrorKind::RunLost
     );
 }

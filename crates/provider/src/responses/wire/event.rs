@@ -112,7 +112,7 @@ impl Event {
         let length = |list: &Option<Vec<Page>>| list.as_ref().map_or(0, Vec::len);
         let (asked, read) = item.map_or((0, 0), |item| {
             let action = item.action.as_ref();
-            let opened = action.and_then(Action::opened).map_or(0, |_| 1);
+            let opened = action.and_then(Action::opened_page).map_or(0, |_| 1);
             let asked = action.map_or(1, Action::asked);
             (asked, action.map_or(0, |action| length(&action.sources)) + opened)
         });

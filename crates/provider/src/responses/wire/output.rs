@@ -63,7 +63,7 @@ impl OutputItem {
 
     /// Returns true if there is anything of a report in it.
     pub(super) fn says_something(&self) -> bool {
-        let parts = self.content.iter().flatten().filter_map(ContentPart::written);
+        let parts = self.content.iter().flatten().filter_map(ContentPart::report_text);
         parts.into_iter().any(|text| !text.trim().is_empty())
     }
 
@@ -74,7 +74,7 @@ impl OutputItem {
 
     /// Its parts of the report.
     pub(super) fn parts(&mut self) -> impl Iterator<Item = &mut ContentPart> {
-        self.content.iter_mut().flatten().filter(|part| part.written().is_some())
+        self.content.iter_mut().flatten().filter(|part| part.report_text().is_some())
     }
 
     pub(super) fn is_web_search(&self) -> bool {
@@ -130,7 +130,7 @@ impl Action {
     }
 
     /// The page that was opened, if one was.
-    pub(super) fn opened(&self) -> Option<&str> {
+    pub(super) fn opened_page(&self) -> Option<&str> {
         self.url.as_deref().filter(|_| self.r#type.as_deref() == Some("open_page"))
     }
 }
@@ -150,7 +150,7 @@ impl ContentPart {
     }
 
     /// The text if it is part of the report; thoughts and refusals are not.
-    pub(super) fn written(&self) -> Option<&str> {
+    pub(super) fn report_text(&self) -> Option<&str> {
         let kind = self.r#type.as_deref().unwrap_or("output_text");
         self.text.as_deref().filter(|_| matches!(kind, "output_text" | "text"))
     }
@@ -165,14 +165,14 @@ impl ContentPart {
 
     /// Adds to what was written last.
     fn add(list: &mut Vec<Self>, text: String) {
-        match list.last_mut().filter(|last| last.written().is_some()) {
+        match list.last_mut().filter(|last| last.report_text().is_some()) {
             Some(last) => last.text.get_or_insert_default().push_str(&text),
             None => list.push(Self::of(text)),
         }
     }
 
     fn take_written(&mut self) -> Option<String> {
-        self.written()?;
+        self.report_text()?;
         self.text.take()
     }
 

@@ -38,7 +38,7 @@ async fn g3_ids_are_kept_between_processes() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(bench.clock.clone()));
     let process = || {
         let adapter = adapter(bench.sim.url(), PATIENCE, &bench.clock);
-        adapter.keep_ids_in(&store);
+        adapter.set_id_store(&store);
         adapter
     };
     patiently(process().begin(&ask("q1"), "k1")).await.unwrap();

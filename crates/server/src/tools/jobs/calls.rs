@@ -69,7 +69,7 @@ impl WorkflowTool {
         let (visibility, answer_with) = held::until_its_end(caller.takes_tasks);
         let call = HeldCall {
             key: arguments::key(given.idempotency_key.as_deref(), hash)?,
-            call_key: Key::held(&workflow.name, hash),
+            call_key: Key::for_held_call(&workflow.name, hash),
             job: workflow.new_job(&caller.owner, given, visibility, jobs.options.keep)?,
             answer_with,
             told_again: ToldAgain::UntilReceived,
@@ -104,7 +104,8 @@ impl Jobs {
         let hash = workflow.input_hash(&given)?;
         let key = arguments::key(given.idempotency_key.as_deref(), hash);
         let keep = self.options.keep;
-        let job = workflow.new_job(&caller.owner, given, Visibility::Promised, keep)?.made_by(tool);
+        let job =
+            workflow.new_job(&caller.owner, given, Visibility::Promised, keep)?.with_tool(tool);
         let started = self.engine.start(job, key?).await?;
         let (job, now) = (started.job, self.engine.now());
         if rules::is_expired(&job, now) {

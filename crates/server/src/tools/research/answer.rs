@@ -138,7 +138,7 @@ pub(super) fn queued(
 
 /// Returns the quality check of a report, if one was requested.
 pub(super) fn report_check(job: &Job, output: &Output) -> Option<ReportCheck> {
-    ReportCheck::of(job.new.request.research()?, output)
+    ReportCheck::check(job.new.request.research()?, output)
 }
 
 /// Returns the printable sources of a report.

@@ -46,7 +46,7 @@ impl Research {
         id: &ConversationId,
     ) -> Result<Option<ArchivedConversation>, Refusal> {
         let Some(mirror) = &self.options.mirror else { return Ok(None) };
-        mirror.archived(owner, id).await.map_err(|error| {
+        mirror.read_archived(owner, id).await.map_err(|error| {
             let refusal = match error {
                 ArchiveError::Store(error) => return error.into(),
                 ArchiveError::Corrupted { .. } => Refusal::because(

@@ -95,8 +95,8 @@ impl Research {
         let identity = identity.identity(&self.engine, &job, recognition)?;
         let call = HeldCall {
             job: NewJob { priority: asked.priority, ..job },
-            key: asked.key.map(|key| key.identified(identity.clone())),
-            call_key: Key::research(tool, asked.hash, answer).identified(identity),
+            key: asked.key.map(|key| key.with_identity(identity.clone())),
+            call_key: Key::research(tool, asked.hash, answer).with_identity(identity),
             answer_with,
             told_again: ToldAgain::ForAWhile(ask_again),
         };
@@ -144,7 +144,7 @@ impl Research {
         let call = HeldCall {
             job,
             key: None,
-            call_key: Key::research(tool, hash, answer).identified(identity),
+            call_key: Key::research(tool, hash, answer).with_identity(identity),
             answer_with: AnswerWith::Outcome { within },
             told_again: ToldAgain::ForAWhile(AskAnew::LaterOrInOtherWords),
         };
@@ -277,9 +277,9 @@ impl Research {
             keep: held.then_some(self.options.keep),
             ..research_job(owner, profile, ask, attempt_timeout)?
         };
-        let job = job.made_by(tool);
+        let job = job.with_tool(tool);
         Ok(match moved_from {
-            Some(provider) => job.moved_from(provider),
+            Some(provider) => job.with_moved_from(provider),
             None => job,
         })
     }

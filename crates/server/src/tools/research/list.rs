@@ -114,7 +114,7 @@ impl List<'_> {
     /// Returns the folders of older servers that no earlier page has shown.
     async fn folders(&self, place: &ListPlace) -> Result<Vec<ArchivedFolder>, Refusal> {
         let Some(mirror) = &self.set.options.mirror else { return Ok(Vec::new()) };
-        let mut folders = mirror.archived_folders(self.owner).await?;
+        let mut folders = mirror.list_archived(self.owner).await?;
         if let Some((millis, id)) = &place.archived {
             folders.retain(|folder| folder.sort_key() < (*millis, id.as_str()));
         }
@@ -127,7 +127,7 @@ impl List<'_> {
         folder: &ArchivedFolder,
     ) -> Result<Option<ListedConversation>, Refusal> {
         let Some(mirror) = &self.set.options.mirror else { return Ok(None) };
-        let archived = match mirror.archived(self.owner, &folder.id).await {
+        let archived = match mirror.read_archived(self.owner, &folder.id).await {
             Ok(archived) => archived,
             Err(ArchiveError::Store(error)) => return Err(error.into()),
             Err(error @ (ArchiveError::Corrupted { .. } | ArchiveError::Unreadable { .. })) => {

@@ -110,7 +110,7 @@ impl TryFrom<ResearchJobAnswer> for Value {
 
 /// Returns the standing of an unfinished job.
 fn standing(job: &Job, waits: Option<Waits>) -> String {
-    let standing = printable(&Standing::of(job, waits).to_string());
+    let standing = printable(&Standing::new(job, waits).to_string());
     match job.state {
         JobState::Running { .. } => format!("Still running: {standing}"),
         JobState::Queued { .. }

@@ -12,8 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Event, Keeper};
-use crate::frame::{Frame as _, Hello, ToFront, ToKeeper, is_hung_up, write_frames};
+use super::{Event, Host};
+use crate::frame::{Frame as _, Hello, ToFront, ToHost, is_hung_up, write_frames};
 use crate::journal::{self, LeftJournal};
 use crate::message::{Message, id_key};
 use crate::server::Backlog;
@@ -64,9 +64,9 @@ async fn greet(stream: UnixStream, events: mpsc::Sender<Event>) {
 
 /// Reads the first frame of a front.
 pub(super) async fn hear(mut stream: UnixStream) -> Option<(UnixStream, Box<Hello>)> {
-    match tokio::time::timeout(HELLO_WAIT, ToKeeper::read(&mut stream)).await {
-        Ok(Ok(Some(ToKeeper::Hello(hello)))) => Some((stream, hello)),
-        Ok(Ok(Some(ToKeeper::AreYouThere))) => {
+    match tokio::time::timeout(HELLO_WAIT, ToHost::read(&mut stream)).await {
+        Ok(Ok(Some(ToHost::Hello(hello)))) => Some((stream, hello)),
+        Ok(Ok(Some(ToHost::AreYouThere))) => {
             // Fails only when the process that asked is gone.
             drop(ToFront::Refused.write(&mut stream).await);
             None
@@ -88,9 +88,9 @@ async fn read(
             biased;
             () = to_server.room() => {}
             // While the server does not read, the end of the client's messages is not read either.
-            () = gone_for(idle, stream.get_ref().as_ref()) => break,
+            () = wait_until_gone(idle, stream.get_ref().as_ref()) => break,
         }
-        let Ok(Some(message)) = ToKeeper::read(&mut stream).await else { break };
+        let Ok(Some(message)) = ToHost::read(&mut stream).await else { break };
         to_server.add(message.size());
         if events.send(Event::FromFront(number, message)).await.is_err() {
             return;
@@ -100,7 +100,7 @@ async fn read(
 }
 
 /// Waits until a front has been gone for this time.
-async fn gone_for(limit: Duration, stream: &UnixStream) {
+async fn wait_until_gone(limit: Duration, stream: &UnixStream) {
     while !is_hung_up(stream) {
         tokio::time::sleep(END_LOOK).await;
     }
@@ -116,7 +116,7 @@ async fn write(
     drop(stream.shutdown().await);
 }
 
-impl Keeper {
+impl Host {
     /// Attaches a front: the first one, or an equal one after the former has left. Refuses any other.
     pub(super) fn new_front(&mut self, stream: UnixStream, hello: Box<Hello>) {
         let is_equal = self.fronts == 0
@@ -140,10 +140,10 @@ impl Keeper {
         self.fronts += 1;
         self.left_at = None;
         self.settings = hello.settings;
-        self.result_tool.told(hello.result_tool);
+        self.result_tool.set_name(hello.result_tool);
         let (out, messages) = mpsc::unbounded_channel();
         let number = self.fronts;
-        self.renames_questions |= hello.had_keeper;
+        self.renames_questions |= hello.had_host;
         self.last_words = None;
         let token = hello.front;
         self.front =
@@ -191,7 +191,7 @@ impl Keeper {
         let told = left.filter(|(_, call)| call.front == front && !call.goes_on);
         let told: Vec<u64> = told.map(|(number, _)| *number).collect();
         for number in told {
-            self.journal.received(number);
+            self.journal.record_received(number);
         }
     }
 
@@ -252,7 +252,7 @@ impl Keeper {
 
     /// Handles a signal to the front as the server would have received it. A signal that ends a client does not end its
     /// calls.
-    pub(super) fn signalled(&mut self, signal: i32) {
+    pub(super) fn handle_signal(&mut self, signal: i32) {
         let known =
             [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
         let Some(signal) = known.into_iter().find(|known| known.as_raw() == signal) else { return };

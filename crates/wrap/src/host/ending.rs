@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Handshake, Keeper, Request, until};
+use super::{Handshake, Host, Request, until};
 use crate::call::{Call, CallRow, Outcome, with_id};
 use crate::frame::ToFront;
 use crate::message::response;
@@ -23,7 +23,7 @@ enum IsExpected {
     No,
 }
 
-impl Keeper {
+impl Host {
     /// Starts the server if none is running. A restarted server gets the same greeting as the first.
     pub(crate) fn ensure_server(&mut self) {
         if self.server.is_some() {
@@ -65,7 +65,7 @@ impl Keeper {
     }
 
     /// Handles the answer of a restarted server to the greeting.
-    pub(crate) fn greeted_again(&mut self, line: Vec<u8>) {
+    pub(crate) fn handle_second_greeting(&mut self, line: Vec<u8>) {
         let Some(handshake) = self.handshake.take() else { return };
         for (at, line) in self.session.after_greeting().into_iter().enumerate() {
             let id = format!("\"{AGAIN}:{}:{at}\"", self.servers);
@@ -82,7 +82,7 @@ impl Keeper {
             self.send_now(line);
         }
         // The client's copies of the lists may be out of date.
-        for list in changed_lists(&line) {
+        for list in changeable_lists(&line) {
             let note = format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{list}/list_changed\"}}\n"
             );
@@ -300,7 +300,7 @@ impl Keeper {
 }
 
 /// Returns the lists that the server declares as changeable.
-fn changed_lists(greeting: &[u8]) -> Vec<&'static str> {
+fn changeable_lists(greeting: &[u8]) -> Vec<&'static str> {
     let greeting: serde_json::Value = serde_json::from_slice(greeting).unwrap_or_default();
     let capabilities = &greeting["result"]["capabilities"];
     let lists = ["tools", "prompts", "resources"];

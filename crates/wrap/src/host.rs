@@ -1,6 +1,5 @@
-//! The host process (`keeper` in names of this version): a separate process that owns the wrapped server and the calls
-//! under way. One front at a time is attached to it. When that front leaves, the calls continue, and an equal client
-//! finds them again (H7).
+//! The host process: a separate process that owns the wrapped server and the calls under way. One front at a time is
+//! attached to it. When that front leaves, the calls continue, and an equal client finds them again (H7).
 
 mod fronts;
 mod ending;
@@ -20,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::Call;
-use crate::frame::{Frame as _, Hello, ToFront, ToKeeper};
+use crate::frame::{Frame as _, Hello, ToFront, ToHost};
 use crate::journal::{self, Journal, LeftJournal, Unreceived};
 use crate::line::MAX_LINE_TEXT;
 use crate::message::Message;
@@ -34,7 +33,7 @@ use crate::tool_changes::{self, ToolDigests};
 use fronts::FrontLink;
 
 /// The parts of a host process.
-pub struct KeeperOptions {
+pub struct HostOptions {
     /// The server.
     pub command: ServerCommand,
     /// The identity by which fronts find it.
@@ -73,7 +72,7 @@ pub struct Identity(pub(crate) String);
 
 impl Identity {
     /// Computes the identity of these parts.
-    pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_be_bytes());
@@ -85,13 +84,13 @@ impl Identity {
 
 /// An event that a host process handles.
 pub(crate) enum Event {
-    /// Counted in [`Keeper::to_server`] until it is handled.
-    FromFront(u64, ToKeeper),
+    /// Counted in [`Host::to_server`] until it is handled.
+    FromFront(u64, ToHost),
     FrontGone(u64),
     NewFront(UnixStream, Box<Hello>),
     /// The calls that other host processes left, before the first line of this front.
     TookOver(u64, Vec<LeftJournal>),
-    /// Counted in [`Keeper::to_client`] until it is handled.
+    /// Counted in [`Host::to_client`] until it is handled.
     ServerLine(u64, Vec<u8>),
     /// A line longer than [`crate::line::MAX_LINE`]; nothing more is read from that server.
     ServerLineTooLong(u64),
@@ -108,7 +107,7 @@ pub(crate) enum Event {
 
 impl Event {
     /// Returns the bytes that count as waiting until the event is handled: from the server, and from the client.
-    fn counted(&self) -> (usize, usize) {
+    fn waiting_bytes(&self) -> (usize, usize) {
         match self {
             Self::ServerLine(_, line) => (line.len(), 0),
             Self::FromFront(_, message) => (0, message.size()),
@@ -168,7 +167,7 @@ impl Handshake {
 }
 
 /// The state of a host process; it handles one event at a time.
-pub(crate) struct Keeper {
+pub(crate) struct Host {
     pub(crate) command: ServerCommand,
     pub(crate) settings: WrapSettings,
     pub(crate) idle: Duration,
@@ -197,7 +196,7 @@ pub(crate) struct Keeper {
     pub(crate) session: Session,
     /// The server's answer to the greeting.
     pub(crate) greeted: Option<Vec<u8>>,
-    /// True if the client's greeting is answered with [`Keeper::greeted`].
+    /// True if the client's greeting is answered with [`Host::greeted`].
     pub(crate) is_adopted: bool,
 
     pub(crate) calls: BTreeMap<u64, Call>,
@@ -233,11 +232,11 @@ pub(crate) struct Keeper {
 }
 
 /// Runs a host process whose first front is at the other end of standard input.
-pub async fn run(options: KeeperOptions) -> io::Result<()> {
+pub async fn run(options: HostOptions) -> io::Result<()> {
     // A front that was killed before its first frame leaves nothing to do. No other front is accepted before the first
     // one.
     let Some((first, hello)) = fronts::hear(first_front()?).await else { return Ok(()) };
-    let KeeperOptions { command, identity, server, data_dir, rows, idle, give_up } = options;
+    let HostOptions { command, identity, server, data_dir, rows, idle, give_up } = options;
     paths::sweep(&data_dir);
     let (listener, socket) = paths::bind(&data_dir, &identity.0)?;
     let (events, happened) = mpsc::channel(256);
@@ -249,14 +248,14 @@ pub async fn run(options: KeeperOptions) -> io::Result<()> {
     let journal = Journal::open(&socket);
     let place = (data_dir, identity);
     let rows = Rows::new(rows, cancels);
-    let mut keeper = Keeper::new(command, [idle, give_up], events, rows, journal, place, tools);
-    keeper.new_front(first, hello);
-    let done = keeper.work(happened, cancelled).await;
+    let mut host = Host::new(command, [idle, give_up], events, rows, journal, place, tools);
+    host.new_front(first, hello);
+    let done = host.work(happened, cancelled).await;
     accepting.abort();
     drop(std::fs::remove_file(&socket));
-    keeper.end_server().await;
-    keeper.rows.close().await;
-    keeper.journal.close();
+    host.end_server().await;
+    host.rows.close().await;
+    host.journal.close();
     done
 }
 
@@ -269,7 +268,7 @@ fn first_front() -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-impl Keeper {
+impl Host {
     fn new(
         command: ServerCommand,
         [idle, give_up]: [Duration; 2],
@@ -350,7 +349,7 @@ impl Keeper {
     }
 
     fn handle(&mut self, event: Event) {
-        let (from_server, from_client) = event.counted();
+        let (from_server, from_client) = event.waiting_bytes();
         self.handle_counted(event);
         self.to_client.remove(from_server);
         self.to_server.remove(from_client);
@@ -359,14 +358,14 @@ impl Keeper {
     fn handle_counted(&mut self, event: Event) {
         match event {
             Event::FromFront(front, message) if self.is_attached(front) => match message {
-                ToKeeper::Hello(_) | ToKeeper::AreYouThere => {}
-                ToKeeper::Line(line) => self.client_line(line),
-                ToKeeper::End => self.client_ended(),
-                ToKeeper::Delivered(number) => {
-                    self.delivered(number);
+                ToHost::Hello(_) | ToHost::AreYouThere => {}
+                ToHost::Line(line) => self.client_line(line),
+                ToHost::End => self.client_ended(),
+                ToHost::Delivered(number) => {
+                    self.handle_delivered(number);
                     self.close_if_done();
                 }
-                ToKeeper::Signal(signal) => self.signalled(signal),
+                ToHost::Signal(signal) => self.handle_signal(signal),
             },
             Event::FrontGone(front) if self.is_attached(front) => self.front_gone(),
             Event::NewFront(stream, hello) => self.new_front(stream, hello),
@@ -407,14 +406,14 @@ impl Keeper {
             let digest = crate::session::hex(&digest.call);
             let greeting = self.session.mark().unwrap_or_default();
             let noted = Unreceived { digest, input, greeting, front, goes_on: false, job: None };
-            self.journal.begun(number, noted);
+            self.journal.record_begin(number, noted);
         }
         self.calls.insert(number, call);
     }
 
     /// Removes a call that a client has received, or that needs no answer.
     pub(crate) fn forget_call(&mut self, number: u64) -> Option<Call> {
-        self.journal.received(number);
+        self.journal.record_received(number);
         self.calls.remove(&number)
     }
 
