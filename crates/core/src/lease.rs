@@ -27,7 +27,7 @@ pub struct Record {
     pub job: Job,
     /// The worker that holds it; set exactly while the job is running.
     pub holder: Option<Holder>,
-    /// The number of bytes that count toward its owner's limit: [`crate::rules::ask_bytes`], and what its end left
+    /// The number of bytes that count toward its owner's limit: [`crate::rules::request_bytes`], and what its end left
     /// behind.
     pub bytes: u64,
     /// The setting for a notice of its end, as its insert recorded it.

@@ -33,7 +33,7 @@ pub trait Provider: Send + Sync {
 
     /// Returns the cap of a run like this if nothing lower is asked for; `None` if the provider cannot stop a run at
     /// a sum. A provider with caps receives the cap of each run as the budget of its request
-    /// ([`crate::ResearchAsk::budget`]).
+    /// ([`crate::ResearchRequest::budget`]).
     fn default_cap(&self, _request: &Request) -> Option<NanoUsd> {
         None
     }
@@ -67,7 +67,7 @@ pub trait Run: Send {
     /// Returns the data that another process needs to resume it.
     fn remote(&self) -> RemoteRun;
 
-    /// Returns the text that it has written so far, if that is known ([`crate::Partial::shown`]). It is read now and
+    /// Returns the text that it has written so far, if that is known ([`crate::Partial::visible_text`]). It is read now and
     /// then after steps, and never taken for the result.
     fn text(&self) -> Option<String> {
         None

@@ -1,4 +1,4 @@
-//! The request of a research job: the form that an interface writes into [`crate::NewJob::ask`] and a provider reads.
+//! The request of a research job: the form that an interface writes into [`crate::NewJob::request`] and a provider reads.
 
 use serde::{Deserialize, Serialize};
 

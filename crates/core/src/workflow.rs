@@ -1,4 +1,4 @@
-//! The request of a job of a configured workflow: the form that the jobs interface writes into [`crate::NewJob::ask`]
+//! The request of a job of a configured workflow: the form that the jobs interface writes into [`crate::NewJob::request`]
 //! and a command or an upstream tool reads. The ask does not state which program or tool that is.
 
 use serde::{Deserialize, Serialize};

@@ -157,7 +157,7 @@ impl Engine {
         self.shared.store.has_worker(profile).await
     }
 
-    /// Returns the value that [`Engine::keep`] stored under this name.
+    /// Returns the value that [`Engine::put_setting`] stored under this name.
     pub async fn get_setting(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.shared.store.get_setting(name).await
     }

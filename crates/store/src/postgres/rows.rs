@@ -186,7 +186,7 @@ pub(super) fn filled(
     ])
 }
 
-/// Makes a key name a job, replacing a key that has expired. Takes the values of [`tables::key`].
+/// Makes a key name a job, replacing a key that has expired. Takes the values of [`crate::tables::key`].
 pub(super) static TAKE_KEY: LazyLock<String> = LazyLock::new(|| {
     let insert = insert("insert into keys", &names(KEYS));
     format!("{insert} on conflict (owner, text) do update set {}", assignments(KEYS, "excluded"))
