@@ -166,6 +166,11 @@ pub(crate) trait Columns {
         })
     }
 
+    /// Returns the code of the last failed attempt; `None` for a code of a later version.
+    fn last_code(&self) -> Result<Option<Code>, Self::Fault> {
+        Ok(self.maybe_text("code")?.and_then(|code| Code::parse(&code)))
+    }
+
     fn progress(&self) -> Result<Option<Progress>, Self::Fault> {
         let percent = self.maybe_number("percent")?;
         let Some(message) = self.maybe_text("message")? else { return Ok(None) };
@@ -177,6 +182,7 @@ pub(crate) trait Columns {
     fn summary(&self) -> Result<(u64, Summary), Self::Fault> {
         let id = self.text("id")?;
         let open_charges = self.count("open_charges")?;
+        let failures = self.small("failed")?;
         let summary = Summary {
             owner: OwnerId::new(self.text("owner")?),
             conversation: self.maybe_text("conversation")?.map(ConversationId::new),
@@ -192,8 +198,8 @@ pub(crate) trait Columns {
             state: self.state_kind(&id)?,
             was_claimed: self.count("fence")? > 0,
             session: self.maybe_text("session")?,
-            failures: self.small("failed")?,
-            code: self.maybe_text("code")?.and_then(|code| Code::parse(&code)),
+            failures,
+            code: if failures == 0 { None } else { self.last_code()? },
             progress: self.progress()?,
             created_at: self.time("created_at")?,
             updated_at: self.time("updated_at")?,

@@ -114,10 +114,10 @@ fn page_of(
     }
     let select = format!(
         "SELECT seq, id, owner, conversation, workflow, title, visibility, state,
-           json_array_length(failures) AS failed, {LAST_CODE} AS code, fence,
+           CASE failures WHEN '[]' THEN 0 ELSE json_array_length(failures) END AS failed, fence,
            (SELECT CASE json_type(ask, '$.session_id') WHEN 'text' THEN json_extract(ask, '$.session_id') END
             FROM bodies WHERE bodies.job = jobs.seq) AS session,
-           percent, message, created_at, updated_at, ended_at, provider, {}
+           percent, message, created_at, updated_at, ended_at, provider, {}, {LAST_CODE} AS code
          FROM {from} WHERE {conditions} ORDER BY {order} DESC LIMIT {}",
         ledger_columns::charge_columns(),
         u64::from(query.limit) + 1
@@ -125,8 +125,9 @@ fn page_of(
     Ok((select, values))
 }
 
-/// The code of the last failed attempt.
-const LAST_CODE: &str = "json_extract(failures, '$[#-1].code')";
+/// The code of the last failed attempt. Most jobs have none, and for them no JSON is parsed.
+const LAST_CODE: &str =
+    "CASE failures WHEN '[]' THEN NULL ELSE json_extract(failures, '$[#-1].code') END";
 
 fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<Value>) {
     let mut conditions = vec!["(expires_at IS NULL OR expires_at > ?)".to_owned()];
@@ -147,7 +148,7 @@ fn conditions(scope: &Scope, query: &JobQuery, now: Timestamp) -> (String, Vec<V
         values.push(Value::Text(provider.clone()));
     }
     if let Some(code) = query.code {
-        conditions.push(format!("{LAST_CODE} = ?"));
+        conditions.push(format!("({LAST_CODE}) = ?"));
         values.push(Value::Text(code.as_str().to_owned()));
     }
     if let Some(text) = &query.search {
