@@ -23,11 +23,11 @@ const CLIENTS_WITH_A_SHELL: [&str; 14] = [
     "zed",
 ];
 
-/// The program and the options that find the jobs of this server.
+/// The command that starts this program, and the options that find the jobs of this server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitCommand {
-    /// The program, as it was installed.
-    pub program: String,
+    /// The program and its first arguments, as it was installed.
+    pub start: Vec<String>,
     /// The options that name the store.
     pub options: Vec<String>,
 }
@@ -35,8 +35,8 @@ pub struct WaitCommand {
 impl WaitCommand {
     /// Returns the arguments of the command, the program first.
     pub fn argv(&self, job: &JobId) -> Vec<String> {
-        let words = [&*self.program, "jobs", "wait"].map(str::to_owned);
-        words.into_iter().chain([job.to_string()]).chain(self.options.iter().cloned()).collect()
+        let wait = ["jobs", "wait", &job.to_string()].map(str::to_owned);
+        [&self.start[..], &wait, &self.options].concat()
     }
 
     /// Returns the sentence for a model; `None` if the client is not known to have a shell.
@@ -74,7 +74,7 @@ mod tests {
     fn l1_a_client_with_a_shell_is_given_the_command() {
         let job = JobId::new(uuid::Uuid::from_u128(7));
         let options = ["--data-dir", "/home/o'neil/my data"].map(str::to_owned).to_vec();
-        let command = WaitCommand { program: "outlast".to_owned(), options };
+        let command = WaitCommand { start: vec!["outlast".to_owned()], options };
         let sentence = command.sentence(&job, Some("claude-code")).unwrap();
         let shown = format!(r"`outlast jobs wait {job} --data-dir '/home/o'\''neil/my data'`");
         assert!(sentence.contains(&shown), "{sentence}");
