@@ -36,7 +36,8 @@ pub(super) const GROUPS: [Group; 3] = [
 const FAILURES: &[Explanation] = &[
     Explanation {
         code: "SUBMIT_UNKNOWN",
-        meaning: "outlast sent the question, but did not learn whether the provider accepted it: the server crashed, the connection broke, the time ran out, or a gateway answered (HTTP 408, 502, 504, 520 to 524, or any status that is not a refusal).\n\
+        meaning: "It is unknown whether the provider accepted the question.\n\
+              outlast sent it and got no usable answer: the server crashed, the connection broke, the time ran out, or a gateway answered (HTTP 408, 502, 504, 520 to 524, or any status that is not a refusal).\n\
               outlast did not send it again. With `PERPLEXITY_API=sonar`, it first repeated the request under the same idempotency key.\n\
               A crash in the middle of a command or tool of yours, and unfinished paid work in a restored backup, end with this code too ([backup.md](backup.md#restore)).\n\
               Not retryable if a research provider may have been paid; retryable for a command or tool of yours.",
@@ -48,7 +49,8 @@ const FAILURES: &[Explanation] = &[
     },
     Explanation {
         code: "RUN_LOST",
-        meaning: r#"The provider accepted the question, and then answered "not found" (HTTP 404) for five minutes whenever outlast asked about the run.
+        meaning: r#"The provider accepted the question, and no longer knows its run.
+It answered "not found" (HTTP 404) for five minutes whenever outlast asked about the run.
 It may have been paid for, so outlast did not start another.
 A workflow whose server no longer knows its task ends with this code too."#,
         money: "perhaps: the provider accepted the run.",
@@ -58,7 +60,8 @@ A workflow whose server no longer knows its task ends with this code too."#,
     },
     Explanation {
         code: "TIMEOUT",
-        meaning: "An attempt or the whole job took longer than its limit: `PERPLEXITY_POLLING_TIMEOUT_MS`, `PERPLEXITY_ASYNC_MAX_WAIT_MS`, or the `timeout` of a workflow.\n\
+        meaning: "An attempt or the whole job took longer than its limit.\n\
+              The limits are `PERPLEXITY_POLLING_TIMEOUT_MS`, `PERPLEXITY_ASYNC_MAX_WAIT_MS` and the `timeout` of a workflow.\n\
               After an attempt that timed out, the next attempt resumes the same run.\n\
               A quick search without an answer within 30 s, and an HTTP request whose body took longer than 30 s (status 408), end with this code too.\n\
               Retryable. It is not if the answer says that the provider's run may still finish, and not that the same call resumes it.",
@@ -68,7 +71,7 @@ A workflow whose server no longer knows its task ends with this code too."#,
     },
     Explanation {
         code: "EXECUTION_ERROR",
-        meaning: "The provider rejected the question, its run ended without a report, or your command or tool failed.\n\
+        meaning: "The question was rejected, or its run failed; or your command or tool failed.\n\
               A run that failed is started again up to `PERPLEXITY_MAX_JOB_RETRIES` times. A rejected question, a run that somebody stopped at the provider, and an answer over 32 MiB fail at once.\n\
               A held call that its owner cancelled has this code too.",
         money: "none for a rejected question (HTTP 400, 413, 422). A run that failed after it had begun may be charged.",
@@ -83,7 +86,8 @@ A workflow whose server no longer knows its task ends with this code too."#,
     },
     Explanation {
         code: "SERVICE_UNAVAILABLE",
-        meaning: "The provider is down or unreachable and all attempts are used up, the job store cannot be used at the moment, or this server is shutting down (HTTP status 503).\n\
+        meaning: "The provider, the job store or this server is not available at the moment.\n\
+              The provider is down or unreachable and all attempts are used up, the store does not answer, or the server is shutting down (HTTP status 503).\n\
               Retryable. If the store did not confirm the call, it is not: the job may have been stored, and the sentence and `job_id` in `outlast/error` name it.",
         money: "none, except for such a job.",
         next: "if the call was not confirmed, look for its job first (`outlast jobs show ID`). Otherwise try again; after a server shut down, the same call continues where it was.\n\
@@ -104,7 +108,7 @@ A workflow whose server no longer knows its task ends with this code too."#,
     },
     Explanation {
         code: "ENDPOINT_RETIRED",
-        meaning: "The provider no longer offers the endpoint that `PERPLEXITY_API=sonar` uses.",
+        meaning: "The provider no longer offers this endpoint (`PERPLEXITY_API=sonar`).",
         money: "none.",
         next: "set `PERPLEXITY_API=agent`, or remove the variable: `agent` is the default.",
     },
@@ -123,13 +127,13 @@ A workflow whose server no longer knows its task ends with this code too."#,
     },
     Explanation {
         code: "JOB_EXPIRED",
-        meaning: "`get_job` or `cancel_job`: there is no job with this id any more, or there never was. Finished jobs of workflows are kept for `OUTLAST_JOB_TTL_MS`.",
+        meaning: "There is no job with this id, or no longer (`get_job`, `cancel_job`). Finished jobs of workflows are kept for `OUTLAST_JOB_TTL_MS`.",
         money: "none for this call.",
         next: "check the id; `list_jobs` lists your jobs.",
     },
     Explanation {
         code: "NOT_FOUND",
-        meaning: "The same for a research job (kept for `PERPLEXITY_RESEARCH_JOB_TTL_MS`) and for a conversation in a batch. Over HTTP (status 404): no such route.",
+        meaning: "There is no research job, or conversation of a batch, with this id. Research jobs are kept for `PERPLEXITY_RESEARCH_JOB_TTL_MS`. Over HTTP (status 404): no such route.",
         money: "none for this call.",
         next: "check the id; `outlast jobs list` lists your jobs.",
     },
@@ -150,7 +154,7 @@ const REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "CONVERSATION_CORRUPTED",
-        meaning: "The store does not have the conversation, and the files of an older server that hold it cannot be read.",
+        meaning: "The files that hold this conversation cannot be read. An older server wrote them, and the store does not have the conversation.",
         money: "none.",
         next: "repair or remove its folder in `conversation-logs`.",
     },
@@ -168,13 +172,13 @@ const REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "JOB_IN_PROGRESS",
-        meaning: "A conversation answers one question at a time, and its last question has not ended. Retryable.",
+        meaning: "The last question of this conversation has not ended. A conversation answers one at a time. Retryable.",
         money: "none.",
         next: "wait for it (`get_conversation_history`, or `outlast jobs wait ID`) and ask then, or start another conversation.",
     },
     Explanation {
         code: "IDEMPOTENCY_CONFLICT",
-        meaning: "This `idempotency_key` was used for a different request within the last day.",
+        meaning: "This `idempotency_key` names a different request of the last day.",
         money: "none.",
         next: "use a new key for a new request, and the same arguments for the same request.",
     },
@@ -186,7 +190,8 @@ const REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "BUDGET_EXCEEDED",
-        meaning: "The question may cost more than allowed: more than its own budget, than `OUTLAST_MAX_USD_PER_JOB`, or than the rest of `OUTLAST_MAX_USD_PER_DAY`. The sentence has the amounts.\n\
+        meaning: "The question may cost more than is allowed.\n\
+              It may exceed its own budget, `OUTLAST_MAX_USD_PER_JOB`, or the rest of `OUTLAST_MAX_USD_PER_DAY`. The sentence has the amounts.\n\
               If a limit is set, a question with an unknown cost is refused too, for example with a model that is not in the price table.\n\
               If you can ask again the next day (UTC), the answer has the number of seconds until then.",
         money: "none: the question was refused before anything was sent.",
@@ -194,7 +199,7 @@ const REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "TOO_MANY_POLLS",
-        meaning: "Too many calls are waiting for jobs: more than `OUTLAST_MAX_POLLS`, or than `OUTLAST_MAX_POLLS_PER_JOB` for one job. Several owners share the places. Retryable.",
+        meaning: "Too many calls are waiting for jobs. The limits are `OUTLAST_MAX_POLLS`, and `OUTLAST_MAX_POLLS_PER_JOB` for one job. Several owners share the places. Retryable.",
         money: "none; the job continues.",
         next: "poll again in a few seconds, with fewer calls at a time.",
     },
@@ -206,20 +211,21 @@ const REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "STORE_FULL",
-        meaning: "The disk of the job store is full, or your questions and results use more than `OUTLAST_MAX_BYTES_PER_OWNER`; the sentence says which. Finished jobs can still be read. Retryable.",
+        meaning: "The disk is full, or your share of the job store is. Your questions and results may use `OUTLAST_MAX_BYTES_PER_OWNER`; the error says which of the two is full. Finished jobs can still be read. Retryable.",
         money: "none. Runs under way continue and are stored when there is room.",
         next: "free space on the disk; no restart is needed ([faults.md](faults.md#the-disk-is-full)).\n\
               For your own quota: `outlast conversations delete ID`, `outlast jobs prune`, or a higher limit.",
     },
     Explanation {
         code: "STORE_CORRUPT",
-        meaning: "The database is damaged, or its file was deleted or replaced under a running server.",
+        meaning: "The database is damaged. Its file may have been deleted or replaced under a running server.",
         money: "none for the refused call. Runs under way at the provider continue, and are charged.",
         next: "stop the servers and run `outlast store restore FILE --force` with your last backup: [backup.md](backup.md#repair-a-damaged-store).",
     },
     Explanation {
         code: "CONFIGURATION_ERROR",
-        meaning: "A newer version of outlast wrote the job store, the provider of the conversation is no longer configured, or the vendor does not offer the configured model.",
+        meaning: "The configuration does not allow this call; the error says why.\n\
+              A newer version of outlast wrote the job store, no provider or not the one of the conversation is configured, or the vendor does not offer the configured model.",
         money: "none.",
         next: "update outlast, or use another store (`--store`).\n\
               For a conversation, configure its provider and restart outlast, or name another `provider` (`--provider`), which receives the earlier messages.\n\
@@ -242,7 +248,7 @@ const HTTP_REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "CROSS_SITE",
-        meaning: "Another site, or a program, sent a request to the page (`/ui`) that would change a job: 403. Nothing was done.",
+        meaning: "Another site, or a program, tried to change a job on the page: 403. Nothing was done.",
         money: "none.",
         next: "open the page itself and use its buttons; programs use MCP at `/mcp`, or the command line.",
     },
@@ -278,7 +284,7 @@ const HTTP_REFUSALS: &[Explanation] = &[
     },
     Explanation {
         code: "SESSION_NOT_FOUND",
-        meaning: "The session was ended with `DELETE`, belongs to another owner, or never existed: 404.",
+        meaning: "The session does not exist, or no longer: 404. It may have been ended with `DELETE`, or belong to another owner.",
         money: "none. Jobs belong to their owner and not to a session; they continue.",
         next: "send `initialize` again, and poll the same ids.",
     },

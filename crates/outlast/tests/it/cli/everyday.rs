@@ -242,7 +242,7 @@ async fn a_code_is_explained_where_it_is_met() {
     }
     let all = world.run(&["explain"]).await;
     let line = all.stdout.lines().find(|line| line.starts_with("SUBMIT_UNKNOWN")).unwrap();
-    assert!(line.contains("did not learn whether the provider accepted it"), "{all:?}");
+    assert!(line.contains("unknown whether the provider accepted the question"), "{all:?}");
 }
 
 #[tokio::test]
