@@ -53,19 +53,19 @@ pub(crate) fn end(job: &Job) {
     });
 }
 
-/// Returns the cost for a column; `-` for a job that cost nothing that is known.
+/// Formats the cost of a job as lists do ([`ui::cost`]).
 fn cost(job: &Job) -> String {
     if let Some(Output { body: Body::Report { .. }, cost, .. }) = job.output() {
         return match cost {
             Cost::Reported(NanoUsd(0)) => "free".to_owned(),
             Cost::Reported(amount) | Cost::Computed(amount) => amount.to_string(),
-            Cost::Estimate(amount) => format!("about {amount}"),
+            Cost::Estimate(amount) => format!("~{amount}"),
             Cost::Unknown => "unknown".to_owned(),
         };
     }
     match rules::maybe_spent(job) {
-        NanoUsd(0) => "-".to_owned(),
-        amount => format!("up to {amount}"),
+        NanoUsd(0) => "free".to_owned(),
+        amount => format!("~{amount}"),
     }
 }
 

@@ -67,7 +67,7 @@ async fn l1_a_hand_off_names_the_command_that_waits_for_the_job() {
     assert!(text(&answer).contains(&format!("run `{}` in the background", words.join(" "))));
     wrapping.release("go");
     let waited = wrapping.run(&["jobs", "wait", job.as_str().unwrap()]).await;
-    assert!(waited.contains("succeeded  -  "), "{waited}");
+    assert!(waited.contains("succeeded  free  "), "{waited}");
 }
 
 #[tokio::test]
