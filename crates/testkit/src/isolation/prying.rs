@@ -7,13 +7,20 @@ use super::ledger::Kind;
 use super::request::Request;
 use super::worker::Worker;
 
+/// The resource of a job.
+pub(super) const JOB: &str = "outlast://jobs/";
+/// The resource of a conversation's last report.
+pub(super) const REPORT: &str = "outlast://reports/";
+
 /// The requests that take an id. Response times are compared for each of them.
-const WAYS: [&str; 11] = [
+const WAYS: [&str; 13] = [
     "perplexity_research_poll",
     "perplexity_research_cancel",
     "tasks/get",
     "tasks/cancel",
     "tasks/update",
+    JOB,
+    REPORT,
     "get_conversation_history",
     "get_conversation_histories",
     "await_conversation_histories",
@@ -28,7 +35,8 @@ const FORMS: usize = 12;
 impl Worker {
     pub(super) async fn pry(&mut self) {
         let way = WAYS[self.random.usize(..WAYS.len())];
-        let about_jobs = way.starts_with("tasks") || way.starts_with("perplexity_research");
+        let about_jobs =
+            way.starts_with("tasks") || way.starts_with("perplexity_research") || way == JOB;
         // One in ten is an id of the wrong kind.
         let kind =
             if about_jobs == (self.random.u8(..10) > 0) { Kind::Job } else { Kind::Conversation };
@@ -101,6 +109,7 @@ fn request(number: u64, way: &str, id: &str, question: &str) -> Request {
         "perplexity_search_followup" | "perplexity_deep_research_followup" => {
             Request::tool(number, way, json!({ "conversationId": id, "query": question }))
         }
+        JOB | REPORT => Request::resource(number, &format!("{way}{id}")),
         _ => Request::task(number, way, id),
     }
 }

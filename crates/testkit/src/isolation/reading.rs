@@ -5,16 +5,20 @@ use serde_json::{Value, json};
 use super::inspect::ids;
 use super::ledger::Kind;
 use super::owners::NAMES;
+use super::prying::JOB;
 use super::request::Request;
 use super::worker::Worker;
 
 impl Worker {
     pub(super) async fn read_own(&mut self) {
-        match self.random.u8(..10) {
+        match self.random.u8(..14) {
             0..3 => self.poll().await,
             3 => self.cancel().await,
             4..6 => self.read_a_task().await,
             6 => self.list().await,
+            7..9 => self.read_a_resource().await,
+            9 => self.list_resources().await,
+            10 => self.search_reports().await,
             _ => self.read_a_conversation().await,
         }
     }
@@ -95,6 +99,33 @@ impl Worker {
                 &heard,
             );
         }
+    }
+
+    async fn read_a_resource(&mut self) {
+        let Some(id) = self.own(Kind::Job) else { return };
+        let request = Request::resource(self.request_id(), &format!("{JOB}{id}"));
+        let heard = self.send(&request).await;
+        if heard.answer()["result"]["contents"][0]["text"].is_null() {
+            self.fail(self.number(), "the owner's own job was not found", &request, &heard);
+        }
+    }
+
+    /// Reads two pages: the cursor is the server's own.
+    async fn list_resources(&mut self) {
+        let request = Request::resources(self.request_id(), None);
+        let listed = self.result(&request).await;
+        if let Some(cursor) = listed["nextCursor"].as_str() {
+            let request = Request::resources(self.request_id(), Some(cursor));
+            self.result(&request).await;
+        }
+    }
+
+    /// Searches for words that are in the reports of every owner.
+    async fn search_reports(&mut self) {
+        let query = ["today", "tides", "zqann OR zqbob", "zq*"][self.random.usize(..4)];
+        let arguments = json!({ "query": query, "limit": 20 });
+        let request = Request::tool(self.request_id(), "search_research", arguments);
+        self.result(&request).await;
     }
 
     /// Metrics and health contain no owner and no id.

@@ -36,6 +36,17 @@ impl Request {
         Self::modern(id, method, task, params)
     }
 
+    /// Reads a resource.
+    pub(super) fn resource(id: u64, uri: &str) -> Self {
+        Self::modern(id, "resources/read", uri, json!({ "uri": uri }))
+    }
+
+    /// Lists resources, from a cursor.
+    pub(super) fn resources(id: u64, cursor: Option<&str>) -> Self {
+        let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        Self::modern(id, "resources/list", "", params)
+    }
+
     /// Adds a progress token.
     pub(super) fn with_progress(mut self, token: u64) -> Self {
         let mut message: Value = serde_json::from_str(&self.body).unwrap();
@@ -55,8 +66,10 @@ impl Request {
         request.headers.extend([
             ("MCP-Protocol-Version", VERSION.to_owned()),
             ("Mcp-Method", method.to_owned()),
-            ("Mcp-Name", name.to_owned()),
         ]);
+        if !name.is_empty() {
+            request.headers.push(("Mcp-Name", name.to_owned()));
+        }
         request
     }
 
