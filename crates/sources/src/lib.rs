@@ -6,10 +6,12 @@
 
 mod check;
 mod markdown;
+mod tokens;
 mod facts;
 mod compare;
 mod page;
 mod text;
+mod language;
 mod fetch;
 mod address;
 

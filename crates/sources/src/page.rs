@@ -5,7 +5,8 @@ mod html;
 use std::sync::Arc;
 
 use super::fetch::Fetched;
-use super::text::{self, Language, count_words, normalize, squeeze};
+use super::language::Language;
+use super::text::{self, count_words, normalize, squeeze};
 
 /// The text of a page that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
 use super::{Block, BlockKind, Obstacle, Page};
-use crate::text::{Language, count_words, normalize, squeeze};
+use crate::language::Language;
+use crate::text::{count_words, normalize, squeeze};
 
 /// Elements whose content is not shown to readers, or is the same on every page of a site.
 const HIDDEN: &[&str] = &[

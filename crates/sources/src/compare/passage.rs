@@ -1,0 +1,121 @@
+//! Passages of a page: a few adjacent sentences, and what they have of a claim.
+
+use std::ops::Range;
+
+use super::find::find_words;
+use super::{ClaimFacts, Match, PageFacts};
+use crate::facts::{Agreement, FactKind};
+use crate::text::shorten;
+
+/// Sentences that a passage may have.
+const WINDOW: usize = 3;
+/// The longest passage that is shown; in characters.
+const MAX_PASSAGE: usize = 600;
+
+/// A passage of a page and what it has of a claim.
+pub(super) struct Window {
+    pub(super) units: Range<usize>,
+    pub(super) found: Vec<Option<Match>>,
+    pub(super) count: usize,
+    weak: usize,
+    overlap: f64,
+    pub(super) is_lowered: bool,
+}
+
+impl Window {
+    fn rank(&self) -> (usize, bool, u32, std::cmp::Reverse<usize>) {
+        // Whole steps, so that a longer passage needs more than one word to win.
+        let about = (self.overlap * 8.0) as u32 + u32::try_from(self.weak).unwrap_or(0);
+        (self.count, !self.is_lowered, about, std::cmp::Reverse(self.units.len()))
+    }
+}
+
+impl PageFacts {
+    /// Returns the passage with most facts of the claim; of several, the one that is most about its subject.
+    pub(super) fn best_window(
+        &self,
+        claim: &ClaimFacts,
+        matches: &[Vec<Option<Match>>],
+        strong: &[bool],
+    ) -> Option<Window> {
+        let mut best: Option<Window> = None;
+        for start in 0..self.units.len() {
+            for length in 1..=WINDOW {
+                let end = start + length;
+                let is_whole = length == 1
+                    || (end <= self.units.len()
+                        && self.units[end - 1].block == self.units[start].block);
+                if !is_whole {
+                    break;
+                }
+                let window = self.window(claim, matches, strong, start..end);
+                let is_better = best.as_ref().is_none_or(|best| window.rank() > best.rank());
+                if is_better {
+                    best = Some(window);
+                }
+            }
+        }
+        best
+    }
+
+    fn window(
+        &self,
+        claim: &ClaimFacts,
+        matches: &[Vec<Option<Match>>],
+        strong: &[bool],
+        units: Range<usize>,
+    ) -> Window {
+        let headings = &self.headings[self.units[units.start].headings];
+        let mut found: Vec<Option<Match>> = vec![None; claim.facts.len()];
+        let mut places: Vec<Option<usize>> = vec![None; claim.facts.len()];
+        for (at, fact) in claim.facts.iter().enumerate() {
+            for unit in units.clone() {
+                if found[at].is_none()
+                    && let Some(hit) = matches[unit][at]
+                {
+                    found[at] = Some(hit);
+                    places[at] = Some(unit);
+                }
+            }
+            if found[at].is_none()
+                && units.len() > 1
+                && let FactKind::Quote(words) = &fact.kind
+            {
+                let all: Vec<_> = self.units[units.clone()]
+                    .iter()
+                    .flat_map(|unit| unit.tokens.iter().cloned())
+                    .collect();
+                found[at] =
+                    find_words(&all, words).map(|at| Match { at, agreement: Agreement::Equal });
+            }
+            if found[at].is_none() {
+                found[at] = self.find_in_headings(fact, headings);
+            }
+        }
+        let count =
+            found.iter().zip(strong).filter(|(found, strong)| found.is_some() && **strong).count();
+        let weak =
+            found.iter().zip(strong).filter(|(found, strong)| found.is_some() && !**strong).count();
+        let overlap = self.overlap(claim, &units);
+        let is_lowered =
+            count > 0 && self.is_lowered(claim, &units, &found, &places, strong, overlap);
+        Window { units, found, count, weak, overlap, is_lowered }
+    }
+
+    /// The share of the claim's words that a passage and its headings have.
+    pub(super) fn overlap(&self, claim: &ClaimFacts, units: &Range<usize>) -> f64 {
+        let headings = &self.headings[self.units[units.start].headings];
+        let has = |word: &&String| {
+            headings.stems.contains(*word)
+                || self.units[units.clone()].iter().any(|unit| unit.stems.contains(*word))
+        };
+        let found = claim.stems.iter().filter(has).count();
+        found as f64 / claim.stems.len().max(1) as f64
+    }
+
+    pub(super) fn passage(&self, units: &Range<usize>) -> String {
+        let texts: Vec<_> =
+            self.units[units.clone()].iter().map(|unit| unit.text.as_str()).collect();
+        shorten(&texts.join(" "), MAX_PASSAGE)
+    }
+}
